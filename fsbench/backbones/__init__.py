@@ -1,0 +1,1 @@
+"""Backbones: head-free networks that turn images into features, whatever they came from."""

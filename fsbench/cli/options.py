@@ -1,0 +1,62 @@
+"""Options shared by the commands, under the names that users of lm-eval, mteb and timm know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    list[str],
+    typer.Option("-m", "--model", help="Backbone reference, repeatable: timm/NAME, run:DIR, FILE."),
+]
+Arch = Annotated[
+    str | None,
+    typer.Option("--arch", help="Architecture of a checkpoint file: a timm name or fsbench/NAME."),
+]
+RandomInit = Annotated[
+    int | None,
+    typer.Option("--random-init", help="Use random weights drawn with this seed (the control)."),
+]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-t", "--tasks", "--task", help="dataset[:NwKs][/linear][@ibm|@startup]; cdfsl; commas."
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option("--data", help="Folder with the data sets, or NAME=DIR for one; repeatable."),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", envvar="FSBENCH_CACHE", help="Folder for features and image caches."),
+]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="CPU threads of torch; recorded.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option("-b", "--batch-size", min=2, help="Images a forward pass.")
+]
+Workers = Annotated[int, typer.Option("-j", "--workers", min=0, help="Image decoding threads.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the EpisodeSpec or the recipe.")]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", "-L", min=1, help="Only N episodes a cell: a marked smoke run."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start runs estimated at over an hour.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Recompute and replace results.")]
+Board = Annotated[Path, typer.Option("--board", help="Folder of the leaderboard.")]
+
+
+def split(values: list[str] | None) -> list[str]:
+    """Repeated and comma-separated values as one list; commas inside a path stay with folder:."""
+    found: list[str] = []
+    for value in values or []:
+        parts = [value] if value.startswith("folder:") else value.split(",")
+        found += [part.strip() for part in parts if part.strip()]
+    return found

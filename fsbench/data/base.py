@@ -1,0 +1,69 @@
+"""A target data set in memory: labels, paths and canonical ids; pixels only when asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fsbench.schema import DatasetFacts, Flag
+from fsbench.specs import Pool
+
+
+def hash_lines(lines: Iterable[str]) -> str:
+    """sha-256 of the lines, each ended by a newline."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class TargetDataset:
+    """Images of a target domain.
+
+    Images stand sorted by (class id, canonical id), so the rank of an image in its class follows
+    from the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or
+    the id without suffix where files are flat (protocol.md 1a); labels: official class ids (N,).
+    """
+
+    name: str
+    facts: DatasetFacts
+    root: Path
+    paths: tuple[str, ...]
+    canonical_ids: tuple[str, ...]
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    pool: Pool = "full"
+    flags: frozenset[Flag] = field(default_factory=frozenset)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def class_counts(self) -> dict[int, int]:
+        """Official class id -> images, for the classes present, in id order."""
+        ids, counts = np.unique(self.labels, return_counts=True)
+        return {int(i): int(n) for i, n in zip(ids, counts, strict=True)}
+
+    @cached_property
+    def by_class(self) -> dict[int, NDArray[np.int64]]:
+        """Official class id -> image indices in rank order."""
+        return {c: np.flatnonzero(self.labels == c) for c in self.class_counts}
+
+    @cached_property
+    def images_hash(self) -> str:
+        """sha-256 over the sorted canonical ids: states which images these are."""
+        return hash_lines(sorted(self.canonical_ids))
+
+    def image(self, index: int) -> Image.Image:
+        """Image `index` as RGB. Raises DataError naming a missing or corrupt file."""
+        from fsbench.data.images import open_rgb
+
+        return open_rgb(self.root / self.paths[index], self.facts.pre_resize)

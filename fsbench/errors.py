@@ -1,0 +1,57 @@
+"""The errors of the suite. Each says what was given, what is allowed and what to do.
+
+The command line turns them into one message on stderr and an exit code: 1 run failed, 2 usage,
+3 data missing or wrong, 4 checkpoint mismatch, 5 validation failed. Nothing else is caught there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FsbenchError(Exception):
+    """A run failed for a reason that the user can act on; `fix` says how."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        self.message = message
+        self.fix = fix
+        super().__init__(f"{message}\n  fix: {fix}" if fix else message)
+
+
+class UsageError(FsbenchError):
+    """The command or an argument makes no sense."""
+
+    exit_code = 2
+
+
+class UnknownName(UsageError):
+    """A name that nothing knows; the message holds the nearest and all allowed names."""
+
+    def __init__(self, kind: str, given: str, allowed: Iterable[str]) -> None:
+        known = sorted(allowed)
+        near = get_close_matches(given, known, n=1, cutoff=0.5)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        super().__init__(
+            f"unknown {kind} '{given}'", fix=f"{hint}known {kind}s: {', '.join(known) or 'none'}"
+        )
+
+
+class DataError(FsbenchError):
+    """A data set is missing, incomplete, corrupt or too small."""
+
+    exit_code = 3
+
+
+class CheckpointError(FsbenchError):
+    """Weights that do not fit the architecture, or a file that must not be opened."""
+
+    exit_code = 4
+
+
+class ValidationFailed(FsbenchError):
+    """A result, submission or board entry that breaks a rule."""
+
+    exit_code = 5

@@ -1,0 +1,65 @@
+"""Random numbers: seeds are derived from names, streams are passed, nothing global is touched.
+
+`seed_for` hashes names to a seed. `uniforms` and `permutations` read the raw 64-bit words of a
+counter-based generator (Philox), whose output NumPy promises never to change, so draws are equal on
+every machine and version. `stream` is for library code that only knows torch's global generator
+(initialisers, dropout): it forks the global state, seeds the fork and puts the old state back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Name = str | int
+
+
+def seed_for(*names: Name) -> int:
+    """A seed in [0, 2**63) that depends on every name and on their order."""
+    text = "\x1f".join(f"{type(name).__name__}:{name}" for name in names)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def words(n: int, *names: Name) -> NDArray[np.uint64]:
+    """n raw 64-bit words of the Philox stream called `names`, shape (n,)."""
+    raw = np.random.Philox(key=seed_for(*names)).random_raw(n)
+    return np.asarray(raw, dtype=np.uint64)
+
+
+def uniforms(shape: tuple[int, ...], *names: Name) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1) with 53 random bits, of the given shape."""
+    n = int(np.prod(shape, dtype=np.int64))
+    high = words(n, *names) >> np.uint64(11)
+    return (high.astype(np.float64) * 2.0**-53).reshape(shape)
+
+
+def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
+    """Independent uniform permutations of 0..n-1, shape (rows, n): the order of random keys."""
+    keys = words(rows * n, *names).reshape(rows, n)
+    return np.argsort(keys, axis=1, kind="stable")
+
+
+def torch_generator(*names: Name, device: str = "cpu") -> torch.Generator:
+    """A torch generator of its own, seeded by `names`."""
+    import torch
+
+    return torch.Generator(device=device).manual_seed(seed_for(*names))
+
+
+@contextmanager
+def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
+    """Inside, torch's global generators run the stream called `names`; outside, nothing changed."""
+    import torch
+
+    cuda = [torch.device(device)] if device.startswith("cuda") else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.manual_seed(seed_for(*names))
+        yield
