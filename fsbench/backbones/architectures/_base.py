@@ -1,0 +1,39 @@
+"""What a file of this package defines: an Architecture, built by name at any width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from fsbench.backbones.architectures._roles import RoleMap
+from fsbench.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One network of our own, addressed as `fsbench/NAME`.
+
+    factory: (num_classes, width) -> module, with torch's global generator as the source of its
+    initial weights (fsbench.seeding.stream around it decides them); num_classes = 0 gives the
+    head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
+    default_width: channels of the first stage; input_size: side (px) it is meant for.
+    """
+
+    name: str
+    factory: Callable[[int, int], nn.Module]
+    roles: Callable[[nn.Module], RoleMap]
+    default_width: int
+    input_size: int
+    features: str = "global average pooling"
+
+    def build(self, num_classes: int, width: int | None = None) -> nn.Module:
+        """A freshly initialised model. Raises UsageError for impossible sizes."""
+        chosen = self.default_width if width is None else width
+        if chosen < 1 or num_classes < 0:
+            raise UsageError(
+                f"fsbench/{self.name} cannot have width {chosen} and {num_classes} classes",
+                fix="give a width of at least 1 and a number of classes of at least 0",
+            )
+        return self.factory(num_classes, chosen)

@@ -1,0 +1,156 @@
+"""Residual networks of any width, with torchvision's module and state-dict names.
+
+He et al. 2016, "Deep Residual Learning for Image Recognition", stride on the 3x3 convolution of a
+bottleneck (protocol.md 2, "SEAL backbone"). Initial weights as SEAL's code: convolutions and head
+kaiming-normal with fan-in, norm scales 1, no zero-init of the last norm. torchvision's own class
+has a fixed width and fan-out initialisation, so it cannot be reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures._roles import RoleMap, layer_names
+
+Stem = Literal["imagenet", "small"]
+"""imagenet: 7x7 stride 2 and 3x3 max-pooling stride 2; small: one 3x3 of stride 1."""
+
+
+def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+    """A convolution without bias that keeps the size up to its stride."""
+    return nn.Conv2d(n_in, n_out, kernel, stride, padding=kernel // 2, bias=False)
+
+
+class Residual(nn.Module):
+    """A residual unit: relu(branch(x) + shortcut(x)); a subclass registers and runs the branch."""
+
+    expansion: ClassVar[int]
+
+    def __init__(self, n_in: int, width: int, stride: int) -> None:
+        super().__init__()
+        n_out = width * self.expansion
+        self.branch_layers(n_in, width, stride)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = (
+            nn.Sequential(conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
+            if stride != 1 or n_in != n_out
+            else None
+        )
+
+    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
+        raise NotImplementedError
+
+    def branch(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out: Tensor = self.relu(self.branch(x) + shortcut)
+        return out
+
+
+class BasicBlock(Residual):
+    """Two 3x3 convolutions."""
+
+    expansion = 1
+
+    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
+        self.conv1, self.bn1 = conv(n_in, width, 3, stride), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = conv(width, width, 3), nn.BatchNorm2d(width)
+
+    def branch(self, x: Tensor) -> Tensor:
+        x = self.relu(self.bn1(self.conv1(x)))
+        out: Tensor = self.bn2(self.conv2(x))
+        return out
+
+
+class Bottleneck(Residual):
+    """1x1, 3x3 (with the stride) and 1x1 convolution to four times the width."""
+
+    expansion = 4
+
+    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
+        self.conv1, self.bn1 = conv(n_in, width, 1), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = conv(width, 4 * width, 1), nn.BatchNorm2d(4 * width)
+
+    def branch(self, x: Tensor) -> Tensor:
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.relu(self.bn2(self.conv2(x)))
+        out: Tensor = self.bn3(self.conv3(x))
+        return out
+
+
+def stage(block: type[Residual], n_in: int, width: int, depth: int, stride: int) -> nn.Sequential:
+    """`depth` units, the first one with the stride."""
+    rest = [block(width * block.expansion, width, 1) for _ in range(depth - 1)]
+    return nn.Sequential(block(n_in, width, stride), *rest)
+
+
+class ResNet(nn.Module):
+    """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 8 width expansion)."""
+
+    def __init__(
+        self,
+        block: type[Residual],
+        depths: tuple[int, ...],
+        num_classes: int,
+        width: int,
+        stem: Stem,
+    ) -> None:
+        super().__init__()
+        imagenet = stem == "imagenet"
+        self.conv1 = conv(3, width, 7, 2) if imagenet else conv(3, width, 3)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Identity()
+        n_in = width
+        for i, depth in enumerate(depths):
+            units = stage(block, n_in, width << i, depth, 1 if i == 0 else 2)
+            self.add_module(f"layer{i + 1}", units)
+            n_in = (width << i) * block.expansion
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
+        self.apply(initialise)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        for name in stages(self):
+            x = getattr(self, name)(x)
+        out: Tensor = self.fc(torch.flatten(self.avgpool(x), 1))
+        return out
+
+
+def initialise(module: nn.Module) -> None:
+    """Kaiming-normal with fan-in for every kernel; biases and norms keep PyTorch's default."""
+    if isinstance(module, nn.Conv2d | nn.Linear):
+        nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+
+
+def stages(model: nn.Module) -> tuple[str, ...]:
+    """The names layer1, layer2, ... that the model has."""
+    return tuple(name for name, _ in model.named_children() if name.startswith("layer"))
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """Blocks are the residual units, the stem belongs to the first ([000] App. C: K = 16 in 50)."""
+    units = [
+        f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
+    ]
+    blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
+    return RoleMap(layer_names(model), blocks, "fc", ("fc",), stages(model))
+
+
+def resnet(
+    block: type[Residual], depths: tuple[int, ...], stem: Stem
+) -> Callable[[int, int], nn.Module]:
+    """The factory of an Architecture."""
+
+    def factory(num_classes: int, width: int) -> nn.Module:
+        return ResNet(block, depths, num_classes, width, stem)
+
+    return factory

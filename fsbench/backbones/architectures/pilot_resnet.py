@@ -1,0 +1,14 @@
+"""Four-stage residual net with basic blocks for 32 px: a pilot run takes minutes on two cores."""
+
+from __future__ import annotations
+
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
+
+ARCHITECTURE = Architecture(
+    name="pilot_resnet",
+    factory=resnet(BasicBlock, (1, 1, 1, 1), "small"),
+    roles=roles,
+    default_width=32,
+    input_size=32,
+)

@@ -1,0 +1,18 @@
+"""ResNet-50 as SEAL pretrains it: unmodified ImageNet stem at 64 px, fan-in initialisation.
+
+Source: protocol.md 2, "SEAL backbone" (models/resnet.py of the official code). The paper's L = 23
+is the 23rd convolution without downsample ones, which is the first of `layer3`.
+"""
+
+from __future__ import annotations
+
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._resnet import Bottleneck, resnet, roles
+
+ARCHITECTURE = Architecture(
+    name="seal_resnet50",
+    factory=resnet(Bottleneck, (3, 4, 6, 3), "imagenet"),
+    roles=roles,
+    default_width=64,
+    input_size=64,
+)
