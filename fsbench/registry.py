@@ -56,6 +56,9 @@ class Registry(Generic[T]):
     def items(self) -> Iterator[tuple[str, T]]:
         return ((name, self.load(name)) for name in self.names())
 
+    def values(self) -> Iterator[T]:
+        return (self.load(name) for name in self.names())
+
 
 def attribute(name: str) -> Callable[[ModuleType], Any]:
     """A `pick` that takes the module's attribute `name`."""

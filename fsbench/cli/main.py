@@ -40,7 +40,7 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    for _, register in GROUPS.items():
+    for register in GROUPS.values():
         register(app)
     return app
 

@@ -7,6 +7,39 @@ from typing import Annotated
 
 import typer
 
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the file's values the defaults of this command. Raises UsageError on an unknown key."""
+    if path is None:
+        return None
+    import yaml
+
+    from fsbench.errors import UnknownName, UsageError
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(
+            f"cannot read {path}: {error}", fix="give a YAML file of options"
+        ) from error
+    if not isinstance(values, dict):
+        raise UsageError(f"{path} is no mapping", fix="write one `option: value` a line")
+    known = {
+        flag.lstrip("-").replace("-", "_"): parameter
+        for parameter in context.command.params
+        for flag in (*parameter.opts, parameter.name or "")
+    }
+    defaults = {}
+    for key, value in values.items():
+        option = known.get(str(key).replace("-", "_"))
+        if option is None or option.name is None:
+            raise UnknownName(f"option in {path}", str(key), (n for n in known if len(n) > 1))
+        many = getattr(option, "multiple", False) and not isinstance(value, list)
+        defaults[option.name] = [value] if many else value
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
 Model = Annotated[
     list[str],
     typer.Option("-m", "--model", help="Backbone reference, repeatable: timm/NAME, run:DIR, FILE."),
@@ -50,6 +83,16 @@ Limit = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Start runs estimated at over an hour.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Recompute and replace results.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-C",
+        callback=read_config,
+        is_eager=True,
+        help="YAML file whose keys are option names; the command line wins.",
+    ),
+]
 Board = Annotated[Path, typer.Option("--board", help="Folder of the leaderboard.")]
 
 

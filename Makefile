@@ -1,0 +1,46 @@
+# Everything runs in .venv, made on first use; PYTHON picks another interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+.PHONY: demo test test-slow lint types wheel-test meta benchmarks clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(STAMP)  ## the main job on generated images: pretrain, evaluate, submit, rank
+	$(BIN)/fsbench demo
+
+test: $(STAMP) meta  ## unit, contract, property and end-to-end tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(STAMP) meta
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+wheel-test: $(STAMP)  ## build the wheel, install it into an empty environment, use it elsewhere
+	$(BIN)/python -m pytest -m slow tests/test_packages.py
+
+# The last release of learn2learn ships C files that only build without isolation, against an
+# installed Cython, and declares needs that do not install beside numpy 2.
+meta: .venv/.meta
+.venv/.meta: $(STAMP)
+	$(BIN)/python -m pip install --quiet cython ".[meta]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
+		--config-settings=--global-option=build_ext learn2learn==0.2.0
+	touch $@
+
+benchmarks: $(STAMP)
+	$(BIN)/python tests/benchmarks/heads.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

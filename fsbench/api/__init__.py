@@ -1,0 +1,22 @@
+"""What the commands do, as functions: the only place that joins data, backbones, training,
+protocols, results and the leaderboard.
+
+    from fsbench.api import benchmark
+    results = benchmark(["timm/resnet18"], ["cdfsl"], data=["DATA"], output="results")
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+# The four packages carry generic names: a folder called `pretrain` in the working directory would
+# be imported instead of ours, with errors far from their cause.
+_HOME = Path(__file__).resolve().parent.parent.parent
+for _name in ("pretrain", "protocols", "leaderboard"):
+    _spec = find_spec(_name)
+    if _spec is None or not _spec.origin or Path(_spec.origin).resolve().parent.parent != _HOME:
+        raise ImportError(
+            f"package '{_name}' was found at {_spec.origin if _spec else None}, not beside fsbench in "
+            f"{_HOME}: use the fsbench command, or work from another folder"
+        )

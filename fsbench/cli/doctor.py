@@ -1,0 +1,99 @@
+"""`fsbench doctor`: what this machine has, and what is missing, with the command that mends it."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import typer
+
+from fsbench.cli import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORE = (
+    "torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub",
+    "numpy", "scipy", "scikit-learn", "statsmodels", "pydantic", "typer", "rich",
+)  # fmt: skip
+EXTRAS = {
+    "learn2learn": "make meta",
+    "matplotlib": "report",
+    "scikit-posthocs": "report",
+    "ray": "ray",
+}
+LOW_DISK = 5.0
+"""GB below which extracting features of the full targets may not fit."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    data: options.Data = None, cache: options.Cache = None, as_json: options.Json = False
+) -> None:
+    """Check packages, devices, data folders and disk; exit 1 if something needed is missing."""
+    from fsbench.cli.console import emit_json, table
+
+    rows = [*package_rows(), *device_rows(), *data_rows(data), *disk_rows(cache)]
+    if as_json:
+        emit_json([dict(zip(("what", "state", "found"), row, strict=True)) for row in rows])
+    else:
+        table("fsbench doctor", ("what", "state", "found"), rows)
+    if any(state == "missing" for _, state, _ in rows):
+        raise typer.Exit(1)
+
+
+def package_rows() -> list[tuple[str, str, str]]:
+    rows = []
+    for name in CORE:
+        found = version(name)
+        rows.append((name, "ok" if found else "missing", found or "pip install fsbench"))
+    for name, extra in EXTRAS.items():
+        found = version(name)
+        hint = extra if " " in extra else f'pip install "fsbench[{extra}]"'
+        rows.append((name, "ok" if found else "optional", found or hint))
+    return rows
+
+
+def version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def device_rows() -> list[tuple[str, str, str]]:
+    import torch
+
+    cpu = f"{torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads"
+    count = torch.cuda.device_count()
+    gpus = [(f"cuda:{i}", "ok", torch.cuda.get_device_name(i)) for i in range(count)]
+    mps = [("mps", "ok", "Apple GPU")] if torch.backends.mps.is_available() else []
+    return [("cpu", "ok", cpu), *gpus, *mps]
+
+
+def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
+    from fsbench.data import TARGETS, groups
+    from fsbench.data.roots import DataRoots
+    from fsbench.errors import DataError
+
+    roots = DataRoots.parse(data or [])
+    rows = []
+    for name in groups()["cdfsl"]:
+        try:
+            rows.append((name, "ok", str(roots.folder(TARGETS.load(name).FACTS))))
+        except DataError as error:
+            rows.append((name, "absent", error.fix or error.message))
+    return rows
+
+
+def disk_rows(cache: Path | None) -> list[tuple[str, str, str]]:
+    from fsbench.api.machine import cache_folder
+
+    folder = cache_folder(cache)
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(nearest).free / 1e9
+    return [("cache", "ok" if free > LOW_DISK else "low", f"{folder} ({free:.0f} GB free)")]

@@ -1,0 +1,56 @@
+"""Shared fixtures: no network but loopback, one torch thread, caches in temporary folders."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_DATASETS_OFFLINE"] = "1"
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections leave this machine in no test; loopback and local sockets work."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else "localhost"
+        if host not in {"127.0.0.1", "::1", "localhost"}:
+            raise OSError(f"tests reach no network: {address}")
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's cache and data settings never reach a test."""
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FSBENCH_DATA", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Torch runs on one thread, so two workers do not fight and bits do not depend on the host."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def packs() -> Path:
+    """The folder of real image packs (FSBENCH_TEST_DATA, else ../shared/data); skips without it."""
+    folder = Path(os.environ.get("FSBENCH_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "eurosat").is_dir():
+        pytest.skip(f"no real image packs at {folder}: set FSBENCH_TEST_DATA to run this test")
+    return folder

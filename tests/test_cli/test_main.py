@@ -1,0 +1,87 @@
+"""The command line as a whole: exit codes, spelling of options, config files, clean errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from fsbench.cli import options
+from fsbench.cli.main import SETTINGS, build, run
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def test_help_names_every_command_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--help") == 0
+    shown = capsys.readouterr().out
+    for name in (
+        "benchmark", "episodic", "probe", "pretrain", "ls", "show", "data", "episodes", "cache",
+        "results", "submit", "leaderboard", "doctor", "demo",
+    ):  # fmt: skip
+        assert name in shown
+
+
+def test_every_command_has_a_help_line() -> None:
+    for command in build().registered_commands:
+        assert command.help or (command.callback and command.callback.__doc__), command.name
+
+
+def test_usage_errors_exit_2_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    assert call("nope") == 2
+    assert call("ls", "method") == 2
+    shown = capfd.readouterr().err
+    assert "did you mean 'methods'" in shown
+    assert "Traceback" not in shown
+
+
+def small_app() -> typer.Typer:
+    app = typer.Typer(context_settings=SETTINGS)
+
+    @app.command()
+    def echo(
+        tasks: options.Tasks = None,
+        batch_size: options.BatchSize = None,
+        config: options.Config = None,
+    ) -> None:
+        typer.echo(f"{options.split(tasks)} {batch_size}")
+
+    return app
+
+
+@pytest.mark.parametrize("flag", ["--batch-size", "--batch_size", "-b"])
+def test_underscore_and_dash_are_the_same_option(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_app()(["-t", "a,b", "-t", "folder:x,y", flag, "8"], standalone_mode=False)
+    assert capsys.readouterr().out.strip() == "['a', 'b', 'folder:x,y'] 8"
+
+
+def test_config_gives_defaults_and_the_command_line_wins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("tasks: eurosat,isic\nbatch_size: 4\n")
+    small_app()(["--config", str(config)], standalone_mode=False)
+    small_app()(["--config", str(config), "-b", "16"], standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["['eurosat', 'isic'] 4", "['eurosat', 'isic'] 16"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("tsks: a\n", "tasks"), ("- a\n", "mapping"), ("a: [\n", "YAML")]
+)
+def test_bad_config_is_a_usage_error_that_names_the_file(
+    text: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "bad.yaml"
+    config.write_text(text)
+    assert call("episodic", "-m", "fsbench/toy_resnet", "-C", str(config)) == 2
+    shown = capfd.readouterr().err
+    assert "bad.yaml" in shown
+    assert said in shown
