@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,9 @@ class TargetDataset:
 
     Images stand sorted by (class id, canonical id), so the rank of an image in its class follows
     from the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or
-    the id without suffix where files are flat (protocol.md 1a); labels: official class ids (N,).
+    the id without suffix where files are flat (protocol.md 1a); labels: official class ids (N,);
+    class_names: names of all official classes, by class id; notes: what a reader should know of
+    these files, such as how many images a label file names that are not there.
     """
 
     name: str
@@ -42,6 +45,7 @@ class TargetDataset:
     class_names: tuple[str, ...]
     pool: Pool = "full"
     flags: frozenset[Flag] = field(default_factory=frozenset)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -61,6 +65,14 @@ class TargetDataset:
     def images_hash(self) -> str:
         """sha-256 over the sorted canonical ids: states which images these are."""
         return hash_lines(sorted(self.canonical_ids))
+
+    def flagged(self, *flags: Flag) -> Self:
+        """The same data set with more flags."""
+        return replace(self, flags=self.flags | set(flags))
+
+    def file(self, index: int) -> Path | None:
+        """Where image `index` lies on disk; None if it is generated."""
+        return self.root / self.paths[index]
 
     def image(self, index: int) -> Image.Image:
         """Image `index` as RGB. Raises DataError naming a missing or corrupt file."""

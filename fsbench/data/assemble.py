@@ -1,0 +1,120 @@
+"""From rows (id, path, label) to a TargetDataset: order, duplicates, pools, complete or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fsbench.data.base import TargetDataset
+from fsbench.data.files import class_tree, folders, images_below
+from fsbench.data.pools import StartupLists
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts, Flag
+from fsbench.specs import Pool
+
+
+class Row(NamedTuple):
+    """One image. Sorts by (label, canonical id), the order of a TargetDataset."""
+
+    label: int
+    canonical_id: str
+    path: str
+
+
+def tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> list[Row]:
+    """Rows of a tree with one folder a class; the canonical id is `Class/file`.
+
+    candidates: accepted places of the tree below `folder`. Raises DataError if there is none, or
+    if it holds a folder that is no class of the data set.
+    """
+    tree = class_tree(folder, candidates, facts.classes)
+    if tree is None:
+        raise DataError(
+            f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
+            fix=f"expected below it: {facts.layout}",
+        )
+    names = [path.name for path in folders(tree)]
+    if unknown := sorted(set(names) - set(facts.classes)):
+        raise DataError(
+            f"{tree} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
+            fix=f"move them away; its {len(facts.classes)} classes start with {facts.classes[0]}",
+        )
+    prefix = tree.relative_to(folder).as_posix()
+    return [
+        Row(facts.classes.index(name), f"{name}/{image}", (Path(prefix) / name / image).as_posix())
+        for name in names
+        for image in images_below(tree / name)
+    ]
+
+
+def labelled_rows(
+    table: Path, labels: Sequence[tuple[str, int]], images: dict[str, str]
+) -> tuple[list[Row], tuple[str, ...]]:
+    """Rows of flat images with a label file, and notes on what does not match.
+
+    labels: (canonical id, label) from `table`; images: canonical id -> relative path. Label rows
+    without a file are left out and counted in a note: users hold parts of the big archives.
+    """
+    twice = [i for i, n in Counter(i for i, _ in labels).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{table} lists {', '.join(twice[:5])} more than once",
+            fix="fetch the official label file again",
+        )
+    rows = [Row(label, i, images[i]) for i, label in labels if i in images]
+    absent = len(labels) - len(rows)
+    note = f"{absent} of {len(labels)} images named in {table.name} are not there"
+    return rows, (note,) if absent else ()
+
+
+def assemble(
+    facts: DatasetFacts,
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    pool: Pool = "full",
+    lists: StartupLists | None = None,
+    splits: Path | None = None,
+    notes: tuple[str, ...] = (),
+) -> TargetDataset:
+    """The data set of the pool; `subset` unless it holds exactly the official images.
+
+    Raises DataError if no image is left, or if the pool's list is not there.
+    """
+    flags: set[Flag] = set()
+    if pool == "labeled_80":
+        if lists is None:
+            raise DataError(f"{facts.name} has no pool labeled_80", fix="use @ibm (the full pool)")
+        wanted = lists.ids(pool, splits, facts.name)
+        rows = [row for row in rows if row.canonical_id in wanted]
+        notes += (f"{len(rows)} of the {len(wanted)} images of {pool} are there",)
+    rows = sorted(rows)
+    if not rows:
+        raise DataError(
+            f"{folder} holds no image of {facts.name} ({'; '.join((pool, *notes))})",
+            fix=f"expected below it: {facts.layout}",
+        )
+    dataset = TargetDataset(
+        name=facts.name,
+        facts=facts,
+        root=folder,
+        paths=tuple(row.path for row in rows),
+        canonical_ids=tuple(row.canonical_id for row in rows),
+        labels=np.array([row.label for row in rows], dtype=np.int64),
+        class_names=facts.classes,
+        pool=pool,
+        notes=notes,
+    )
+    if not _official(dataset, lists):
+        flags.add("subset")
+    return dataset.flagged(*flags)
+
+
+def _official(dataset: TargetDataset, lists: StartupLists | None) -> bool:
+    if dataset.pool == "labeled_80" and lists is not None:
+        return dataset.images_hash == lists.labeled_80_hash
+    return dataset.class_counts == dict(enumerate(dataset.facts.images_per_class))

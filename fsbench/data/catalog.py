@@ -1,0 +1,79 @@
+"""Which data sets there are: registries of the files below targets/ and sources/, and aliases."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, cast
+
+from fsbench.data.archives import Archive
+from fsbench.data.base import TargetDataset
+from fsbench.errors import UnknownName
+from fsbench.registry import Registry
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+if TYPE_CHECKING:
+    from fsbench.data.listing import SourceListing
+
+
+class TargetModule(Protocol):
+    """What a file of fsbench/data/targets defines."""
+
+    FACTS: DatasetFacts
+
+    def load(self, folder: Path, pool: Pool, splits: Path | None) -> TargetDataset: ...
+
+
+class SourceModule(Protocol):
+    """What a file of fsbench/data/sources defines."""
+
+    FACTS: DatasetFacts
+
+    def load(self, folder: Path, cache: Path) -> SourceListing: ...
+
+
+def _target(module: ModuleType) -> TargetModule:
+    _ = module.FACTS, module.load
+    return cast("TargetModule", module)
+
+
+def _source(module: ModuleType) -> SourceModule:
+    _ = module.FACTS, module.load
+    return cast("SourceModule", module)
+
+
+TARGETS: Registry[TargetModule] = Registry("data set", "fsbench.data.targets", _target)
+SOURCES: Registry[SourceModule] = Registry("source", "fsbench.data.sources", _source)
+
+
+@cache
+def all_facts() -> dict[str, DatasetFacts]:
+    """Name -> FACTS of every target and source."""
+    modules = [*TARGETS.items(), *SOURCES.items()]
+    return {name: module.FACTS for name, module in modules}
+
+
+def archives(name: str) -> tuple[Archive, ...]:
+    """Files that `fsbench data download` can fetch; () where only the publisher's page can."""
+    registry: Registry[TargetModule] | Registry[SourceModule]
+    registry = TARGETS if name in TARGETS.names() else SOURCES
+    found: tuple[Archive, ...] = getattr(registry.load(name), "ARCHIVES", ())
+    return found
+
+
+def resolve(name: str) -> str:
+    """The name that an alias stands for, in any letter case. Raises UnknownName."""
+    known = all_facts()
+    for canonical, facts in known.items():
+        spellings = {canonical, *facts.aliases}
+        if name.lower().replace("_", "-") in {s.lower().replace("_", "-") for s in spellings}:
+            return canonical
+    raise UnknownName("data set", name, known)
+
+
+def groups() -> dict[str, tuple[str, ...]]:
+    """Names that stand for several targets on the command line."""
+    toys = tuple(n for n in TARGETS.names() if TARGETS.load(n).FACTS.domain == "toy")
+    return {"cdfsl": ("chestx", "isic", "eurosat", "cropdisease"), "toy": toys}

@@ -1,0 +1,82 @@
+"""From a file to RGB pixels, the same way everywhere (geometry: specs.ImageSpec, protocol.md 2).
+
+Any file that Pillow cannot decode in full becomes a DataError that names it.
+"""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fsbench.errors import DataError
+from fsbench.specs import ImageSpec
+
+BROKEN = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
+"""What Pillow raises for missing, cut, corrupt or absurdly large files."""
+
+
+def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
+    """The image as 8-bit RGB, resized to a pre_resize square (px) if one is given.
+
+    The pre-resize is bicubic: what `Image.resize` does by default in the Pillow versions that the
+    descendants of IBM's ChestX loader pin. Raises DataError naming the file.
+    """
+    try:
+        with Image.open(path) as image:
+            rgb = _rgb(image)
+    except BROKEN as error:
+        raise _unreadable(str(path), error) from error
+    if pre_resize is not None and rgb.size != (pre_resize, pre_resize):
+        rgb = rgb.resize((pre_resize, pre_resize), Image.Resampling.BICUBIC)
+    return rgb
+
+
+def decode_rgb(data: bytes, name: str) -> Image.Image:
+    """The encoded image as 8-bit RGB. Raises DataError with the given name."""
+    try:
+        with Image.open(BytesIO(data)) as image:
+            return _rgb(image)
+    except BROKEN as error:
+        raise _unreadable(name, error) from error
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    image.load()
+    if image.mode.startswith("I;16"):
+        # Pillow clips 16-bit grey at 255; keep the high byte instead.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    return image.convert("RGB")
+
+
+def _unreadable(name: str, error: BaseException) -> DataError:
+    return DataError(
+        f"cannot read the image {name}: {error}", fix="fetch it again, or move it away"
+    )
+
+
+def square(image: Image.Image, side: int) -> Image.Image:
+    """Resized to side x side px, bilinear and antialiased; the aspect ratio is ignored."""
+    if image.size == (side, side):
+        return image
+    return image.resize((side, side), Image.Resampling.BILINEAR)
+
+
+def channels_first(image: Image.Image) -> NDArray[np.uint8]:
+    """RGB pixels as uint8 (3, height, width)."""
+    return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
+
+
+def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
+    """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s).
+
+    The offset of the crop is rounded as torchvision's CenterCrop does.
+    """
+    size, resize = spec.input_size, spec.resize
+    corner = round((resize - size) / 2.0)
+    pixels = square(image, resize).crop((corner, corner, corner + size, corner + size))
+    return channels_first(pixels)

@@ -1,0 +1,82 @@
+"""From a name on the command line to a data set: registered names, aliases, folders, the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.base import TargetDataset
+from fsbench.data.catalog import SOURCES, TARGETS, resolve
+from fsbench.data.fingerprint import fingerprint
+from fsbench.data.listing import SourceListing
+from fsbench.data.own import own_source, own_target
+from fsbench.data.roots import DataRoots
+from fsbench.data.source import SourceDataset
+from fsbench.errors import UnknownName, UsageError
+from fsbench.progress import SILENT, Reporter
+from fsbench.schema import DatasetRecord
+from fsbench.specs import Pool
+
+FOLDER, HUB = "folder:", "hf-hub:"
+
+
+def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
+    """The target called `name` (or an alias), or one's own images as folder:DIR.
+
+    Raises UnknownName, and DataError where files are missing or wrong.
+    """
+    if name.startswith(FOLDER):
+        if pool != "full":
+            raise UsageError(f"{name} has no pool {pool}", fix="leave out @startup")
+        return own_target(Path(name.removeprefix(FOLDER)))
+    canonical = resolve(name)
+    if canonical not in TARGETS.names():
+        raise UnknownName("target", name, TARGETS.names())
+    module = TARGETS.load(canonical)
+    if module.FACTS.domain == "toy":
+        return module.load(Path(), pool, None)
+    folder = roots.folder(module.FACTS)
+    return module.load(folder, pool, roots.splits(beside=folder))
+
+
+def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
+    """What the source `ref` holds, not decoded yet. Raises as load_source."""
+    if ref.startswith(FOLDER):
+        return own_source(Path(ref.removeprefix(FOLDER)))
+    if ref.startswith(HUB):
+        from fsbench.data.hub import hub_source
+
+        return hub_source(ref.removeprefix(HUB), cache)
+    canonical = resolve(ref)
+    if canonical not in SOURCES.names():
+        raise UnknownName("source", ref, SOURCES.names())
+    module = SOURCES.load(canonical)
+    folder = Path() if module.FACTS.domain == "toy" else roots.folder(module.FACTS)
+    return module.load(folder, cache)
+
+
+def load_source(
+    ref: str, roots: DataRoots, cache: Path, size: int, report: Reporter = SILENT
+) -> SourceDataset:
+    """A pretraining source: tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME[@REV].
+
+    size: side in px; other images are resized to it (bilinear, antialiased). Decoded once into the
+    cache. Raises UnknownName, and DataError where files are missing or corrupt.
+    """
+    from fsbench.data.source_cache import dataset
+
+    return dataset(list_source(ref, roots, cache), cache, size, report)
+
+
+def record(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> DatasetRecord:
+    """What goes into a result: which images, by name and by content."""
+    counts = dataset.class_counts
+    return DatasetRecord(
+        name=dataset.name,
+        pool=dataset.pool,
+        class_ids=tuple(counts),
+        class_names=tuple(dataset.class_names[c] for c in counts),
+        class_counts=tuple(counts.values()),
+        images_hash=dataset.images_hash,
+        fingerprint=fingerprint(dataset, cache, report),
+        flags=tuple(sorted(dataset.flags)),
+    )

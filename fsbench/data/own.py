@@ -1,0 +1,100 @@
+"""One's own images: folder:DIR as a target (torchvision's ImageFolder) or a source (train/, val/).
+
+Always marked `custom`. Classes are the folders in sorted order; images lie at any depth below.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+from fsbench.data.assemble import assemble, tree_rows
+from fsbench.data.base import TargetDataset, hash_lines
+from fsbench.data.files import folders, images_below
+from fsbench.data.images import open_rgb
+from fsbench.data.listing import Sample, SourceListing
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts
+
+LAYOUT = "DIR/<class>/*.jpg, one folder a class"
+VAL = ("val", "valid", "validation", "test")
+
+
+def own_target(folder: Path) -> TargetDataset:
+    """Images of DIR/<class>/ as a target. Raises DataError for no, one or empty classes."""
+    names = _class_names(folder, LAYOUT)
+    if set(names) <= {"train", *VAL}:
+        raise DataError(
+            f"{folder} holds {', '.join(names)}, which look like splits and not like classes",
+            fix=f"give one of them: folder:{folder / names[0]}",
+        )
+    facts = _facts(folder, names, [len(images_below(folder / name)) for name in names])
+    return assemble(facts, folder, tree_rows(folder, facts, (".",))).flagged("custom")
+
+
+def own_source(folder: Path) -> SourceListing:
+    """Images of DIR/train/<class>/ and DIR/val/<class>/ as a source; raises as own_target."""
+    layout = "DIR/train/<class>/*.jpg and DIR/val/<class>/*.jpg"
+    val = next((folder / name for name in VAL if (folder / name).is_dir()), folder / VAL[0])
+    names = _class_names(folder / "train", layout)
+    if other := set(_class_names(val, layout)) ^ set(names):
+        raise DataError(
+            f"{folder}: train and {val.name} have other classes ({', '.join(sorted(other)[:5])})",
+            fix="give both the same class folders",
+        )
+    parts = [tree_samples(part, names) for part in (folder / "train", val)]
+    counts = [len(images_below(folder / "train" / name)) for name in names]
+    return SourceListing(
+        _facts(folder, names, counts, layout),
+        *(samples for samples, _ in parts),
+        stamp=hash_lines(stamp for _, stamp in parts),
+        flags=frozenset({"custom"}),
+    )
+
+
+def tree_samples(tree: Path, names: list[str]) -> tuple[list[Sample], str]:
+    """Samples of class folders, label = place in `names`, and a stamp of all their files."""
+    paths = [
+        (c, tree / name / p) for c, name in enumerate(names) for p in images_below(tree / name)
+    ]
+    samples = [Sample(label, partial(open_rgb, path)) for label, path in paths]
+    return samples, files_stamp([path for _, path in paths])
+
+
+def files_stamp(paths: list[Path]) -> str:
+    """sha-256 over path, size and mtime of the files, in the order given."""
+    stats = [(path, path.stat()) for path in paths]
+    return hash_lines(f"{path.resolve()} {s.st_size} {s.st_mtime_ns}" for path, s in stats)
+
+
+def _class_names(folder: Path, layout: str) -> list[str]:
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder", fix=f"expected: {layout}")
+    names = [path.name for path in folders(folder)]
+    if len(names) < 2:
+        raise DataError(f"{folder} holds {len(names)} class folders", fix=f"expected: {layout}")
+    if empty := [name for name in names if not images_below(folder / name)]:
+        raise DataError(
+            f"{folder} has class folders without an image: {', '.join(empty[:5])}",
+            fix="fill or remove them",
+        )
+    return names
+
+
+def _facts(folder: Path, names: list[str], counts: list[int], layout: str = LAYOUT) -> DatasetFacts:
+    safe = re.sub(r"[^\w.+@=-]", "-", folder.resolve().name)
+    return DatasetFacts(
+        name=f"folder-{safe}",
+        title=f"images of {safe}",
+        domain="target",
+        classes=tuple(names),
+        images_per_class=tuple(counts),
+        label_rule="class id = rank of the folder name in sorted order",
+        layout=layout,
+        folders=(safe,),
+        download="one's own images",
+        license="unknown",
+        citation="none",
+        homepage="none",
+    )

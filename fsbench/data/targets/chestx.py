@@ -1,0 +1,98 @@
+"""ChestX (NIH ChestX-ray14): the seven findings of CD-FSL, single-label images (protocol.md 1a)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.assemble import assemble, labelled_rows
+from fsbench.data.base import TargetDataset
+from fsbench.data.files import first, folders, images_below
+from fsbench.data.pools import StartupLists, without_suffix
+from fsbench.data.tables import read_columns
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+FACTS = DatasetFacts(
+    name="chestx",
+    title="ChestX-ray14, seven single findings",
+    domain="target",
+    classes=(
+        "Atelectasis",
+        "Cardiomegaly",
+        "Effusion",
+        "Infiltration",
+        "Mass",
+        "Nodule",
+        "Pneumothorax",
+    ),
+    images_per_class=(4215, 1093, 3955, 9547, 2139, 2705, 2194),
+    label_rule="images with exactly one finding, and that one of the seven; class id = its "
+    "alphabetical rank; grey repeated to RGB, resized to 256 x 256 (bicubic) first",
+    dropped="86,272 of 112,120: No Finding (60,361), other single findings, several findings",
+    pre_resize=256,
+    layout="images/<name>.png and Data_Entry_2017.csv (or Data_Entry_2017_v2020.csv); the unmerged "
+    "images_001/ .. images_012/ do too",
+    folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
+    aliases=("ChestX", "chestx-ray14"),
+    download="kaggle datasets download nih-chest-xrays/data, or "
+    "https://nihcc.app.box.com/v/ChestXray-NIHCC (42 GB)",
+    license="no restriction on use; link to the download site, cite the paper, acknowledge the NIH "
+    "Clinical Center as the provider",
+    citation="Wang et al., ChestX-ray8: Hospital-scale Chest X-ray Database and Benchmarks, "
+    "CVPR 2017",
+    homepage="https://nihcc.app.box.com/v/ChestXray-NIHCC",
+)
+LISTS = StartupLists(
+    prefix="ChestX",
+    labeled_80_hash="c04d3370961661470b009e27971ebbb80f383afd3ed8a15479c54b25464f6329",
+    suffixed=False,
+)
+OTHER_LABELS = (
+    "No Finding",
+    "Consolidation",
+    "Edema",
+    "Emphysema",
+    "Fibrosis",
+    "Hernia",
+    "Pleural_Thickening",
+    "Pneumonia",
+)
+TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """ChestX below `folder`. Raises DataError for missing files and for unknown findings."""
+    table = first(folder, TABLES)
+    if table is None:
+        raise DataError(
+            f"{folder} lacks {TABLES[0]}",
+            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
+        )
+    rows, notes = labelled_rows(table, read_labels(table), find_images(folder))
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+
+
+def find_images(folder: Path) -> dict[str, str]:
+    """Image id -> path, from images/ and from the unmerged images_001/ .. images_012/."""
+    trees = [tree for tree in folders(folder) if tree.name.lower().split("_")[0] == "images"]
+    return {
+        without_suffix(Path(path).name): f"{tree.name}/{path}"
+        for tree in trees
+        for path in images_below(tree)
+    }
+
+
+def read_labels(table: Path) -> list[tuple[str, int]]:
+    """(image id, class id) of the images with one finding, if it is one of the seven."""
+    labels = []
+    known = {*FACTS.classes, *OTHER_LABELS}
+    for name, findings in read_columns(table, ["Image Index", "Finding Labels"]):
+        if unknown := set(findings.split("|")) - known:
+            raise DataError(
+                f"{table}: {name} has the unknown finding '{min(unknown)}'",
+                fix=f"use the official file; it knows {', '.join(sorted(known))}",
+            )
+        if findings in FACTS.classes:
+            labels.append((without_suffix(name), FACTS.classes.index(findings)))
+    return labels

@@ -1,0 +1,102 @@
+"""CropDisease: the Kaggle 80 % of PlantVillage, 38 leaf conditions (protocol.md 1a, appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fsbench.data.assemble import Row, assemble, tree_rows
+from fsbench.data.base import TargetDataset
+from fsbench.data.pools import StartupLists
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+COUNTS = (
+    ("Apple___Apple_scab", 504),
+    ("Apple___Black_rot", 497),
+    ("Apple___Cedar_apple_rust", 220),
+    ("Apple___healthy", 1316),
+    ("Blueberry___healthy", 1202),
+    ("Cherry_(including_sour)___Powdery_mildew", 842),
+    ("Cherry_(including_sour)___healthy", 684),
+    ("Corn_(maize)___Cercospora_leaf_spot Gray_leaf_spot", 411),
+    ("Corn_(maize)___Common_rust_", 954),
+    ("Corn_(maize)___Northern_Leaf_Blight", 788),
+    ("Corn_(maize)___healthy", 930),
+    ("Grape___Black_rot", 944),
+    ("Grape___Esca_(Black_Measles)", 1107),
+    ("Grape___Leaf_blight_(Isariopsis_Leaf_Spot)", 861),
+    ("Grape___healthy", 339),
+    ("Orange___Haunglongbing_(Citrus_greening)", 4406),
+    ("Peach___Bacterial_spot", 1838),
+    ("Peach___healthy", 288),
+    ("Pepper,_bell___Bacterial_spot", 798),
+    ("Pepper,_bell___healthy", 1183),
+    ("Potato___Early_blight", 800),
+    ("Potato___Late_blight", 800),
+    ("Potato___healthy", 122),
+    ("Raspberry___healthy", 297),
+    ("Soybean___healthy", 4072),
+    ("Squash___Powdery_mildew", 1468),
+    ("Strawberry___Leaf_scorch", 888),
+    ("Strawberry___healthy", 365),
+    ("Tomato___Bacterial_spot", 1702),
+    ("Tomato___Early_blight", 800),
+    ("Tomato___Late_blight", 1528),
+    ("Tomato___Leaf_Mold", 762),
+    ("Tomato___Septoria_leaf_spot", 1417),
+    ("Tomato___Spider_mites Two-spotted_spider_mite", 1341),
+    ("Tomato___Target_Spot", 1124),
+    ("Tomato___Tomato_Yellow_Leaf_Curl_Virus", 4286),
+    ("Tomato___Tomato_mosaic_virus", 299),
+    ("Tomato___healthy", 1273),
+)
+
+FACTS = DatasetFacts(
+    name="cropdisease",
+    title="CropDisease (PlantVillage, Kaggle train folder)",
+    domain="target",
+    classes=tuple(name for name, _ in COUNTS),
+    images_per_class=tuple(count for _, count in COUNTS),
+    label_rule="class id = rank of the folder name in the order of Python's string sort",
+    dropped="the Kaggle test folder; of a PlantVillage color/ tree with more images, those that "
+    "STARTUP's lists do not name",
+    layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
+    folders=("cropdisease", "CropDisease", "CropDiseases", "plant-disease", "plantvillage"),
+    aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
+    download="kaggle datasets download saroz014/plant-disease, or raw/color of "
+    "github.com/spMohanty/PlantVillage-Dataset with STARTUP's lists",
+    license="GPL-2.0 for the Kaggle copy; CC0 1.0 or CC BY-SA 3.0 on others: treat as share-alike",
+    citation="Hughes and Salathe, An open access repository of images on plant health, "
+    "arXiv:1511.08060",
+    homepage="https://www.kaggle.com/datasets/saroz014/plant-disease",
+)
+LISTS = StartupLists(
+    prefix="CropDisease",
+    labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
+    suffixed=True,
+)
+TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", ".")
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """CropDisease below `folder`; a full PlantVillage tree is cut down by STARTUP's lists.
+
+    Without the lists such a tree is used as it is and marked `subset`. Raises DataError if no
+    accepted layout is found.
+    """
+    rows = tree_rows(folder, FACTS, TREES)
+    notes: tuple[str, ...] = ()
+    if pool == "full" and len(rows) > sum(FACTS.images_per_class):
+        rows, notes = _kaggle_part(rows, splits)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+
+
+def _kaggle_part(rows: Sequence[Row], splits: Path | None) -> tuple[list[Row], tuple[str, ...]]:
+    """The two lists together name every file of the Kaggle train folder."""
+    if splits is None:
+        note = f"{len(rows)} images, more than the Kaggle folder: STARTUP's lists would cut it down"
+        return list(rows), (note,)
+    parts = [LISTS.ids(part, splits, FACTS.name) for part in ("labeled_80", "unlabeled_20")]
+    kept = [row for row in rows if row.canonical_id in parts[0] | parts[1]]
+    return kept, (f"{len(kept)} of {len(rows)} images are named by STARTUP's lists",)

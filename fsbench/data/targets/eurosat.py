@@ -1,0 +1,59 @@
+"""EuroSAT (RGB): Sentinel-2 patches of ten kinds of land use (protocol.md 1a)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.archives import Archive
+from fsbench.data.assemble import assemble, tree_rows
+from fsbench.data.base import TargetDataset
+from fsbench.data.pools import StartupLists
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+FACTS = DatasetFacts(
+    name="eurosat",
+    title="EuroSAT (RGB)",
+    domain="target",
+    classes=(
+        "AnnualCrop",
+        "Forest",
+        "HerbaceousVegetation",
+        "Highway",
+        "Industrial",
+        "Pasture",
+        "PermanentCrop",
+        "Residential",
+        "River",
+        "SeaLake",
+    ),
+    images_per_class=(3000, 3000, 3000, 2500, 2500, 2000, 2500, 3000, 2500, 3000),
+    label_rule="class id = rank of the folder name in alphabetical order",
+    layout="2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks",
+    folders=("eurosat", "EuroSAT"),
+    aliases=("EuroSAT",),
+    download="fsbench data download eurosat --data ROOT",
+    license="MIT",
+    citation="Helber et al., EuroSAT: A Novel Dataset and Deep Learning Benchmark for Land Use and "
+    "Land Cover Classification, IEEE JSTARS 2019",
+    homepage="https://github.com/phelber/EuroSAT",
+)
+LISTS = StartupLists(
+    prefix="EuroSAT",
+    labeled_80_hash="3a53fd4df9e59b23ba633945b42579e635951787f758613bea16a8f02f9a2ed7",
+    suffixed=True,
+)
+ARCHIVES = (
+    Archive(
+        url="https://huggingface.co/datasets/torchgeo/eurosat/resolve/"
+        "c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
+        known_hash="md5:c8fa014336c82ac7804f0398fcb19387",
+    ),
+)
+TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """EuroSAT below `folder`. Raises DataError if it is not there."""
+    rows = tree_rows(folder, FACTS, TREES)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits)

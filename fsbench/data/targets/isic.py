@@ -1,0 +1,85 @@
+"""ISIC 2018 task 3, training set (HAM10000): skin lesions of seven kinds (protocol.md 1a)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.archives import Archive
+from fsbench.data.assemble import assemble, labelled_rows
+from fsbench.data.base import TargetDataset
+from fsbench.data.files import descend, first, images_below
+from fsbench.data.pools import StartupLists, without_suffix
+from fsbench.data.tables import read_columns
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+IMAGES = "ISIC2018_Task3_Training_Input"
+TABLE = "ISIC2018_Task3_Training_GroundTruth"
+
+FACTS = DatasetFacts(
+    name="isic",
+    title="ISIC 2018 task 3, training set (HAM10000)",
+    domain="target",
+    classes=("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC"),
+    images_per_class=(1113, 6705, 514, 327, 1099, 115, 142),
+    label_rule="class id = place of the one non-zero column in MEL, NV, BCC, AKIEC, BKL, DF, VASC",
+    dropped="the official validation (193) and test (1,512) images",
+    layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv",
+    folders=("isic", "isic2018"),
+    aliases=("isic2018", "ISIC", "ISIC2018"),
+    download="fsbench data download isic --data ROOT --sha256 HASH... (two zip files; without "
+    "hashes the command names their addresses)",
+    license="CC BY-NC 4.0",
+    citation="Tschandl et al., The HAM10000 dataset, Scientific Data 2018; Codella et al., Skin "
+    "Lesion Analysis Toward Melanoma Detection 2018, arXiv:1902.03368",
+    homepage="https://challenge.isic-archive.com/data/#2018",
+)
+LISTS = StartupLists(
+    prefix="ISIC",
+    labeled_80_hash="cffaac4e39ce9fce5abfe48af1844bbd1a69f6900355f3b1a2cf45aa712cf756",
+    suffixed=False,
+)
+ARCHIVES = tuple(
+    Archive(f"https://isic-challenge-data.s3.amazonaws.com/2018/{name}.zip")
+    for name in (IMAGES, TABLE)
+)
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """ISIC 2018 below `folder`: the official folders, or images and label file side by side.
+
+    Raises DataError for a missing folder or file and for a row without exactly one label.
+    """
+    table = first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
+    if table is None:
+        raise DataError(
+            f"{folder} lacks {TABLE}/{TABLE}.csv",
+            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
+        )
+    tree = descend(folder, IMAGES) or folder
+    images = {
+        without_suffix(Path(path).name): (tree / path).relative_to(folder).as_posix()
+        for path in images_below(tree)
+    }
+    rows, notes = labelled_rows(table, read_labels(table), images)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+
+
+def read_labels(table: Path) -> list[tuple[str, int]]:
+    """(image id, class id) of every row; columns by name, for re-sorted copies circulate."""
+    labels = []
+    for name, *values in read_columns(table, ["image", *FACTS.classes]):
+        try:
+            marked = [place for place, value in enumerate(values) if float(value) != 0]
+        except ValueError as error:
+            raise DataError(
+                f"{table}, row of {name}: {error}", fix="use the official file"
+            ) from error
+        if len(marked) != 1:
+            raise DataError(
+                f"{table}: {name} has {len(marked)} labels, one is expected",
+                fix="use the official file",
+            )
+        labels.append((without_suffix(name), marked[0]))
+    return labels

@@ -1,0 +1,17 @@
+"""Toy target: four figures an image, as in pictures taken from above."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.toy import Style, pairs_of_targets
+from fsbench.data.toy_sets import ToyTarget, toy_facts, toy_target
+from fsbench.specs import Pool
+
+STYLE = Style(tiles=2)
+FACTS = toy_facts("toy_tiles", "Toy: many small figures", pairs_of_targets()[8:], 40)
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
+    """All its images; folder and splits are not used."""
+    return toy_target(FACTS, STYLE, pool)

@@ -1,0 +1,114 @@
+"""Toy images: shapes with a texture, drawn by formula, one image at a time and never stored.
+
+A class is a pair (shape, texture). Pose, size, colours, light and noise vary in every image, so
+colour alone says nothing and features have to be learned. The source and the targets share shapes
+and textures but no pair; each target has a drawing style of its own, its domain shift. Every number
+comes from the names (data set, class, rank), so all machines see the same images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SIDE = 32
+SHAPES = ("disc", "bar", "triangle", "square", "star", "flower")
+TEXTURES = ("plain", "stripes", "rings", "checks", "spokes", "dots")
+PAIRS = tuple(f"{shape}-{texture}" for shape in SHAPES for texture in TEXTURES)
+
+
+def pairs_of_source() -> tuple[str, ...]:
+    """20 of the 36 pairs; every shape and every texture is among them."""
+    return tuple(p for n, p in enumerate(PAIRS) if p not in pairs_of_targets())
+
+
+def pairs_of_targets() -> tuple[str, ...]:
+    """The other 16 pairs, which no source image shows."""
+    width = len(TEXTURES)
+    new = [(row, (row * 2 + step) % width) for row in range(len(SHAPES)) for step in (0, 1, 3)]
+    return tuple(PAIRS[row * width + column] for row, column in new[:16])
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a domain draws.
+
+    colour: saturation in [0, 1] (0 is grey); contrast: of all colours around mid grey; noise: standard
+    deviation of pixel noise; tiles: figures along a side; outline: draw the rim only.
+    """
+
+    colour: float = 1.0
+    contrast: float = 1.0
+    noise: float = 0.03
+    tiles: int = 1
+    outline: bool = False
+
+
+def _outlines(angle: Array, shape: str) -> Array:
+    """Radius of the figure in each direction, about 1."""
+    if shape in {"triangle", "square"}:
+        sector = 2 * np.pi / {"triangle": 3, "square": 4}[shape]
+        folded = np.mod(angle, sector) - sector / 2
+        return np.asarray(0.8 * np.cos(sector / 2) / np.cos(folded) + 0.25)
+    if shape == "bar":
+        return np.minimum(1.3, 0.38 / np.maximum(np.abs(np.sin(angle)), 1e-3))
+    lobes, depth = {"disc": (0, 0.0), "star": (5, 0.35), "flower": (8, 0.2)}[shape]
+    return np.asarray(0.9 + depth * np.cos(lobes * angle))
+
+
+def _texture(x: Array, y: Array, texture: str) -> Array:
+    """The pattern inside the figure, in [-1, 1]."""
+    waves = {
+        "plain": lambda: np.ones_like(x),
+        "stripes": lambda: np.sin(9 * x),
+        "rings": lambda: np.sin(10 * np.hypot(x, y)),
+        "checks": lambda: np.sin(8 * x) * np.sin(8 * y) * 2,
+        "spokes": lambda: np.sin(6 * np.arctan2(y, x)),
+        "dots": lambda: 3 * (np.cos(10 * x) + np.cos(10 * y)) - 3,
+    }
+    return np.clip(2 * waves[texture](), -1, 1)
+
+
+def draw(pair: str, style: Style, numbers: Array, side: int = SIDE) -> NDArray[np.uint8]:
+    """One image, uint8 (side, side, 3). numbers: uniforms in [0, 1), shape (16 + side * side,)."""
+    shape, texture = pair.split("-")
+    u, speckle = numbers[:16], numbers[16:].reshape(side, side)
+    x, y = _grid(u, style.tiles, side)
+    radius = np.hypot(x, y)
+    rim = _outlines(np.arctan2(y, x), shape)
+    inside = 1 / (1 + np.exp(np.clip(-14 * (rim - radius), -30, 30)))
+    if style.outline:
+        inside = inside * np.clip(np.abs(radius - 0.75 * rim) * 6, 0, 1)
+    tone = 0.5 + 0.5 * _texture(x, y, texture)
+    ground, light, dark = _colours(u[5:14], style)
+    figure = tone[..., None] * light + (1 - tone[..., None]) * dark
+    pixels = ground + inside[..., None] * (figure - ground)
+    pixels = pixels + (speckle - 0.5)[..., None] * style.noise * np.sqrt(12)
+    return np.asarray(np.clip(np.rint(pixels * 255), 0, 255), dtype=np.uint8)
+
+
+def _grid(u: Array, tiles: int, side: int) -> tuple[Array, Array]:
+    """Coordinates in the figure's own frame: rotated, scaled, shifted, repeated over the tiles."""
+    axis = (np.arange(side) + 0.5) / side * 2 - 1
+    x, y = np.meshgrid(axis, axis)
+    if tiles > 1:
+        x, y = (np.mod((v + 1) * tiles / 2 + s, 1) * 2 - 1 for v, s in ((x, u[3]), (y, u[4])))
+    else:
+        x, y = x - 0.5 * (u[3] - 0.5), y - 0.5 * (u[4] - 0.5)
+    turn, zoom = 2 * np.pi * u[0], 1 / (0.55 + 0.35 * u[1])
+    cosine, sine = np.cos(turn) * zoom, np.sin(turn) * zoom
+    return x * cosine - y * sine, x * sine + y * cosine
+
+
+def _colours(u: Array, style: Style) -> list[Array]:
+    """Ground, light and dark colour, (3,) each; light and dark lie well apart, in either order."""
+    ground, light, dark = u.reshape(3, 3)
+    tones = [ground, 0.65 + 0.35 * light, 0.35 * dark]
+    if ground[0] < 0.5:
+        tones[1], tones[2] = tones[2], tones[1]
+    mixed = [tone.mean() + style.colour * (tone - tone.mean()) for tone in tones]
+    return [0.5 + style.contrast * (tone - 0.5) for tone in mixed]
