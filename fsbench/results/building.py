@@ -1,0 +1,130 @@
+"""A Result from records: joined parts, derived fields, and what must agree before they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.errors import ValidationFailed
+from fsbench.records import EpisodeRecords, concatenate
+from fsbench.results import parquet
+from fsbench.results.files import write_record
+from fsbench.results.names import result_flags, stem, task_id
+from fsbench.results.rules import Loaded
+from fsbench.results.summary import Records, records_digest, summarise
+from fsbench.schema import BackboneFacts, DatasetRecord, Provenance, Result
+from fsbench.specs import EpisodeSpec, EpisodicSpec, Spec
+
+SAME_BACKBONE = ("weights_hash", "architecture", "feature_dim", "features", "mean", "std")
+"""Facts that change outcomes; the reference and training facts may be written differently."""
+
+
+def build(
+    facts: BackboneFacts,
+    dataset: DatasetRecord,
+    spec: Spec,
+    records: Records,
+    limited: bool,
+    provenance: Provenance,
+) -> Result:
+    """The Result that these records give. Raises UsageError without any outcome."""
+    summary = summarise(records)
+    index, manifest = None, None
+    if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
+        index = records.index
+        manifest = manifest_hash(spec.episode, dataset, index)
+    return Result(
+        task=task_id(dataset.name, spec),
+        backbone=facts,
+        dataset=dataset,
+        spec=spec,
+        spec_digest=spec.digest(),
+        manifest_hash=manifest,
+        flags=result_flags(dataset, spec, index, limited),
+        records=f"{stem(spec)}.parquet",
+        records_digest=records_digest(records),
+        score=summary.score,
+        collapsed=summary.collapsed,
+        non_finite=summary.non_finite,
+        details=summary.details,
+        provenance=provenance,
+    )
+
+
+def manifest_hash(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
+    """Hash of the episodes, from spec and class counts alone."""
+    from fsbench.data.episodes import EpisodeSampler
+
+    counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
+    return EpisodeSampler(spec, dataset.name, counts).manifest_hash([int(i) for i in index])
+
+
+def write(path: Path, result: Result, records: Records) -> None:
+    """Records, then the result that describes them.
+
+    An older result goes first: a kill in between leaves an unfinished cell, not a wrong one.
+    """
+    path.unlink(missing_ok=True)
+    parquet.write(path.with_suffix(".parquet"), records)
+    write_record(path, result)
+
+
+def union(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
+    """All episodes of the named parts, sorted; an episode held twice must be equal in both.
+
+    Raises ValidationFailed naming the parts and the first such episodes that differ.
+    """
+    if not parts:
+        raise ValidationFailed("there is nothing to merge", fix="evaluate at least one block")
+    name, whole = parts[0]
+    for other, part in parts[1:]:
+        _, mine, its = np.intersect1d(whole.index, part.index, return_indices=True)
+        bad = differing(whole.take(mine), part.take(its))
+        if bad.size:
+            raise ValidationFailed(
+                f"episodes {spans(bad)} differ between {name} and {other}",
+                fix="use results of one environment; keep one of the two parts",
+            )
+        new = part.take(~np.isin(part.index, whole.index))
+        whole = concatenate([whole, new])
+    return whole
+
+
+def differing(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
+    """Numbers of the episodes whose outcomes are not equal; rows stand in the same order."""
+    wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
+    wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
+    return a.index[wrong]
+
+
+def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path) -> None:
+    """Raises ValidationFailed naming the wanted episodes that are missing."""
+    missing = np.setdiff1d(wanted, held)
+    if missing.size:
+        raise ValidationFailed(
+            f"episodes {spans(missing)} of {where} are missing",
+            fix="evaluate the missing shard, then merge all parts",
+        )
+
+
+def require_same(
+    cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str
+) -> None:
+    """Raises ValidationFailed naming the facts in which a result differs from those given."""
+    mine = cell.result.backbone
+    differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
+    if cell.result.dataset.fingerprint != dataset.fingerprint:
+        differ.append("images (data fingerprint)")
+    if differ:
+        raise ValidationFailed(f"{cell.path} was made with other {', '.join(differ)}", fix=fix)
+
+
+def spans(index: NDArray[np.int64]) -> str:
+    """Sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
+    breaks = np.flatnonzero(np.diff(index) != 1) + 1
+    runs = [run for run in np.split(index, breaks) if run.size]
+    shown = [f"{r[0]}-{r[-1]}" if r.size > 1 else str(r[0]) for r in runs[:5]]
+    return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")

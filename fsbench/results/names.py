@@ -1,0 +1,70 @@
+"""Names that follow from facts: the folder of a model, the id of a task, the stem of a cell.
+
+    results/<model>/<weights12>/model.json
+    results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.schema import BackboneFacts, DatasetRecord, Flag
+from fsbench.specs import ProbeSpec, Spec
+
+MODEL_FILE = "model.json"
+ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
+
+
+def safe(text: str) -> str:
+    """`text` as one path component: other characters become '-', never empty or hidden."""
+    return re.sub(r"[^\w.+@=-]+", "-", text).strip("-.")[:100] or "unnamed"
+
+
+def model_name(facts: BackboneFacts) -> str:
+    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; ckpt/a.pt -> a."""
+    ref = facts.ref.removeprefix(f"{facts.source}:")
+    if facts.source == "run":
+        ref = PurePosixPath(ref.replace("\\", "/")).name
+    elif facts.source == "file":
+        ref = PurePosixPath(ref.replace("\\", "/")).stem
+    suffix = "" if facts.random_init is None else f"-random{facts.random_init}"
+    return safe(ref) + suffix
+
+
+def task_id(dataset: str, spec: Spec) -> str:
+    """e.g. eurosat:5w1s/linear@ibm, eurosat:probe (design.md 6)."""
+    if isinstance(spec, ProbeSpec):
+        return f"{dataset}:probe"
+    episode = spec.episode
+    shape = f"{episode.n_way}w{episode.k_shot}s"
+    return f"{dataset}:{shape}/{spec.adaptation}@{spec.protocol}"
+
+
+def stem(spec: Spec) -> str:
+    """File name without suffix: what a person looks for, then what makes it unique."""
+    return f"{spec.label}-{spec.digest()[:8]}"
+
+
+def result_flags(
+    dataset: DatasetRecord, spec: Spec, index: NDArray[np.int64] | None, limited: bool
+) -> tuple[Flag, ...]:
+    """Why a result is not official (design.md 5), from its data alone but for `limited`.
+
+    index: sorted episode numbers held, None for a probe; limited: --limit was given, which counts
+    only while episodes are missing.
+    """
+    flags: set[Flag] = set(dataset.flags)
+    if isinstance(spec, ProbeSpec):
+        flags |= {"derived"} if spec.split == "derived_80_20" else set()
+        flags |= {"limited"} if limited else set()
+    elif index is not None:
+        parted = not np.array_equal(index, np.arange(index.size))
+        missing = index.size < spec.n_episodes
+        flags |= {"shard"} if parted else set()
+        flags |= {"limited"} if limited and missing else set()
+        flags |= {"short"} if missing and not limited and not parted else set()
+    return tuple(flag for flag in ORDER if flag in flags)

@@ -1,0 +1,163 @@
+"""Outcomes on disk: one Parquet row an episode or a learning rate, outcomes bit-packed.
+
+Every column has a fixed width, so a reader knows from the row count how much memory a file wants
+before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), or over test images.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.errors import ValidationFailed
+from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.results.files import replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from fsbench.results.summary import Records
+
+MAX_ROWS = 200_000
+MAX_BYTES = 512 * 2**20
+"""Bounds of what is decoded; 600 episodes of 75 queries take 25 kB."""
+
+FIX = "restore the file from where it was computed, or evaluate the cell again"
+
+
+def episode_schema(n_way: int, n_query: int) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("index", pa.int32(), nullable=False),
+            pa.field("class_ids", pa.list_(pa.int32(), n_way), nullable=False),
+            pa.field("correct", pa.binary(packed(n_way * n_query)), nullable=False),
+            pa.field("collapsed", pa.bool_(), nullable=False),
+            pa.field("finite", pa.bool_(), nullable=False),
+        ],
+        metadata={"rows": "episodes", "n_way": str(n_way), "n_query": str(n_query)},
+    )
+
+
+def probe_schema(n_test: int, epochs: int) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("lr", pa.float64(), nullable=False),
+            pa.field("curve", pa.list_(pa.float64(), epochs), nullable=False),
+            pa.field("last", pa.binary(packed(n_test)), nullable=False),
+            pa.field("best", pa.binary(packed(n_test)), nullable=False),
+        ],
+        metadata={"rows": "learning rates", "n_test": str(n_test)},
+    )
+
+
+def packed(bits: int) -> int:
+    """Bytes that hold so many bits."""
+    return -(-bits // 8)
+
+
+def write(path: Path, records: Records) -> None:
+    """Write by rename; an existing file is replaced."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if isinstance(records, EpisodeRecords):
+        schema = episode_schema(*records.correct.shape[1:])
+    else:
+        schema = probe_schema(records.last.shape[1], records.curve.shape[1])
+    columns = [column(getattr(records, field.name), field.type) for field in schema]
+    with replacing(path) as temporary:
+        pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
+
+
+def column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """A numpy column (rows, ...) as an Arrow array of one of the types above."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_binary(kind):
+        bits = np.packbits(values.reshape(len(values), -1), axis=1)
+        return pa.FixedSizeBinaryArray.from_buffers(
+            kind, len(values), [None, pa.py_buffer(bits.tobytes())]
+        )
+    if pa.types.is_fixed_size_list(kind):
+        flat = pa.array(values.reshape(-1), type=kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+    return pa.array(values, type=kind)
+
+
+def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
+    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    raw = read_columns(path, episode_schema(n_way, n_query))
+    bits = np.unpackbits(raw["correct"], axis=1, count=n_way * n_query)
+    return EpisodeRecords(
+        raw["index"].astype(np.int64),
+        raw["class_ids"].astype(np.int64),
+        bits.astype(np.bool_).reshape(-1, n_way, n_query),
+        raw["collapsed"],
+        raw["finite"],
+    )
+
+
+def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
+    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    raw = read_columns(path, probe_schema(n_test, epochs))
+    last, best = (
+        np.unpackbits(raw[name], axis=1, count=n_test).astype(np.bool_) for name in ("last", "best")
+    )
+    return ProbeRecords(raw["lr"], raw["curve"], last, best)
+
+
+def read_columns(path: Path, schema: pa.Schema) -> dict[str, NDArray[Any]]:
+    """Columns as numpy arrays (rows,) or (rows, width), after the header was found harmless."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise ValidationFailed(f"the records {path} are missing", fix=FIX)
+    try:
+        with pq.ParquetFile(path) as file:
+            check_header(path, file, schema)
+            table = file.read(use_threads=False).combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
+    if any(table.column(name).null_count for name in schema.names):
+        raise ValidationFailed(f"{path} holds empty values", fix=FIX)
+    return {name: numbers(table.column(name), len(table)) for name in schema.names}
+
+
+def check_header(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> None:
+    """The exact schema, and no more rows or bytes than a sane file has."""
+    if not file.schema_arrow.equals(schema, check_metadata=False):
+        found = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
+        wanted = ", ".join(f"{f.name} {f.type}" for f in schema)
+        raise ValidationFailed(f"{path} has columns ({found[:500]}), expected ({wanted})", fix=FIX)
+    meta = file.metadata
+    size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
+    if meta.num_rows > MAX_ROWS or size > MAX_BYTES:
+        raise ValidationFailed(
+            f"{path} has {meta.num_rows} rows in {size} bytes, allowed are {MAX_ROWS} and "
+            f"{MAX_BYTES}",
+            fix="split the evaluation into smaller cells",
+        )
+
+
+def numbers(values: pa.ChunkedArray, rows: int) -> NDArray[Any]:
+    """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
+    import pyarrow as pa
+
+    array = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    if pa.types.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        joined = b"".join(array.to_pylist())
+        return np.frombuffer(joined, np.uint8).reshape(rows, width)
+    if pa.types.is_fixed_size_list(array.type):
+        flat = array.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(rows, array.type.list_size)
+    return array.to_numpy(zero_copy_only=False)

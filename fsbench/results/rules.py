@@ -1,0 +1,158 @@
+"""What must hold for one result and its records: small rules, each yielding Problems.
+
+Reading raises on the first file with a Problem; a submission collects all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.results.names import result_flags, stem, task_id
+from fsbench.results.summary import Records, Summary, records_digest, summarise
+from fsbench.schema import Result
+from fsbench.specs import POOLS, EpisodicSpec
+
+AGAIN = "evaluate the cell again with --overwrite; results are not edited by hand"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One broken rule: a code to search for, the place, what is there and what should be."""
+
+    code: str
+    where: str
+    found: str
+    expected: str
+    fix: str
+
+    def __str__(self) -> str:
+        text = f"[{self.code}] {self.where}: found {self.found}, expected {self.expected}"
+        return f"{text}\n    fix: {self.fix}"
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A result with its records in memory."""
+
+    path: Path
+    result: Result
+    records: Records
+
+    def problem(self, code: str, found: object, expected: object, fix: str = AGAIN) -> Problem:
+        return Problem(code, str(self.path), str(found)[:300], str(expected)[:300], fix)
+
+
+Rule = Callable[[Loaded], Iterator[Problem]]
+
+
+def names(cell: Loaded) -> Iterator[Problem]:
+    """Task, file name and spec digest follow from the spec and the data set."""
+    result = cell.result
+    if result.spec_digest != result.spec.digest():
+        yield cell.problem("spec-digest", result.spec_digest, result.spec.digest())
+    if result.task != task_id(result.dataset.name, result.spec):
+        yield cell.problem("task", result.task, task_id(result.dataset.name, result.spec))
+    if cell.path.stem != stem(result.spec):
+        yield cell.problem("file-name", cell.path.stem, stem(result.spec))
+
+
+def pool(cell: Loaded) -> Iterator[Problem]:
+    """The data pool is the one of the spec and of its protocol."""
+    spec = cell.result.spec
+    if isinstance(spec, EpisodicSpec):
+        expected = POOLS[spec.protocol]
+        for found in (spec.episode.pool, cell.result.dataset.pool):
+            if found != expected:
+                yield cell.problem("pool", found, f"{expected} for protocol {spec.protocol}")
+
+
+def dataset(cell: Loaded) -> Iterator[Problem]:
+    """Class ids, names and counts belong together, ids increase, counts are positive."""
+    data = cell.result.dataset
+    ids, counts = list(data.class_ids), data.class_counts
+    if not len(ids) == len(data.class_names) == len(counts) or not ids:
+        yield cell.problem("dataset", f"{len(ids)} ids, {len(counts)} counts", "one per class")
+    if ids != sorted(set(ids)) or min(ids, default=0) < 0 or min(counts, default=1) < 1:
+        yield cell.problem("dataset", f"ids {ids}", "increasing ids with at least one image each")
+
+
+def digest(cell: Loaded) -> Iterator[Problem]:
+    found = records_digest(cell.records)
+    if found != cell.result.records_digest:
+        yield cell.problem("records-digest", found, cell.result.records_digest)
+
+
+def finite(cell: Loaded) -> Iterator[Problem]:
+    """Curves and learning rates are numbers, and the curve is that of the stored outcomes."""
+    records = cell.records
+    if not isinstance(records, ProbeRecords):
+        return
+    if not (np.isfinite(records.curve).all() and np.isfinite(records.lr).all()):
+        yield cell.problem("non-finite", "NaN or infinity in the records", "finite numbers")
+    elif not (
+        np.allclose(records.curve[:, -1], records.last.mean(axis=1), rtol=0, atol=1e-6)
+        and np.allclose(records.curve.max(axis=1), records.best.mean(axis=1), rtol=0, atol=1e-6)
+    ):
+        yield cell.problem("curve", "a curve that differs from its outcomes", "equal accuracies")
+
+
+def rows(cell: Loaded) -> Iterator[Problem]:
+    """Episodes stand sorted, once each, with distinct classes of the data set."""
+    records, result = cell.records, cell.result
+    if isinstance(records, ProbeRecords):
+        if tuple(records.lr) != getattr(result.spec, "lrs", ()):
+            yield cell.problem("rows", f"learning rates {tuple(records.lr)}", "those of the spec")
+        return
+    index, classes = records.index, records.class_ids
+    if index.min() < 0 or (np.diff(index) <= 0).any():
+        yield cell.problem("rows", "episodes unsorted or twice", "increasing episode numbers")
+    distinct = (np.diff(np.sort(classes, axis=1), axis=1) > 0).all()
+    if not (distinct and np.isin(classes, result.dataset.class_ids).all()):
+        yield cell.problem("rows", "repeated or foreign class ids", "n_way classes of the data set")
+
+
+def summary(cell: Loaded) -> Iterator[Problem]:
+    """Mean, interval, counts and details equal what the records give."""
+    result, expected = cell.result, summarise(cell.records)
+    found = Summary(result.score, result.collapsed, result.non_finite, result.details)
+    if not same_summary(found, expected):
+        yield cell.problem("score", found, expected)
+
+
+def same_summary(a: Summary, b: Summary) -> bool:
+    """Equal up to 1e-9, the rounding of other machines' sums."""
+    numbers = [(a.score.mean, b.score.mean), (a.score.ci95 or -1.0, b.score.ci95 or -1.0)]
+    exact = (a.score.n, a.collapsed, a.non_finite, a.details.keys()) == (
+        *(b.score.n, b.collapsed, b.non_finite),
+        b.details.keys(),
+    )
+    for name, value in a.details.items() if exact else ():
+        other = b.details[name]
+        if isinstance(value, str) or isinstance(other, str):
+            exact = exact and value == other
+        else:
+            numbers.append((value, other))
+    return exact and all(math.isclose(x, y, rel_tol=0, abs_tol=1e-9) for x, y in numbers)
+
+
+def flags(cell: Loaded) -> Iterator[Problem]:
+    """Flags are facts of the data; only `limited` is taken from the result's word."""
+    result = cell.result
+    index = cell.records.index if isinstance(cell.records, EpisodeRecords) else None
+    expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
+    if result.flags != expected:
+        yield cell.problem("flags", result.flags or "none", expected or "none")
+
+
+RULES: tuple[Rule, ...] = (names, pool, dataset, digest, finite, rows, summary, flags)
+
+
+def problems(cell: Loaded) -> list[Problem]:
+    """Everything wrong with one result."""
+    return [problem for rule in RULES for problem in rule(cell)]

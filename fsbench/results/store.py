@@ -1,0 +1,185 @@
+"""The results tree: one cell per backbone, data set and spec; append-only, every file by rename."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsbench import provenance as environments
+from fsbench.errors import ValidationFailed
+from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.results import building
+from fsbench.results.files import write_record
+from fsbench.results.journal import Journal
+from fsbench.results.names import MODEL_FILE, model_name, safe, stem
+from fsbench.results.reading import verified
+from fsbench.results.rules import Loaded
+from fsbench.results.summary import Records
+from fsbench.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
+from fsbench.specs import EpisodeSpec, ProbeSpec, Spec
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+OVERWRITE = "give --overwrite to replace it, or another folder with -o"
+
+
+class ResultStore:
+    """Results below `root`, laid out as results/names.py says.
+
+    environment: what bits depend on (fsbench.provenance.environment); unfinished blocks of another
+    environment are left alone.
+    """
+
+    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.root, self.environment = root, dict(environment or {})
+
+    def cell(
+        self,
+        facts: BackboneFacts,
+        dataset: DatasetRecord,
+        task: str,
+        spec: Spec,
+        model: str | None = None,
+    ) -> Cell:
+        """The place of one result; `model` replaces the name that follows from the reference."""
+        name = safe(model) if model else model_name(facts)
+        folder = self.root / name / facts.weights_hash[:12]
+        return Cell(folder, name, facts, dataset, task, spec, self.environment)
+
+
+class Cell:
+    """One result being made: blocks go to the journal, `finish` makes the result."""
+
+    def __init__(
+        self,
+        home: Path,
+        model: str,
+        facts: BackboneFacts,
+        dataset: DatasetRecord,
+        task: str,
+        spec: Spec,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
+        self.task, self.spec = task, spec
+        self.path = home / dataset.name / f"{stem(spec)}.json"
+        key = {"weights": facts.weights_hash, "images": dataset.fingerprint, **environment}
+        episode = EpisodeSpec() if isinstance(spec, ProbeSpec) else spec.episode
+        self.journal = Journal(self.path.parent, stem(spec), key, episode)
+        self.environment = dict(environment)
+
+    def earlier(self) -> Loaded | None:
+        """The verified result already there. Raises ValidationFailed if it is of something else."""
+        if not self.path.is_file():
+            return None
+        cell = verified(self.path)
+        building.require_same(cell, self.facts, self.dataset, OVERWRITE)
+        return cell
+
+    def held(self) -> NDArray[np.int64]:
+        """Episode numbers in the result and in the journal, in no order."""
+        return np.concatenate([episodes_of(self.earlier()), self.journal.index()])
+
+    def complete(self, wanted: ArrayLike | None = None) -> bool:
+        """Whether the result exists and, given episode numbers, holds them all.
+
+        Raises ValidationFailed when it would have to grow in another environment.
+        """
+        earlier = self.earlier()
+        if earlier is None or wanted is None:
+            return earlier is not None
+        whole = bool(np.isin(wanted, episodes_of(earlier)).all())
+        if not whole and self.environment:
+            self.require_environment(earlier, self.environment)
+        return whole
+
+    def done(self, n_episodes: int) -> bool:
+        """Whether the result holds episodes 0..n-1."""
+        return self.complete(np.arange(n_episodes))
+
+    def holds(self, wanted: ArrayLike) -> bool:
+        """Whether these episodes were computed, be it in an unfinished run."""
+        return bool(np.isin(wanted, self.held()).all())
+
+    def blocks_done(self) -> set[int]:
+        """Blocks in the journal."""
+        return self.journal.blocks()
+
+    def read(self) -> Result:
+        """The result there, verified."""
+        return verified(self.path).result
+
+    def clear(self) -> None:
+        """Forget the result and the journal (--overwrite)."""
+        self.path.unlink(missing_ok=True)
+        self.path.with_suffix(".parquet").unlink(missing_ok=True)
+        self.journal.remove(self.journal.files())
+
+    def write_block(self, block: int, records: EpisodeRecords) -> None:
+        """Keep one finished block."""
+        self.journal.write(block, records)
+
+    def finish(
+        self, wanted: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
+    ) -> Result:
+        """Merge journal and earlier result; the wanted episodes must all be there.
+
+        flags: only `limited` is taken; the others follow from the data. Raises ValidationFailed for
+        missing episodes, or overlapping ones that differ.
+        """
+        with self.lock():
+            earlier, blocks = self.earlier(), self.journal.read()
+            if earlier is not None:
+                self.require_environment(earlier, environments.environment(provenance))
+            used = {file: r for file, r in blocks.items() if np.isin(r.index, wanted).any()}
+            parts = [(str(file), r.take(np.isin(r.index, wanted))) for file, r in used.items()]
+            if earlier is not None and isinstance(earlier.records, EpisodeRecords):
+                parts.insert(0, (str(earlier.path), earlier.records))
+            records = building.union(parts)
+            building.require_all(records.index, np.asarray(wanted), self.path)
+            result = self.write(records, "limited" in flags, provenance)
+            self.journal.remove(list(used))
+        return result
+
+    def write_probe(
+        self, records: ProbeRecords, *, flags: Collection[Flag] = (), provenance: Provenance
+    ) -> Result:
+        """The result of a linear probe; flags as for `finish`."""
+        with self.lock():
+            return self.write(records, "limited" in flags, provenance)
+
+    def write(self, records: Records, limited: bool, provenance: Provenance) -> Result:
+        result = building.build(self.facts, self.dataset, self.spec, records, limited, provenance)
+        if not (self.home / MODEL_FILE).exists():
+            write_record(self.home / MODEL_FILE, self.facts)
+        building.write(self.path, result, records)
+        return result
+
+    def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
+        before = environments.environment(earlier.result.provenance)
+        differ = [f"{k} {before[k]} -> {now[k]}" for k in before if before[k] != now.get(k)]
+        if differ:
+            raise ValidationFailed(
+                f"{self.path} was made in another environment ({', '.join(differ)}); episodes added "
+                "here would not have the same bits",
+                fix=OVERWRITE,
+            )
+
+    def lock(self) -> BaseFileLock:
+        """Two processes may finish shards of one cell in one folder."""
+        from filelock import FileLock
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.path.with_name(f".{self.path.stem}.lock"))
+
+
+def episodes_of(cell: Loaded | None) -> NDArray[np.int64]:
+    """Episode numbers of a loaded result; none for a probe or nothing."""
+    if cell is None or isinstance(cell.records, ProbeRecords):
+        return np.empty(0, np.int64)
+    return cell.records.index
