@@ -18,7 +18,8 @@ class Architecture:
     factory: (num_classes, width) -> module, with torch's global generator as the source of its
     initial weights (fsbench.seeding.stream around it decides them); num_classes = 0 gives the
     head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
-    default_width: channels of the first stage; input_size: side (px) it is meant for.
+    default_width: channels of the first stage; input_size: side (px) it is meant for; summary: one
+    line for listings.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Architecture:
     roles: Callable[[nn.Module], RoleMap]
     default_width: int
     input_size: int
+    summary: str
     features: str = "global average pooling"
 
     def build(self, num_classes: int, width: int | None = None) -> nn.Module:

@@ -11,4 +11,5 @@ ARCHITECTURE = Architecture(
     roles=roles,
     default_width=32,
     input_size=32,
+    summary="four stages of one basic block, 3x3 stem, width 32",
 )

@@ -15,4 +15,5 @@ ARCHITECTURE = Architecture(
     roles=roles,
     default_width=64,
     input_size=64,
+    summary="ResNet-50 with the ImageNet stem and SEAL's initialisation",
 )

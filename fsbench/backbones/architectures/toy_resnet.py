@@ -11,4 +11,5 @@ ARCHITECTURE = Architecture(
     roles=roles,
     default_width=8,
     input_size=32,
+    summary="the pilot net at width 8",
 )

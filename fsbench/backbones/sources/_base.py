@@ -1,0 +1,76 @@
+"""What a file of this package defines, and what passes through it.
+
+FORM: the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX: what such references
+start with; `load(request) -> Loaded`. Initial weights come from torch's global generator, which
+`fsbench.backbones.load` sets for the time of the call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from torch import nn
+
+from fsbench.errors import UsageError
+from fsbench.progress import SILENT, Reporter
+
+Triple = tuple[float, float, float]
+
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+"""Used where nothing is known of the weights: networks of our own with random weights."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A reference taken apart. name: what follows the prefix; random_init: seed of the control."""
+
+    ref: str
+    name: str
+    arch: str | None = None
+    random_init: int | None = None
+    trusted: bool = True
+    report: Reporter = SILENT
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A head-free module and what its source knows of it.
+
+    features: how they are taken; input_size: side (px) it was trained at; more: further fields of
+    BackboneFacts (recipe, steps, ...).
+    """
+
+    module: nn.Module
+    architecture: str
+    features: str
+    input_size: int = 224
+    mean: Triple = IMAGENET_MEAN
+    std: Triple = IMAGENET_STD
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """A module of this package."""
+
+    __doc__: str | None
+    FORM: str
+    PREFIX: str
+
+    def load(self, request: Request) -> Loaded:
+        """The module that the reference names."""
+
+
+def unknown(kind: str, given: str, known: list[str]) -> UsageError:
+    """A name outside a list that is too long to print: the three nearest names."""
+    near = get_close_matches(given, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "none of its names is near"
+    return UsageError(f"unknown {kind} '{given}'", fix=f"{hint} ({len(known)} names are known)")
+
+
+def triple(values: object) -> Triple:
+    """Three floats of a sequence."""
+    r, g, b = (float(v) for v in values)  # type: ignore[attr-defined]
+    return r, g, b

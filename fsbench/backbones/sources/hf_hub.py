@@ -1,0 +1,30 @@
+"""A network on the Hugging Face hub in timm's format, e.g. hf-hub:timm/resnet18.a1_in1k@main."""
+
+from __future__ import annotations
+
+from fsbench.backbones.sources import _timm
+from fsbench.backbones.sources._base import Loaded, Request
+from fsbench.errors import CheckpointError, UsageError
+
+FORM = "hf-hub:ORG/NAME@REV"
+PREFIX = "hf-hub:"
+
+
+def load(request: Request) -> Loaded:
+    """Raises UsageError for a malformed id, CheckpointError if the hub and its cache lack it."""
+    from huggingface_hub.errors import HFValidationError
+
+    repository = request.name.partition("@")[0]
+    if repository.count("/") != 1 or not all(repository.split("/")):
+        raise UsageError(
+            f"'{request.ref}' names no hub repository", fix="write hf-hub:ORG/NAME or ...@REVISION"
+        )
+    try:
+        return _timm.build(request.ref, pretrained=request.random_init is None)
+    except HFValidationError as error:
+        raise UsageError(f"{request.ref}: {error}", fix="write hf-hub:ORG/NAME@REV") from error
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(
+            f"{request.ref} has no config.json that timm understands: {error!r}",
+            fix="download its weights and pass the file with --arch",
+        ) from error

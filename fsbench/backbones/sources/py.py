@@ -1,0 +1,88 @@
+"""A function of your own: py:PKG.MOD:FUNCTION, called without arguments, gives the network.
+
+The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `mean`, `std` and
+`input_size` are read where it has them (else ImageNet's, 224 px). Only for the command line: a
+reference that came from somebody else's file must never name code to run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from torch import nn
+
+from fsbench.backbones.sources._base import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Loaded,
+    Request,
+    triple,
+)
+from fsbench.errors import UnknownName, UsageError
+
+FORM = "py:PKG.MOD:FUNCTION"
+PREFIX = "py:"
+
+
+def load(request: Request) -> Loaded:
+    """Raises UsageError where the reference is not trusted, or names no function or network."""
+    if not request.trusted:
+        raise UsageError(
+            f"'{request.ref}' runs code, and it does not come from the command line",
+            fix="pass it as --model yourself, if you trust it",
+        )
+    if request.random_init is not None:
+        raise UsageError(
+            f"{request.ref} makes its own weights: --random-init has no meaning for it",
+            fix="write a second function that leaves the weights random",
+        )
+    with working_folder():
+        module, function = find(request.name)
+        network = getattr(module, function)()
+    if not isinstance(network, nn.Module):
+        raise UsageError(
+            f"{request.ref} gave a {type(network).__name__}", fix="return a torch.nn.Module"
+        )
+    source = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
+    return Loaded(
+        module=network,
+        architecture=request.ref,
+        features=f"as the function's network gives them (source {source})",
+        input_size=int(getattr(network, "input_size", 224)),
+        mean=triple(getattr(network, "mean", IMAGENET_MEAN)),
+        std=triple(getattr(network, "std", IMAGENET_STD)),
+    )
+
+
+def find(name: str) -> tuple[ModuleType, str]:
+    """The module and the name of the function in it. Raises UsageError, UnknownName."""
+    path, _, function = name.partition(":")
+    try:
+        module = importlib.import_module(path)
+    except (ImportError, ValueError) as error:
+        raise UsageError(
+            f"cannot import '{path}': {error}",
+            fix="write py:PKG.MOD:FUNCTION, importable from the working folder",
+        ) from error
+    if not callable(getattr(module, function, None)):
+        public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+        raise UnknownName(f"function of {path}", function, public)
+    return module, function
+
+
+@contextmanager
+def working_folder() -> Iterator[None]:
+    """Modules of the working folder can be imported inside, as with `python -m`."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

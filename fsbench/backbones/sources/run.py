@@ -1,0 +1,111 @@
+"""A run of `fsbench pretrain`: run:DIR, strict, with what the run recorded about itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import nn
+
+from fsbench.backbones import checkpoint
+from fsbench.backbones.architectures import ARCHITECTURES, Architecture
+from fsbench.backbones.matching import load_into
+from fsbench.backbones.sources import fsbench
+from fsbench.backbones.sources._base import Loaded, Request, Triple
+from fsbench.errors import CheckpointError, UsageError
+
+FORM = "run:DIR"
+PREFIX = "run:"
+RECORD, WEIGHTS = "run.json", "model.safetensors"
+
+
+class RunRecord(BaseModel):
+    """The fields of run.json that a backbone needs; a run writes more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    recipe: str
+    recipe_digest: str
+    architecture: str
+    width: int | None = Field(None, ge=1)
+    n_classes: int = Field(ge=2)
+    input_size: int = Field(ge=8)
+    mean: Triple
+    std: Triple
+    source: str
+    source_accuracy: float | None = None
+    steps: int = Field(ge=0)
+
+    @property
+    def name(self) -> str:
+        return self.architecture.removeprefix(fsbench.PREFIX)
+
+
+def load(request: Request) -> Loaded:
+    """The trunk of the run, or its architecture afresh for a control.
+
+    Raises UsageError for a folder that is no finished run, CheckpointError for weights that do not
+    fit its record.
+    """
+    folder = Path(request.name)
+    record = read(folder)
+    fresh = fsbench.build(record.name, record.width)
+    more = {}
+    if request.random_init is None:
+        load_trunk(fresh.module, record, folder, request)
+        more = {
+            "recipe": record.recipe,
+            "recipe_digest": record.recipe_digest,
+            "pretraining_data": (record.source,),
+            "source_accuracy": record.source_accuracy,
+            "steps": record.steps,
+        }
+    return Loaded(
+        module=fresh.module,
+        architecture=fresh.architecture,
+        features=fresh.features,
+        input_size=record.input_size,
+        mean=record.mean,
+        std=record.std,
+        more=more,
+    )
+
+
+def read(folder: Path) -> RunRecord:
+    """The record of a finished run. Raises UsageError without one, CheckpointError if malformed."""
+    path = folder / RECORD
+    if not path.is_file() or not (folder / WEIGHTS).is_file():
+        raise UsageError(
+            f"{folder} holds no finished run: it needs {RECORD} and {WEIGHTS}",
+            fix="finish it with the same `fsbench pretrain` command, or check the path",
+        )
+    try:
+        return RunRecord.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CheckpointError(
+            f"{path} is damaged: {field}: {first['msg']}",
+            fix="run the same `fsbench pretrain` command into a new folder",
+        ) from error
+
+
+def architecture_of(record: RunRecord) -> Architecture:
+    """Raises UnknownName for an architecture that this version does not have."""
+    return ARCHITECTURES.load(record.name)
+
+
+def load_trunk(module: nn.Module, record: RunRecord, folder: Path, request: Request) -> None:
+    """Copy all weights but the head's."""
+    path = folder / WEIGHTS
+    heads = (architecture_of(record).roles(module).head,)
+    load_into(module, checkpoint.read(path), str(path), record.architecture, request.report, heads)
+
+
+def load_classifier(folder: Path) -> tuple[nn.Module, RunRecord]:
+    """Trunk and head with all weights of the run, and its record. Raises as `load` does."""
+    record = read(folder)
+    model = architecture_of(record).build(record.n_classes, record.width)
+    path = folder / WEIGHTS
+    load_into(model, checkpoint.read(path), str(path), record.architecture, heads=())
+    return model, record

@@ -1,0 +1,59 @@
+"""A classifier of torchvision with its default weights, e.g. torchvision/resnet50."""
+
+from __future__ import annotations
+
+from urllib.error import URLError
+
+from torch import nn
+
+from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.sources._base import Loaded, Request, triple, unknown
+from fsbench.errors import CheckpointError
+
+FORM = "torchvision/NAME"
+PREFIX = "torchvision/"
+
+HEADS = ("fc", "classifier", "heads", "head")
+AUXILIARY = ("AuxLogits", "aux1", "aux2")
+"""Classifiers that only training uses."""
+
+
+def load(request: Request) -> Loaded:
+    """Raises UsageError for an unknown name, CheckpointError if the weights cannot be fetched."""
+    from torchvision import models
+
+    names = models.list_models(module=models)
+    if request.name not in names:
+        raise unknown("torchvision classifier", request.name, names)
+    weights = models.get_model_weights(request.name).DEFAULT
+    random = request.random_init is not None
+    try:
+        model = models.get_model(request.name, weights=None if random else weights)
+    except (URLError, OSError, RuntimeError) as error:
+        raise CheckpointError(
+            f"cannot get the weights {weights}: {error}",
+            fix=f"put the file of {weights.url} into the checkpoints folder of torch.hub "
+            "(TORCH_HOME), or pass --random-init SEED for random weights",
+        ) from error
+    head = behead(model)
+    preset = weights.transforms()
+    return Loaded(
+        module=model,
+        architecture=request.name if random else f"{request.name}.{weights.name}",
+        features=f"torchvision, input of {head}",
+        input_size=int(preset.crop_size[0]),
+        mean=triple(preset.mean),
+        std=triple(preset.std),
+    )
+
+
+def behead(model: nn.Module) -> str:
+    """Take the last classifying layer out, and training's extra heads; returns its name."""
+    for name in AUXILIARY:
+        if hasattr(model, name):
+            setattr(model, name, None)
+    head = next(name for name in HEADS if hasattr(model, name))
+    layers = [n for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
+    last: str = [n for n in layers if below(n, (head,))][-1]
+    model.set_submodule(last, nn.Identity())
+    return last
