@@ -43,9 +43,9 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     if ref.startswith(FOLDER):
         return own_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
-        from fsbench.data.hub import hub_source
+        from fsbench.data.sources import _hub
 
-        return hub_source(ref.removeprefix(HUB), cache)
+        return _hub.load(ref.removeprefix(HUB), cache)
     canonical = resolve(ref)
     if canonical not in SOURCES.names():
         raise UnknownName("source", ref, SOURCES.names())

@@ -6,6 +6,7 @@ Always marked `custom`. Classes are the folders in sorted order; images lie at a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def own_target(folder: Path) -> TargetDataset:
             f"{folder} holds {', '.join(names)}, which look like splits and not like classes",
             fix=f"give one of them: folder:{folder / names[0]}",
         )
-    facts = _facts(folder, names, [len(images_below(folder / name)) for name in names])
+    counts = [len(images_below(folder / name)) for name in names]
+    facts = own_facts(f"folder-{folder.resolve().name}", names, counts, LAYOUT)
     return assemble(facts, folder, tree_rows(folder, facts, (".",))).flagged("custom")
 
 
@@ -46,14 +48,14 @@ def own_source(folder: Path) -> SourceListing:
     parts = [tree_samples(part, names) for part in (folder / "train", val)]
     counts = [len(images_below(folder / "train" / name)) for name in names]
     return SourceListing(
-        _facts(folder, names, counts, layout),
+        own_facts(f"folder-{folder.resolve().name}", names, counts, layout),
         *(samples for samples, _ in parts),
         stamp=hash_lines(stamp for _, stamp in parts),
         flags=frozenset({"custom"}),
     )
 
 
-def tree_samples(tree: Path, names: list[str]) -> tuple[list[Sample], str]:
+def tree_samples(tree: Path, names: Sequence[str]) -> tuple[list[Sample], str]:
     """Samples of class folders, label = place in `names`, and a stamp of all their files."""
     paths = [
         (c, tree / name / p) for c, name in enumerate(names) for p in images_below(tree / name)
@@ -64,7 +66,10 @@ def tree_samples(tree: Path, names: list[str]) -> tuple[list[Sample], str]:
 
 def files_stamp(paths: list[Path]) -> str:
     """sha-256 over path, size and mtime of the files, in the order given."""
-    stats = [(path, path.stat()) for path in paths]
+    try:
+        stats = [(path, path.stat()) for path in paths]
+    except OSError as error:
+        raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
     return hash_lines(f"{path.resolve()} {s.st_size} {s.st_mtime_ns}" for path, s in stats)
 
 
@@ -82,13 +87,16 @@ def _class_names(folder: Path, layout: str) -> list[str]:
     return names
 
 
-def _facts(folder: Path, names: list[str], counts: list[int], layout: str = LAYOUT) -> DatasetFacts:
-    safe = re.sub(r"[^\w.+@=-]", "-", folder.resolve().name)
+def own_facts(
+    name: str, classes: Sequence[str], counts: Sequence[int], layout: str
+) -> DatasetFacts:
+    """FACTS of images that nobody published under a name that fsbench knows."""
+    safe = re.sub(r"[^\w.+@=-]", "-", name)[:200]
     return DatasetFacts(
-        name=f"folder-{safe}",
-        title=f"images of {safe}",
+        name=safe,
+        title=f"own images ({safe})",
         domain="target",
-        classes=tuple(names),
+        classes=tuple(classes),
         images_per_class=tuple(counts),
         label_rule="class id = rank of the folder name in sorted order",
         layout=layout,

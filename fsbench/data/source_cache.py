@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,7 +95,7 @@ def _build(
             pixels = _fill(partial / f"{name}.npy", part, size, f"decode {name}", report)
             hashes[name] = _sha(pixels)
         (partial / "sha256.json").write_text(json.dumps(hashes))
-        os.replace(partial, folder)
+        partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     train, val = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("train", "val"))

@@ -37,18 +37,19 @@ def pairs_of_targets() -> tuple[str, ...]:
 class Style:
     """How a domain draws.
 
-    colour: saturation in [0, 1] (0 is grey); contrast: of all colours around mid grey; noise: standard
-    deviation of pixel noise; tiles: figures along a side; outline: draw the rim only.
+    colour: saturation in [0, 1] (0 is grey); contrast: of all colours around mid grey; noise:
+    standard deviation of pixel noise; tiles: figures along a side; rim: a ring of ground colour
+    sets the rim of the figure apart.
     """
 
     colour: float = 1.0
     contrast: float = 1.0
     noise: float = 0.03
     tiles: int = 1
-    outline: bool = False
+    rim: bool = False
 
 
-def _outlines(angle: Array, shape: str) -> Array:
+def _edge(angle: Array, shape: str) -> Array:
     """Radius of the figure in each direction, about 1."""
     if shape in {"triangle", "square"}:
         sector = 2 * np.pi / {"triangle": 3, "square": 4}[shape]
@@ -79,10 +80,10 @@ def draw(pair: str, style: Style, numbers: Array, side: int = SIDE) -> NDArray[n
     u, speckle = numbers[:16], numbers[16:].reshape(side, side)
     x, y = _grid(u, style.tiles, side)
     radius = np.hypot(x, y)
-    rim = _outlines(np.arctan2(y, x), shape)
-    inside = 1 / (1 + np.exp(np.clip(-14 * (rim - radius), -30, 30)))
-    if style.outline:
-        inside = inside * np.clip(np.abs(radius - 0.75 * rim) * 6, 0, 1)
+    edge = _edge(np.arctan2(y, x), shape)
+    inside = 1 / (1 + np.exp(np.clip(-14 * (edge - radius), -30, 30)))
+    if style.rim:
+        inside = inside * np.clip(np.abs(radius - 0.75 * edge) * 6, 0, 1)
     tone = 0.5 + 0.5 * _texture(x, y, texture)
     ground, light, dark = _colours(u[5:14], style)
     figure = tone[..., None] * light + (1 - tone[..., None]) * dark

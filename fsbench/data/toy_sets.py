@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ def toy_image(name: str, style: Style, pair: str, rank: int) -> NDArray[np.uint8
 class ToyTarget(TargetDataset):
     """A target whose images are drawn, not read; its paths name images that no file holds."""
 
-    style: Style = Style()
+    style: Style = field(default_factory=Style)
 
     def file(self, index: int) -> Path | None:
         return None

@@ -1,4 +1,4 @@
-"""Toy target: only the rim of each figure is drawn."""
+"""Toy target: a ring inside each figure sets its rim apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fsbench.data.toy import Style, pairs_of_targets
 from fsbench.data.toy_sets import ToyTarget, toy_facts, toy_target
 from fsbench.specs import Pool
 
-STYLE = Style(outline=True)
-FACTS = toy_facts("toy_sketch", "Toy: outlines", pairs_of_targets()[:8], 40)
+STYLE = Style(rim=True)
+FACTS = toy_facts("toy_rims", "Toy: figures with a rim", pairs_of_targets()[:8], 40)
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:

@@ -1,0 +1,101 @@
+"""Sources read through Hugging Face `datasets`: parquet files on disk, or a data set of the hub."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from fsbench.data.images import decode_rgb
+from fsbench.data.listing import Sample
+from fsbench.errors import DataError
+
+LABELS = ("label", "labels", "fine_label")
+VAL = ("valid", "val", "validation", "test")
+
+
+class Table:
+    """One split: rows with an `image` (encoded bytes) and a label (a class name or a number)."""
+
+    def __init__(self, rows: Any, name: str) -> None:
+        from datasets import Image as ImageFeature
+
+        columns = rows.column_names
+        label = next((column for column in LABELS if column in columns), None)
+        if "image" not in columns or label is None:
+            raise DataError(
+                f"{name} has the columns {', '.join(columns)}",
+                fix="a source needs `image` and `label`",
+            )
+        if isinstance(rows.features["image"], ImageFeature):
+            rows = rows.cast_column("image", ImageFeature(decode=False))
+        self.rows, self.name = rows, name
+        names = getattr(rows.features[label], "names", None)
+        self.labels = [str(names[value] if names else value) for value in rows[label]]
+        self.classes = tuple(names or sorted(set(self.labels)))
+        self.stamp = str(rows._fingerprint)
+
+    @property
+    def counts(self) -> list[int]:
+        """Images of each of its classes."""
+        found = Counter(self.labels)
+        return [found[name] for name in self.classes]
+
+    def samples(self, classes: tuple[str, ...]) -> list[Sample]:
+        """Labels are places in `classes`. Raises DataError for another label."""
+        ids = {name: place for place, name in enumerate(classes)}
+        if other := sorted(set(self.labels) - set(ids)):
+            raise DataError(
+                f"{self.name} has labels that are no class: {', '.join(other[:5])}",
+                fix="train and validation must have the same classes",
+            )
+        return [Sample(ids[name], partial(self._open, n)) for n, name in enumerate(self.labels)]
+
+    def _open(self, row: int) -> Image.Image:
+        value = self.rows[row]["image"]
+        data = value["bytes"] if isinstance(value, dict) else value
+        where = f"{self.name}, row {row}"
+        if data is None and isinstance(value, dict) and value.get("path"):
+            data = Path(value["path"]).read_bytes()
+        return decode_rgb(data or b"", where)
+
+
+def parquet_tables(train: list[Path], val: list[Path], cache: Path) -> tuple[Table, Table]:
+    """The train and validation split of parquet files on disk."""
+    files = {"train": [str(p) for p in train], "val": [str(p) for p in val]}
+    found = _load("parquet", cache, data_files=files)
+    folder = train[0].parent
+    return Table(found["train"], f"{folder} (train)"), Table(found["val"], f"{folder} (val)")
+
+
+def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
+    """The splits of ORG/NAME[@REV]. Raises DataError if it cannot be had or lacks a split."""
+    path, _, revision = ref.partition("@")
+    found = _load(path, cache, revision=revision or None)
+    val = next((name for name in VAL if name in found), None)
+    if "train" not in found or val is None:
+        raise DataError(
+            f"hf-hub:{ref} has the splits {', '.join(found)}",
+            fix=f"a source needs train and one of {', '.join(VAL)}",
+        )
+    return Table(found["train"], f"hf-hub:{ref} (train)"), Table(
+        found[val], f"hf-hub:{ref} ({val})"
+    )
+
+
+def _load(path: str, cache: Path, **options: Any) -> Any:
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
+    from datasets.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    try:
+        return load_dataset(path, cache_dir=str(cache), **options)
+    except (OSError, ValueError, DatasetsError) as error:
+        raise DataError(
+            f"cannot load {path} through Hugging Face datasets: {error}",
+            fix="check the name and the network, or give the data set as files: --data NAME=DIR",
+        ) from error

@@ -1,0 +1,34 @@
+"""A source from the Hugging Face hub: TinyImageNet if it has its classes, else one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.base import hash_lines
+from fsbench.data.hub import hub_tables
+from fsbench.data.listing import SourceListing
+from fsbench.data.own import own_facts
+from fsbench.data.sources import tinyimagenet
+
+
+def load(ref: str, cache: Path) -> SourceListing:
+    """ORG/NAME[@REV] of the hub, splits train and valid. Raises DataError if it cannot be had.
+
+    The hub's label numbers are the order of sorted wnids; for TinyImageNet they become the official
+    ones (line order of wnids.txt).
+    """
+    train, val = hub_tables(ref, cache / "datasets")
+    stamp = hash_lines([ref, train.stamp, val.stamp])
+    if set(train.labels) == set(tinyimagenet.FACTS.classes):
+        classes = tinyimagenet.FACTS.classes
+        return tinyimagenet.official(classes, train.samples(classes), val.samples(classes), stamp)
+    classes = train.classes
+    facts = own_facts(f"hub-{ref}", classes, train.counts, "columns image and label")
+    rule = "class id = the hub's own label number (rank in sorted order for text labels)"
+    return SourceListing(
+        facts.model_copy(update={"label_rule": rule}),
+        train.samples(classes),
+        val.samples(classes),
+        stamp,
+        frozenset({"custom"}),
+    )
