@@ -23,7 +23,8 @@ class Registry(Generic[T]):
 
     kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
     imported module; machinery: modules of the package that are no entries. Modules and packages
-    whose name starts with an underscore are no entries either.
+    whose name starts with an underscore are no entries either. prefix: entries are the modules whose
+    name starts with it, and their public name goes without it.
     """
 
     def __init__(
@@ -32,19 +33,24 @@ class Registry(Generic[T]):
         package: str,
         pick: Callable[[ModuleType], T],
         machinery: tuple[str, ...] = (),
+        prefix: str = "",
     ) -> None:
         self.kind, self.package, self.pick, self.machinery = kind, package, pick, machinery
+        self.prefix = prefix
 
     def names(self) -> tuple[str, ...]:
         found = importlib.import_module(self.package)
-        names = (module.name for module in pkgutil.iter_modules(found.__path__))
-        return tuple(sorted(n for n in names if n[0] != "_" and n not in self.machinery))
+        files = (module.name for module in pkgutil.iter_modules(found.__path__))
+        names = (n for n in files if n[0] != "_" and n not in self.machinery)
+        return tuple(
+            sorted(n.removeprefix(self.prefix) for n in names if n.startswith(self.prefix))
+        )
 
     def load(self, name: str) -> T:
         """The entry called `name`. Raises UnknownName with the nearest name."""
         if name not in self.names():
             raise UnknownName(self.kind, name, self.names())
-        module = importlib.import_module(f"{self.package}.{name}")
+        module = importlib.import_module(f"{self.package}.{self.prefix}{name}")
         try:
             return self.pick(module)
         except (AttributeError, LookupError) as error:

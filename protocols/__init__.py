@@ -1,0 +1,24 @@
+"""Evaluation protocols. An episodic one is a file `finetune_<adaptation>.py`, found by its name."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from fsbench.registry import Registry
+
+if TYPE_CHECKING:
+    from protocols.base import EpisodicProtocol
+
+PREFIX = "finetune_"
+
+
+def _module(module: ModuleType) -> EpisodicProtocol:
+    """The module itself, if it defines what an episodic protocol must."""
+    missing = {"ADAPTATION", "block_size", "evaluate_block"} - set(vars(module))
+    if missing:
+        raise LookupError(f"it must define {', '.join(sorted(missing))}")
+    return cast("EpisodicProtocol", module)
+
+
+EPISODIC: Registry[EpisodicProtocol] = Registry("adaptation", "protocols", _module, prefix=PREFIX)

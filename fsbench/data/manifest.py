@@ -1,0 +1,82 @@
+"""The episodes of a task as a file that anyone can replay, and as a hash."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.data.base import TargetDataset
+from fsbench.data.catalog import TARGETS
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.loading import load_target
+from fsbench.data.roots import DataRoots
+from fsbench.specs import POOLS, EpisodeSpec
+from fsbench.tasks import DEFAULT_PROTOCOL, FOLDER, Task
+
+
+def episode_spec(task: Task, seed: int = 0) -> EpisodeSpec:
+    """The EpisodeSpec of an episodic task."""
+    pool = POOLS[task.protocol or DEFAULT_PROTOCOL]
+    return EpisodeSpec(pool=pool, n_way=task.n_way, k_shot=task.k_shot or 1, seed=seed)
+
+
+def load(task: Task, roots: DataRoots, seed: int = 0) -> tuple[TargetDataset, EpisodeSampler]:
+    """The data set of an episodic task and its sampler. Raises DataError, as load_target does."""
+    spec = episode_spec(task, seed)
+    dataset = load_target(task.dataset, roots, spec.pool)
+    return dataset, EpisodeSampler(spec, dataset.name, dataset.class_counts)
+
+
+def sampler_of(task: Task, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
+    """The sampler of an episodic task.
+
+    Without roots it needs no image on disk: the official class counts stand for the whole pool.
+    """
+    spec = episode_spec(task, seed)
+    official = spec.pool == "full" and not task.dataset.startswith(FOLDER)
+    if roots is not None or not official:
+        return load(task, roots or DataRoots.parse(), seed)[1]
+    facts = TARGETS.load(task.dataset).FACTS
+    return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
+
+
+def write(file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int) -> None:
+    """Episodes 0..n-1 as JSON Lines, visible only when complete.
+
+    Each object holds index, class_ids (n_way official ids), support and query: n_way lists of image
+    paths relative to the data set folder.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=file.parent, prefix=f".{file.name}.", encoding="utf8", delete=False
+    ) as part:
+        try:
+            part.writelines(lines(sampler, dataset, n_episodes))
+        except BaseException:
+            Path(part.name).unlink()
+            raise
+    os.replace(part.name, file)
+
+
+def lines(sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int) -> Iterator[str]:
+    """One JSON object a line, in episode order."""
+
+    def paths(images: NDArray[np.int64]) -> list[list[str]]:
+        return [[dataset.paths[i] for i in row] for row in images.tolist()]
+
+    for i in range(n_episodes):
+        episode = sampler.episode(i)
+        support, query = episode.images(dataset.by_class)
+        found = {
+            "index": i,
+            "class_ids": episode.class_ids.tolist(),
+            "support": paths(support),
+            "query": paths(query),
+        }
+        yield json.dumps(found) + "\n"
