@@ -1,0 +1,189 @@
+"""A board: a folder of entry folders, and what it compares.
+
+    BOARD/board.json                            optional: name, official, columns
+    BOARD/<entry>/entry.json                    the declaration, when it was submitted
+    BOARD/<entry>/<model>/<weights12>/...       results, laid out as any results folder
+
+Entries are written by rename under a lock, so two submitters at once lose nothing and a reader
+never sees half an entry.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Literal
+
+from pydantic import Field
+
+from fsbench import __version__
+from fsbench.errors import UsageError, ValidationFailed
+from fsbench.results import building
+from fsbench.results.files import read_record, write_record
+from fsbench.results.names import MODEL_FILE
+from fsbench.results.reading import cells
+from fsbench.results.rules import Loaded
+from fsbench.schema import Declaration, Name, Result, Sha256, Text
+from fsbench.specs import Frozen
+from leaderboard.published import published
+from leaderboard.submission import Submission
+
+__all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
+
+BOARD_FILE, ENTRY_FILE = "board.json", "entry.json"
+
+
+class Column(Frozen):
+    """What one column compares: results of equal spec on equal images, hence equal episodes."""
+
+    name: Text = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
+    spec_digest: Sha256
+    fingerprint: Sha256 = Field(description="of the images")
+
+
+class BoardFile(Frozen):
+    """Settings of a board; without columns it compares all that its entries hold."""
+
+    schema_version: Literal[1] = 1
+    name: Name
+    official: bool = Field(False, description="refuses every flag and every target seen")
+    columns: tuple[Column, ...] | None = None
+
+
+class EntryFile(Frozen):
+    """A measured entry, but for its results."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["measured"] = "measured"
+    declaration: Declaration
+    submitted: str = Field(description="UTC, ISO 8601")
+    fsbench: str = Field(description="version that checked it")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A measured entry with its verified results."""
+
+    file: EntryFile
+    cells: tuple[Loaded, ...]
+
+    @property
+    def name(self) -> str:
+        return self.file.declaration.name
+
+
+def column_of(result: Result) -> Column:
+    """The column a result belongs to."""
+    return Column(
+        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.fingerprint
+    )
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board folder and its settings."""
+
+    folder: Path
+    file: BoardFile
+
+    @classmethod
+    def open(cls, folder: Path) -> Board:
+        """The board at `folder`, which need not exist yet. Raises ValidationFailed, UsageError."""
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"--board {folder} is a file", fix="give a folder")
+        path = folder / BOARD_FILE
+        default = BoardFile(name="board")
+        return cls(folder, read_record(path, BoardFile) if path.is_file() else default)
+
+    def names(self) -> list[str]:
+        """Names of the measured entries, sorted."""
+        return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))
+
+    def entries(self) -> list[Entry]:
+        """All measured entries, every result verified. Raises ValidationFailed."""
+        return [self.entry(name) for name in self.names()]
+
+    def entry(self, name: str) -> Entry:
+        folder = self.folder / name
+        file = read_record(folder / ENTRY_FILE, EntryFile)
+        if file.declaration.name != name:
+            raise ValidationFailed(
+                f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
+                fix="name the folder after the entry",
+            )
+        return Entry(file, tuple(cells(folder)))
+
+    def columns(self, entries: Sequence[Entry]) -> tuple[Column, ...]:
+        """The board's own columns, else every column that an entry holds, sorted."""
+        if self.file.columns is not None:
+            return self.file.columns
+        held = {column_of(cell.result) for entry in entries for cell in entry.cells}
+        return tuple(sorted(held, key=lambda c: (sort_key(c.name), c.spec_digest, c.fingerprint)))
+
+    def add(self, submissions: Sequence[Submission], replace: bool = False) -> list[Path]:
+        """Store checked submissions, all or none but for a kill. Raises ValidationFailed if taken."""
+        with self.lock():
+            if not replace:
+                for submission in submissions:
+                    self.require_free(submission.name)
+            return [self.store(submission) for submission in submissions]
+
+    def taken(self, name: str) -> str | None:
+        """The entry that has this name, in any letter case: file systems may not tell them apart."""
+        return next((held for held in self.names() if held.casefold() == name.casefold()), None)
+
+    def require_free(self, name: str) -> None:
+        if held := self.taken(name):
+            raise ValidationFailed(
+                f"{self.folder} already has an entry '{held}'",
+                fix="choose another --name, or give --replace to replace your own entry",
+            )
+
+    def store(self, submission: Submission) -> Path:
+        """Write an entry beside the board's others, then move it into place."""
+        staging = Path(mkdtemp(prefix=".staging-", dir=self.folder))
+        try:
+            new = staging / submission.name
+            write_entry(new, submission)
+            held = self.taken(submission.name)
+            if held is not None:
+                (self.folder / held).rename(staging / "replaced")
+            new.rename(self.folder / submission.name)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return self.folder / submission.name
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        from filelock import FileLock
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / ".lock"):
+            yield
+
+
+def write_entry(folder: Path, submission: Submission) -> None:
+    """The entry as a folder: written anew from parsed records, nothing is copied."""
+    home = folder / submission.model / submission.facts.weights_hash[:12]
+    write_record(home / MODEL_FILE, submission.facts)
+    for cell in submission.cells:
+        path = home / cell.result.dataset.name / cell.path.name
+        building.write(path, cell.result, cell.records)
+    entry = EntryFile(
+        declaration=submission.declaration,
+        submitted=datetime.now(UTC).isoformat(timespec="seconds"),
+        fsbench=__version__,
+    )
+    write_record(folder / ENTRY_FILE, entry)
+
+
+def sort_key(column: str) -> tuple[str, int, str]:
+    """Data set, then shots as a number (5 before 20), then the rest; probes come first."""
+    dataset, _, rest = column.partition(":")
+    digits = rest.split("w", 1)[-1].split("s", 1)[0]
+    return dataset, int(digits) if digits.isdigit() else 0, rest

@@ -1,0 +1,260 @@
+"""What a submission must satisfy before a board takes it: small rules, each yielding Problems.
+
+A submission is hostile input. Everything derivable is recomputed from the outcomes, all problems
+are listed at once, and nothing in it is ever executed. The rules for single results are those of
+fsbench/results/rules.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fsbench.errors import DataError, UnknownName
+from fsbench.records import EpisodeRecords
+from fsbench.results import rules
+from fsbench.results.building import SAME_BACKBONE, spans
+from fsbench.results.names import safe
+from fsbench.results.rules import Loaded, Problem
+from fsbench.schema import DatasetRecord
+from fsbench.specs import EpisodicSpec
+from leaderboard.board import Board, column_of
+from leaderboard.submission import Submission
+
+Rule = Callable[[Submission, Board], Iterator[Problem]]
+
+MAX_CELLS = 1000
+MAX_IMAGES = 20_000_000
+MAX_TEXT = 4000
+
+
+def readable(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Every file is a result of the known schema, and there is at least one."""
+    yield from submission.broken
+    if not 0 < len(submission.cells) <= MAX_CELLS:
+        yield problem("results", submission, len(submission.cells), f"1 to {MAX_CELLS} results")
+
+
+def single(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Each result keeps the rules of reading: hashes, recomputed means, flags, finite numbers."""
+    for cell in submission.cells:
+        yield from rules.problems(cell)
+
+
+def names(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Names are path components that no system or reader can mistake."""
+    found = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
+    for name in sorted(found):
+        if name != safe(name) or not name.isascii():
+            fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
+            yield problem("name", submission, repr(name), repr(safe(name)), fix)
+
+
+def texts(submission: Submission, board: Board) -> Iterator[Problem]:
+    """No control or direction character, no text without end, in anything that people will read."""
+    records = [(submission.name, submission.declaration.model_dump())]
+    records += [(str(c.path), c.result.model_dump()) for c in submission.cells]
+    for where, record in records:
+        for text in strings(record):
+            if not text.isprintable() or len(text) > MAX_TEXT:
+                fix = "remove control characters and shorten the text"
+                expected = f"printable text of at most {MAX_TEXT} characters"
+                yield Problem("text", where, repr(text[:60]), expected, fix)
+                break
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All strings inside nested records."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from strings([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings(item)
+
+
+def manifest(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Manifest hash and class ids are those that the spec and the class counts give."""
+    for cell in submission.cells:
+        if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
+            yield from episodes(cell, cell.records, cell.result.spec)
+
+
+def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
+    from fsbench.data.episodes import EpisodeSampler
+
+    data = cell.result.dataset
+    if sum(data.class_counts) > MAX_IMAGES or len(data.class_ids) != len(data.class_counts):
+        yield cell.problem("manifest", "class counts without end", f"<= {MAX_IMAGES} images")
+        return
+    try:
+        counts = dict(zip(data.class_ids, data.class_counts, strict=True))
+        sampler = EpisodeSampler(spec.episode, data.name, counts)
+    except DataError as error:
+        yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
+        return
+    index = [int(i) for i in records.index if i >= 0]
+    if (found := sampler.manifest_hash(index)) != cell.result.manifest_hash:
+        yield cell.problem("manifest", cell.result.manifest_hash, found)
+    drawn = np.array([sampler.episode(i).class_ids for i in index])
+    if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
+        yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
+
+
+def complete(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
+    for cell in submission.cells:
+        if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
+            whole = np.arange(int(cell.records.index.max()) + 1)
+            gaps = spans(np.setdiff1d(whole, cell.records.index)[:100_000])
+            fix = "fsbench results merge PART PART -o OUT"
+            yield cell.problem("incomplete", f"episodes {gaps} missing", "no gap", fix)
+
+
+def duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
+    """One result a column, and no outcomes submitted twice under different names."""
+    columns = Counter(cell.result.column for cell in submission.cells)
+    for column, count in sorted(columns.items()):
+        if count > 1:
+            fix = "keep the result that belongs on the board"
+            yield problem("duplicate", submission, f"{count} results of {column}", "one", fix)
+    digests = Counter(cell.result.records_digest for cell in submission.cells)
+    for digest, count in digests.items():
+        if count > 1:
+            yield problem("duplicate", submission, f"{count} results of records {digest}", "one")
+
+
+def one_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
+    """All cells were made by the same weights, taken the same way."""
+    for cell in submission.cells[1:]:
+        for name in SAME_BACKBONE:
+            found = getattr(cell.result.backbone, name)
+            expected = getattr(submission.facts, name)
+            if found != expected:
+                fix = "evaluate every cell with one backbone"
+                yield cell.problem("backbone", f"{name} {found}", expected, fix)
+
+
+def one_data_set(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Cells of one data set and pool saw the same images."""
+    first: dict[tuple[str, str], DatasetRecord] = {}
+    for cell in submission.cells:
+        data = cell.result.dataset
+        expected = first.setdefault((data.name, data.pool), data)
+        if data != expected:
+            fix = "evaluate all cells of a data set on the same copy"
+            yield cell.problem("images", data.fingerprint, expected.fingerprint, fix)
+
+
+def references(submission: Submission, board: Board) -> Iterator[Problem]:
+    """A `py:` backbone is code of the submitter, which no reader may be asked to run."""
+    for cell in submission.cells:
+        facts = cell.result.backbone
+        if facts.source == "py" or facts.ref.startswith("py:"):
+            fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
+            yield cell.problem("py-reference", facts.ref, "a reference that needs no code", fix)
+
+
+def official_counts(submission: Submission, board: Board) -> Iterator[Problem]:
+    """A known data set with other counts must be flagged `subset`, an unknown one `custom`."""
+    from fsbench.data.catalog import TARGETS, all_facts
+
+    for cell in submission.cells:
+        data = cell.result.dataset
+        if data.name not in TARGETS.names():
+            if "custom" not in data.flags:
+                yield cell.problem("flags", f"data set {data.name} unflagged", "flag custom")
+        elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
+            facts = all_facts()[data.name]
+            ids = tuple(range(len(facts.classes)))
+            if (data.class_ids, data.class_counts) != (ids, facts.images_per_class):
+                yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
+
+
+def official(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Official boards take complete results on official data only."""
+    if board.file.official:
+        for cell in submission.cells:
+            if cell.result.flags:
+                fix = "evaluate all episodes on the official data, or choose another board"
+                yield cell.problem("flagged", ", ".join(cell.result.flags), "no flag", fix)
+
+
+def board_columns(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Results that bear the name of a board column have its spec and its images."""
+    named = {column.name: column for column in board.file.columns or ()}
+    for cell in submission.cells:
+        column = column_of(cell.result)
+        expected = named.get(column.name, column)
+        if column != expected:
+            wrong = "spec" if column.spec_digest != expected.spec_digest else "images"
+            fix = "evaluate with the board's settings and data"
+            found, wanted = column.canonical(), expected.canonical()
+            yield cell.problem("column", f"other {wrong}: {found}", wanted, fix)
+
+
+def targets_seen(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Targets seen in pretraining are declared, and keep an entry off official boards."""
+    declared = {canonical(name) for name in submission.declaration.targets_seen}
+    trained = set(submission.declaration.pretraining_data)
+    trained |= {name for cell in submission.cells for name in cell.result.backbone.pretraining_data}
+    for target in sorted({canonical(cell.result.dataset.name) for cell in submission.cells}):
+        if target in {canonical(name) for name in trained} - declared:
+            fix = f"add --targets-seen {target}"
+            yield problem("undeclared", submission, f"trained on {target}", "it declared", fix)
+        if target in declared and board.file.official:
+            fix = "leave the cells of this target out, or choose another board"
+            yield problem("target-seen", submission, target, "targets unseen in pretraining", fix)
+
+
+def canonical(name: str) -> str:
+    """The data set that a name or alias stands for, in any spelling; else its folded form."""
+    from fsbench.data.catalog import resolve
+
+    try:
+        return resolve(name)
+    except UnknownName:
+        return name.casefold()
+
+
+def free_name(submission: Submission, board: Board) -> Iterator[Problem]:
+    """No entry bears the name yet; --replace leaves this rule out."""
+    if held := board.taken(submission.name):
+        fix = "choose another --name, or give --replace to replace your own entry"
+        yield problem("taken", submission, f"an entry '{held}' on the board", "a free name", fix)
+
+
+RULES: tuple[Rule, ...] = (
+    readable,
+    single,
+    names,
+    texts,
+    manifest,
+    complete,
+    duplicates,
+    one_backbone,
+    one_data_set,
+    references,
+    official_counts,
+    official,
+    board_columns,
+    targets_seen,
+    free_name,
+)
+
+
+def problem(
+    code: str, submission: Submission, found: object, expected: object, fix: str = rules.AGAIN
+) -> Problem:
+    """A Problem of the submission as a whole."""
+    return Problem(code, submission.name, str(found)[:300], str(expected)[:300], fix)
+
+
+def check(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
+    """Everything that keeps a submission off the board; empty when it may be added."""
+    wanted: Iterable[Rule] = (rule for rule in RULES if not (replace and rule is free_name))
+    return [found for rule in wanted for found in rule(submission, board)]
