@@ -6,6 +6,7 @@ safetensors, and torch's zip and legacy formats through `torch.load(weights_only
 from __future__ import annotations
 
 import pickle
+import pickletools
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ BROKEN = (
 )
 """What torch raises for cut, damaged or foreign files."""
 
-CLASS = re.compile(r"(?:GLOBAL|class|function) ([\w.<>\- ]*[\w>])")
+NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
+"""Where the messages of torch's restricted unpickler name what it met."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -38,12 +40,33 @@ def read(path: Path) -> dict[str, Any]:
     try:
         tree = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
     except pickle.UnpicklingError as error:
-        raise _refusal(path, error) from error
+        name = _in_the_way(path, str(error))
+        raise _refusal(path, name) if name else _damaged(path, NO_PICKLE) from error
     except BROKEN as error:
-        raise _damaged(path, str(error)) from error
+        raise _damaged(path, f"{type(error).__name__} {error}".split(". ")[0]) from error
     if not isinstance(tree, dict):
         raise _damaged(path, f"it holds a {type(tree).__name__}, no dictionary of tensors")
     return {str(name): value for name, value in tree.items()}
+
+
+def _in_the_way(path: Path, message: str) -> str:
+    """The first class or function that the file would import; '' for no pickle at all."""
+    if found := NAMED.search(message):
+        return next(text for text in found.groups() if text)
+    texts: list[str] = []
+    try:
+        with path.open("rb") as file:
+            for opcode, argument, _ in pickletools.genops(file):
+                if opcode.name == "STACK_GLOBAL":
+                    return ".".join(texts[-2:])
+                if isinstance(argument, str):
+                    texts.append(argument)
+    except (ValueError, LookupError, OSError):
+        return ""
+    return ""
+
+
+NO_PICKLE = "its bytes are no pickle of tensors"
 
 
 def _safetensors(path: Path) -> object:
@@ -53,7 +76,7 @@ def _safetensors(path: Path) -> object:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"no complete safetensors file ({error})") from error
+        raise ValueError(f"(no complete safetensors file: {error})") from error
 
 
 def _torch(path: Path) -> object:
@@ -63,23 +86,19 @@ def _torch(path: Path) -> object:
 
 
 def _damaged(path: Path, reason: str) -> CheckpointError:
-    what = (reason.strip() or "it is empty").splitlines()[0]
     return CheckpointError(
-        f"{path} is no readable checkpoint: {what}",
+        f"{path} is no readable checkpoint: {reason.strip()}",
         fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
     )
 
 
-def _refusal(path: Path, error: pickle.UnpicklingError) -> CheckpointError:
-    """A pickle with more than tensors in it, or bytes that are no pickle at all."""
-    text = str(error)
-    found = CLASS.search(text)
-    if found is None:
-        return _damaged(path, text)
+def _refusal(path: Path, name: str) -> CheckpointError:
+    """The file names a class or function that a state dict has no use for."""
     return CheckpointError(
-        f"{path} holds more than tensors: {found[1]} is in the way, and opening it could run "
-        "foreign code",
-        fix="where you trust its author, convert it once and pass the new file:\n"
+        f"{path} holds more than tensors: {name} is in the way, and opening it could run foreign "
+        "code",
+        fix="where you trust its author, convert it once, with torch and safetensors.torch "
+        "imported, and pass the new file:\n"
         f'    tree = torch.load("{path}", map_location="cpu", weights_only=False)\n'
         "    safetensors.torch.save_file({k: v.clone() for k, v in tree['state_dict'].items()}, "
         f'"{path.with_suffix(".safetensors")}")',

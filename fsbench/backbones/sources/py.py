@@ -24,8 +24,9 @@ from fsbench.backbones.sources._base import (
     Loaded,
     Request,
     triple,
+    unknown,
 )
-from fsbench.errors import UnknownName, UsageError
+from fsbench.errors import UsageError
 
 FORM = "py:PKG.MOD:FUNCTION"
 PREFIX = "py:"
@@ -62,7 +63,7 @@ def load(request: Request) -> Loaded:
 
 
 def find(name: str) -> tuple[ModuleType, str]:
-    """The module and the name of the function in it. Raises UsageError, UnknownName."""
+    """The module and the name of the function in it. Raises UsageError."""
     path, _, function = name.partition(":")
     try:
         module = importlib.import_module(path)
@@ -73,7 +74,7 @@ def find(name: str) -> tuple[ModuleType, str]:
         ) from error
     if not callable(getattr(module, function, None)):
         public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise UnknownName(f"function of {path}", function, public)
+        raise unknown(f"function of {path}", function, public)
     return module, function
 
 

@@ -1,0 +1,101 @@
+"""An array of features on disk: written block by block, resumed after a kill, checked when read.
+
+Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array
+and what it is an array of. It grows in <folder>.partial, where done.json counts the finished
+blocks, and is renamed when complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from fsbench.progress import Reporter
+
+Features = NDArray[np.float32]
+
+ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
+
+
+@contextmanager
+def locked(folder: Path, report: Reporter) -> Iterator[None]:
+    """This process alone works on the folder; another one is waited for, and said so."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(folder.name + ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        report.log(f"another process extracts into {folder}: waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | None:
+    """The finished array (copy on write), or None; a damaged one is removed, and said so."""
+    if not folder.is_dir():
+        return None
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf8"))
+        array: Features = np.load(folder / ARRAY, mmap_mode="c")
+        if array.shape == shape and meta.get("sha256") == sha256(array):
+            return array
+    except (OSError, ValueError, AttributeError):
+        pass
+    report.log(f"{folder} is damaged: extracting its features again")
+    shutil.rmtree(folder)
+    return None
+
+
+def sha256(array: Features) -> str:
+    """Of the numbers, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+
+
+class Journal:
+    """The growing array of one folder. done: blocks that earlier runs finished."""
+
+    def __init__(self, folder: Path, shape: tuple[int, int]) -> None:
+        self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
+        self.array, self.done = self._resume(shape) or self._start(shape)
+
+    def _resume(self, shape: tuple[int, int]) -> tuple[Features, int] | None:
+        try:
+            done = json.loads((self.partial / DONE).read_text())["done"]
+            array: Features = np.load(self.partial / ARRAY, mmap_mode="r+")
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+        return (array, int(done)) if array.shape == shape else None
+
+    def _start(self, shape: tuple[int, int]) -> tuple[Features, int]:
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self.partial.mkdir(parents=True)
+        path = self.partial / ARRAY
+        return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape), 0
+
+    def write(self, start: int, rows: Features) -> None:
+        """Store the next block, whose first row is `start`."""
+        self.array[start : start + len(rows)] = rows
+        self.array.flush()  # type: ignore[attr-defined]
+        self.done += 1
+        beside = self.partial / f"{DONE}.new"
+        beside.write_text(json.dumps({"done": self.done}))
+        beside.replace(self.partial / DONE)
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Make the complete array visible, with `about` in its meta.json."""
+        meta = {**about, "shape": self.array.shape, "sha256": sha256(self.array)}
+        (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
+        (self.partial / DONE).unlink(missing_ok=True)
+        self.partial.replace(self.folder)

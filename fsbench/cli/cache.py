@@ -1,0 +1,125 @@
+"""`fsbench cache`: what the cache folder holds, and clearing it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from fsbench.cli import options
+from fsbench.errors import UnknownName
+
+KINDS = {
+    "features": "features of a backbone on a data set",
+    "sources": "decoded source data sets",
+    "datasets": "tables of the Hugging Face library",
+    "hashes": "content hashes of image files",
+}
+
+Kinds = Annotated[list[str] | None, typer.Argument(help=f"Of: {', '.join(KINDS)}; all if none.")]
+Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+class Entry(NamedTuple):
+    """One file or folder of the cache; size in bytes."""
+
+    kind: str
+    path: Path
+    what: str
+    size: int
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Features and image caches: list, clear.", no_args_is_help=True)
+    group.command("ls")(ls)
+    group.command("clear")(clear)
+    app.add_typer(group, name="cache")
+
+
+def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
+    """List what the cache folder holds, with sizes."""
+    from fsbench.api.machine import cache_folder
+    from fsbench.cli.console import emit_json, log, table
+
+    folder = cache_folder(cache)
+    found = entries(folder, kinds)
+    if as_json:
+        emit_json([{**e._asdict(), "path": str(e.path)} for e in found])
+        return
+    rows = [[e.kind, e.path.name[:40], e.what, readable(e.size)] for e in found]
+    table(
+        f"{folder}: {readable(sum(e.size for e in found))}", ["kind", "entry", "of", "size"], rows
+    )
+    if not found:
+        log("nothing cached")
+
+
+def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
+    """Delete what the cache folder holds; everything in it can be made again."""
+    from fsbench.api.machine import cache_folder
+    from fsbench.cli.console import log
+
+    folder = cache_folder(cache)
+    found = entries(folder, kinds)
+    what = f"{len(found)} entries, {readable(sum(e.size for e in found))}, in {folder}"
+    if not found:
+        log(f"nothing to clear in {folder}")
+        return
+    if not yes:
+        typer.confirm(f"Delete {what}?", abort=True, err=True)
+    kept = [entry for entry in found if not delete(entry.path)]
+    for entry in kept:
+        log(f"kept {entry.path}: a process works on it")
+    log(f"cleared {what}" + (f", but {len(kept)}" if kept else ""))
+
+
+def entries(folder: Path, kinds: list[str] | None) -> list[Entry]:
+    """The entries of the given kinds, sorted. Raises UnknownName."""
+    for kind in kinds or []:
+        if kind not in KINDS:
+            raise UnknownName("kind of cache", kind, KINDS)
+    found = [
+        Entry(kind, path, describe(kind, path), size_of(path))
+        for kind in kinds or KINDS
+        if (folder / kind).is_dir()
+        for path in sorted((folder / kind).iterdir())
+        if path.suffix != ".lock"
+    ]
+    return sorted(found, key=lambda e: (e.kind, e.what, e.path.name))
+
+
+def describe(kind: str, path: Path) -> str:
+    """Whose features, where an entry says so; else what such entries are."""
+    try:
+        meta = json.loads((path / "meta.json").read_text(encoding="utf8"))
+        return f"{meta['model']} on {meta['dataset']}, {meta['image']['input_size']} px"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "unfinished" if path.name.endswith(".partial") else KINDS[kind]
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def readable(size: int) -> str:
+    """e.g. 12.3 MB."""
+    return f"{size / 1e6:.1f} MB"
+
+
+def delete(path: Path) -> bool:
+    """Delete one entry under its lock; False if a process holds that."""
+    from filelock import FileLock, Timeout
+
+    lock = path.with_name(path.name.removesuffix(".partial") + ".lock")
+    try:
+        with FileLock(lock, timeout=0):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except Timeout:
+        return False
+    lock.unlink(missing_ok=True)
+    return True
