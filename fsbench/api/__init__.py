@@ -15,8 +15,9 @@ from pathlib import Path
 _HOME = Path(__file__).resolve().parent.parent.parent
 for _name in ("pretrain", "protocols", "leaderboard"):
     _spec = find_spec(_name)
-    if _spec is None or not _spec.origin or Path(_spec.origin).resolve().parent.parent != _HOME:
+    _origin = _spec.origin if _spec else None
+    if _origin is None or Path(_origin).resolve().parent.parent != _HOME:
         raise ImportError(
-            f"package '{_name}' was found at {_spec.origin if _spec else None}, not beside fsbench in "
-            f"{_HOME}: use the fsbench command, or work from another folder"
+            f"package '{_name}' was found at {_origin}, not beside fsbench in {_HOME}: "
+            "use the fsbench command, or work from another folder"
         )

@@ -11,7 +11,9 @@ import typer
 from fsbench.cli import options
 
 if TYPE_CHECKING:
-    from fsbench.schema import Result
+    from fsbench.api.evaluate import Models
+    from fsbench.api.request import Request
+    from fsbench.tasks import Kind
 
 Shots = Annotated[
     list[str] | None,
@@ -46,7 +48,7 @@ def register(app: typer.Typer) -> None:
     app.command("probe")(probe)
 
 
-def command(kinds: tuple[str, ...]) -> Callable[..., None]:
+def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
     """A command that evaluates these kinds of tasks, with every option of the benchmark."""
 
     def evaluate(
@@ -58,6 +60,7 @@ def command(kinds: tuple[str, ...]) -> Callable[..., None]:
         protocol: Protocol = None,
         episodes: Episodes = 600,
         input_size: InputSize = "224",
+        name: Name = None,
         arch: options.Arch = None,
         random_init: options.RandomInit = None,
         data: options.Data = None,
@@ -106,10 +109,61 @@ def probe(
     run(("probe",), dict(locals()))
 
 
-def run(kinds: tuple[str, ...], given: dict[str, Any]) -> None:
+def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
     """Evaluate, then print one table (or JSON) of the cells asked for."""
-    from fsbench.cli.show import print_results
     from fsbench.api.evaluate import evaluate
+    from fsbench.api.machine import Machine, cache_folder
+    from fsbench.cli.console import reporter
+    from fsbench.cli.show import print_results
 
-    results = evaluate(**request(kinds, given))
+    machine = Machine(
+        device=given["device"],
+        threads=given["threads"],
+        workers=given["workers"],
+        batch_size=given["batch_size"],
+        cache=cache_folder(given["cache"]),
+    )
+    results = evaluate(
+        models(given),
+        request(kinds, given),
+        roots=options.split(given["data"]),
+        output=given["output"],
+        machine=machine,
+        yes=given["yes"],
+        report=reporter(),
+    )
     print_results(results, as_json=given["as_json"])
+
+
+def models(given: dict[str, Any]) -> Models:
+    from fsbench.api.evaluate import Models
+    from fsbench.errors import UsageError
+
+    refs, name = options.split(given["model"]), given.get("name")
+    if name and len(refs) > 1:
+        raise UsageError(f"--name {name} for {len(refs)} models", fix="name one model at a time")
+    names = (name,) if name else ()
+    return Models(tuple(refs), given["arch"], given["random_init"], names)
+
+
+def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
+    from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks
+    from fsbench.tasks import Options, integers
+
+    shots = given.get("shots")
+    wanted = Options(
+        kinds=kinds,
+        shots=integers(shots, "--shots") if shots else None,
+        way=given.get("way"),
+        adaptations=options.split(given.get("adapt")) or None,
+        protocol=given.get("protocol"),
+    )
+    return Request(
+        tasks=parse_tasks(options.split(given["tasks"]), wanted),
+        input_size=parse_size(given["input_size"]),
+        episodes=given.get("episodes", 600),
+        limit=given["limit"],
+        seed=given["seed"],
+        shard=parse_shard(given.get("shard")),
+        overwrite=given["overwrite"],
+    )

@@ -1,0 +1,185 @@
+"""Evaluate backbones: data checked first, features once per data set, then cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fsbench import backbones, data
+from fsbench.api.estimate import refuse_long
+from fsbench.api.machine import Clock, Machine
+from fsbench.api.request import Request, pool_of
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.features import FeatureStore
+from fsbench.data.base import TargetDataset
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.splits import derived_split
+from fsbench.progress import SILENT, Reporter
+from fsbench.results import Cell, ResultStore
+from fsbench.schema import DatasetRecord, Flag, Result
+from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec
+from fsbench.tasks import Task
+from protocols import EPISODIC, linear_probe
+from protocols.base import Inputs
+
+
+class Targets:
+    """The target data sets of a request, loaded and checked before any work starts."""
+
+    def __init__(
+        self, request: Request, roots: data.DataRoots, cache: Path, report: Reporter
+    ) -> None:
+        self.cache, self.report = cache, report
+        wanted = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
+        self.datasets = {key: data.load_target(key[0], roots, key[1]) for key in wanted}
+        for task in request.tasks:
+            if not task.probe:
+                self.sampler(task, request.episode_spec(task))
+        self._records: dict[tuple[str, Pool], DatasetRecord] = {}
+
+    def of(self, task: Task) -> TargetDataset:
+        return self.datasets[task.dataset, pool_of(task)]
+
+    def sampler(self, task: Task, spec: EpisodeSpec) -> EpisodeSampler:
+        """Raises DataError with class, count and need when a class is too small."""
+        dataset = self.of(task)
+        return EpisodeSampler(spec, dataset.name, dataset.class_counts)
+
+    def record(self, task: Task) -> DatasetRecord:
+        key = (task.dataset, pool_of(task))
+        if key not in self._records:
+            self._records[key] = data.record(self.datasets[key], self.cache, self.report)
+        return self._records[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """One backbone under one request."""
+
+    backbone: Backbone
+    name: str | None
+    request: Request
+    targets: Targets
+    features: FeatureStore
+    results: ResultStore
+    clock: Clock
+    report: Reporter
+
+    def evaluate(self, task: Task) -> Result:
+        """The cell of one task: read if complete, else computed and written."""
+        spec = self.request.spec(task, self.backbone.facts.input_size)
+        record = self.targets.record(task)
+        cell = self.results.cell(self.backbone.facts, record, task.id, spec, self.name)
+        if self.request.overwrite:
+            cell.clear()
+        if isinstance(spec, ProbeSpec):
+            return self.probe(cell, task, spec)
+        return self.episodes(cell, task, spec)
+
+    def uncached(self) -> dict[int, int]:
+        """Input size (px) -> images whose features must be extracted first."""
+        images: dict[int, int] = {}
+        wanted = {(t.dataset, pool_of(t)): t for t in self.request.tasks}
+        for task in wanted.values():
+            image = self.request.spec(task, self.backbone.facts.input_size).image
+            dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
+            if not self.features.holds(self.backbone, image, fingerprint):
+                images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
+        return images
+
+    def inputs(self, task: Task, image: ImageSpec) -> Inputs:
+        dataset = self.targets.of(task)
+        fingerprint = self.targets.record(task).fingerprint
+        features = self.features.get(self.backbone, dataset, image, fingerprint)
+        return Inputs(self.backbone, dataset, features, self.clock.device)
+
+    def probe(self, cell: Cell, task: Task, spec: ProbeSpec) -> Result:
+        if cell.complete():
+            return cell.read()
+        inputs = self.inputs(task, spec.image)
+        train, test = derived_split(inputs.dataset)
+        records = linear_probe.evaluate(inputs, spec, train, test, self.report)
+        return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
+
+    def episodes(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
+        protocol = EPISODIC.load(spec.adaptation)
+        size = protocol.block_size(spec, self.backbone.facts.feature_dim)
+        blocks = self.request.block_episodes(size)
+        wanted = np.array([i for episodes in blocks.values() for i in episodes], dtype=np.int64)
+        if cell.complete(wanted):
+            return cell.read()
+        missing = [block for block, episodes in blocks.items() if not cell.holds(list(episodes))]
+        inputs = self.inputs(task, spec.image)
+        done = wanted.size - sum(len(blocks[block]) for block in missing)
+        what = f"{cell.model} {task.id}"
+        with self.report.task(what, wanted.size, "episodes", done) as advance:
+            for block in missing:
+                records = protocol.evaluate_block(inputs, spec, block)
+                cell.write_block(block, records.take(np.isin(records.index, wanted)))
+                advance(len(blocks[block]))
+        return cell.finish(wanted, flags=self.flags, provenance=self.clock.provenance())
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        return ("limited",) if self.request.limited else ()
+
+
+@dataclass(frozen=True)
+class Models:
+    """The backbones to evaluate: references and how to read them.
+
+    names: replace the names that follow from the references, one each.
+    """
+
+    refs: tuple[str, ...]
+    arch: str | None = None
+    random_init: int | None = None
+    names: tuple[str, ...] = field(default=())
+
+    def load(self, index: int, device: str, report: Reporter) -> Backbone:
+        return backbones.load(
+            self.refs[index],
+            arch=self.arch,
+            random_init=self.random_init,
+            device=device,
+            report=report,
+        )
+
+
+def evaluate(
+    models: Models,
+    request: Request,
+    *,
+    roots: Sequence[str] = (),
+    output: Path = Path("results"),
+    machine: Machine | None = None,
+    yes: bool = False,
+    report: Reporter = SILENT,
+) -> list[Result]:
+    """Evaluate every model on every task; cells already complete in `output` are read, not run.
+
+    roots: as --data. Data sets are loaded and checked before any work. Raises DataError,
+    CheckpointError, UsageError; without `yes` also when the work would take over an hour.
+    """
+    machine = machine or Machine()
+    clock = machine.start()
+    targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
+    store = ResultStore(output, clock.environment)
+    features = FeatureStore(
+        machine.cache,
+        batch_size=machine.batch_size,
+        workers=machine.workers,
+        device=clock.device,
+        report=report,
+    )
+    results = []
+    for i in range(len(models.refs)):
+        backbone = models.load(i, clock.device, report)
+        name = models.names[i] if models.names else None
+        bench = Bench(backbone, name, request, targets, features, store, clock, report)
+        refuse_long(bench.uncached(), backbone, clock.device, yes, report)
+        results += [bench.evaluate(task) for task in request.tasks]
+    return results

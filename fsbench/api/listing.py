@@ -1,0 +1,136 @@
+"""What the suite offers, as rows read from the registries: `fsbench ls` and the README tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fsbench.errors import UnknownName
+
+Row = dict[str, Any]
+
+
+def rows(what: str) -> list[Row]:
+    """The rows of one listing. Raises UnknownName with the nearest listing."""
+    if what not in LISTINGS:
+        raise UnknownName("listing", what, LISTINGS)
+    return LISTINGS[what]()
+
+
+def methods() -> list[Row]:
+    from pretrain import METHODS
+    from pretrain.loop import hooks_of
+
+    return [
+        {
+            "method": name,
+            "does": summary(method.__doc__),
+            "paper": method.PAPER.short,
+            "hooks": list(hooks_of(method)),
+            "options": {f: repr(v) for f, v in method.options().items()},
+        }
+        for name, method in METHODS.items()
+    ]
+
+
+def recipes() -> list[Row]:
+    from pretrain import recipes as registry
+
+    found = [registry.get(name) for name in registry.names()]
+    return [
+        {
+            "recipe": recipe.name,
+            "method": "+".join(recipe.method_names) or "normal",
+            "architecture": recipe.architecture,
+            "source": recipe.source,
+            "input size": recipe.input_size,
+            "rounds x epochs": f"{recipe.plan.rounds} x {recipe.plan.epochs}",
+            "published": recipe.published,
+        }
+        for recipe in found
+    ]
+
+
+def datasets() -> list[Row]:
+    from fsbench.data import SOURCES, TARGETS
+
+    facts = [entry.FACTS for registry in (SOURCES, TARGETS) for entry in registry.values()]
+    return [
+        {
+            "data set": f.name,
+            "domain": f.domain,
+            "classes": len(f.classes),
+            "images": sum(f.images_per_class),
+            "licence": f.license,
+            "title": f.title,
+        }
+        for f in facts
+    ]
+
+
+def protocols() -> list[Row]:
+    from fsbench.specs import EpisodeSpec, EpisodicSpec, ProbeSpec
+
+    specs = [
+        EpisodicSpec(protocol="ibm"),
+        EpisodicSpec(protocol="startup", episode=EpisodeSpec(pool="labeled_80")),
+        ProbeSpec(),
+    ]
+    names = ["linear@ibm", "linear@startup", "probe"]
+    return [
+        {"protocol": name, "fields": flat(spec.model_dump(mode="json"))}
+        for name, spec in zip(names, specs, strict=True)
+    ]
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> Row:
+    """Nested fields under dotted names."""
+    found: Row = {}
+    for key, value in values.items():
+        nested = isinstance(value, dict)
+        found |= flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return found
+
+
+def backbones() -> list[Row]:
+    from fsbench.backbones import SOURCES
+    from fsbench.backbones.architectures import ARCHITECTURES
+
+    schemes = [
+        {"reference": source.FORM, "kind": "source", "what": summary(source.__doc__)}
+        for source in SOURCES.values()
+    ]
+    own = [
+        {"reference": f"fsbench/{name}", "kind": "architecture", "what": arch.summary}
+        for name, arch in ARCHITECTURES.items()
+    ]
+    return [*schemes, *own]
+
+
+def entries() -> list[Row]:
+    from leaderboard.board import published
+
+    return [
+        {
+            "entry": entry.name,
+            "kind": "published",
+            "source": entry.source,
+            "cells": len(entry.cells),
+        }
+        for entry in published()
+    ]
+
+
+def summary(docstring: str | None) -> str:
+    """First line of a docstring."""
+    return (docstring or "").strip().split("\n", maxsplit=1)[0]
+
+
+LISTINGS: dict[str, Callable[[], list[Row]]] = {
+    "methods": methods,
+    "recipes": recipes,
+    "datasets": datasets,
+    "protocols": protocols,
+    "backbones": backbones,
+    "entries": entries,
+}

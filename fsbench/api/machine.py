@@ -1,0 +1,71 @@
+"""Where work runs: device, threads, workers, batch size and the cache folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fsbench import provenance
+from fsbench.backbones import devices
+from fsbench.schema import Provenance
+
+
+def cache_folder(given: Path | None = None) -> Path:
+    """--cache, else FSBENCH_CACHE, else the user's cache folder."""
+    import pooch
+
+    return Path(given or os.environ.get("FSBENCH_CACHE") or pooch.os_cache("fsbench")).expanduser()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Settings of the machine; recorded in every result, never part of what is computed.
+
+    threads: CPU threads of torch, None keeps torch's own choice; workers: image decoding threads;
+    batch_size: images a forward pass, None lets the suite choose from the shapes.
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+    workers: int = 2
+    batch_size: int | None = None
+    cache: Path = field(default_factory=cache_folder)
+
+    def start(self) -> Clock:
+        """Set the threads, settle the device and start the clock of the provenance."""
+        import torch
+
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        return Clock(devices.resolve(self.device))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A settled device and the moment the work began."""
+
+    device: str
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    tick: float = field(default_factory=time.monotonic)
+
+    def provenance(self) -> Provenance:
+        """How and where, with the seconds since the start."""
+        import torch
+
+        return provenance.collect(
+            command=" ".join(["fsbench", *sys.argv[1:]]),
+            device=devices.model_name(self.device),
+            cpu_capability=torch.backends.cpu.get_cpu_capability(),
+            threads=torch.get_num_threads(),
+            started=self.started,
+            seconds=time.monotonic() - self.tick,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What equal bits depend on (design.md 5)."""
+        return provenance.environment(self.provenance())

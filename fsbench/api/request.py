@@ -1,0 +1,91 @@
+"""What an evaluation is asked for: tasks, and the fields of their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fsbench import data
+from fsbench.errors import UsageError
+from fsbench.specs import POOLS, EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
+from fsbench.tasks import Options, Task, resolve
+
+NATIVE = "native"
+
+
+def parse_tasks(texts: Sequence[str], options: Options) -> tuple[Task, ...]:
+    """Tasks from ids and options; the group `cdfsl` where none is given."""
+    return resolve(texts or ["cdfsl"], data.resolve, data.groups(), options)
+
+
+def parse_size(text: str) -> int | None:
+    """--input-size in px; None for native. Raises UsageError."""
+    if text == NATIVE:
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"input size '{text}'", fix="give a number of px, or native")
+    return int(text)
+
+
+def parse_shard(text: str | None) -> tuple[int, int]:
+    """i/n -> (i, n), (0, 1) where not given. Raises UsageError."""
+    index, slash, parts = (text or "0/1").partition("/")
+    if not (slash and index.isdecimal() and parts.isdecimal() and int(index) < int(parts)):
+        raise UsageError(f"shard '{text}'", fix="give i/n with 0 <= i < n, e.g. 0/2 and 1/2")
+    return int(index), int(parts)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted: the tasks and the fields of their specs.
+
+    input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
+    so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell.
+    """
+
+    tasks: tuple[Task, ...]
+    input_size: int | None = 224
+    episodes: int = 600
+    limit: int | None = None
+    seed: int = 0
+    shard: tuple[int, int] = (0, 1)
+    overwrite: bool = False
+
+    @property
+    def n_episodes(self) -> int:
+        return min(self.episodes, self.limit or self.episodes)
+
+    @property
+    def limited(self) -> bool:
+        return self.limit is not None
+
+    def spec(self, task: Task, native: int) -> Spec:
+        """The full spec of a task for a backbone trained at `native` px."""
+        image = ImageSpec(input_size=self.input_size or native)
+        if task.probe:
+            epochs = min(ProbeSpec().epochs, self.limit or ProbeSpec().epochs)
+            return ProbeSpec(image=image, epochs=epochs, split="derived_80_20", seed=self.seed)
+        return EpisodicSpec.model_validate(
+            {
+                "protocol": task.protocol,
+                "adaptation": task.adaptation,
+                "episode": self.episode_spec(task),
+                "image": image,
+            }
+        )
+
+    def episode_spec(self, task: Task) -> EpisodeSpec:
+        return EpisodeSpec(
+            pool=pool_of(task), n_way=task.n_way, k_shot=task.k_shot or 1, seed=self.seed
+        )
+
+    def block_episodes(self, size: int) -> dict[int, range]:
+        """Blocks of this shard -> the wanted episodes in them, for blocks of `size` episodes."""
+        total, (index, parts) = self.n_episodes, self.shard
+        blocks = range(index, -(-total // size), parts)
+        return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
+
+
+def pool_of(task: Task) -> Pool:
+    """Which images a task draws from; probes use all of them."""
+    return "full" if task.probe or task.protocol is None else POOLS[task.protocol]
