@@ -53,7 +53,9 @@ def opened(path: Path) -> Iterator[Path]:
             yield Path(folder)
     else:
         what = "is no folder and no archive" if path.exists() else "does not exist"
-        raise UsageError(f"{path} {what}", fix=f"give a folder of results, or {', '.join(SUFFIXES)}")
+        raise UsageError(
+            f"{path} {what}", fix=f"give a folder of results, or {', '.join(SUFFIXES)}"
+        )
 
 
 def check_folder(root: Path) -> None:
@@ -134,9 +136,7 @@ def inside(path: Path, member: Member) -> PurePosixPath:
     if escapes or "\0" in member.name or len(name.parts) > MAX_DEPTH:
         raise ValidationFailed(f"{path}: the path {member.name[:200]!r} leaves the folder", fix=FIX)
     if not (member.plain or member.folder):
-        raise ValidationFailed(
-            f"{path}: {member.name[:200]!r} is a link or special file", fix=FIX
-        )
+        raise ValidationFailed(f"{path}: {member.name[:200]!r} is a link or special file", fix=FIX)
     return name
 
 

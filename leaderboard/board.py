@@ -28,6 +28,7 @@ from fsbench.results.files import read_record, write_record
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
+from fsbench.results.table import row_key
 from fsbench.schema import Declaration, Name, Result, Sha256, Text
 from fsbench.specs import Frozen
 from leaderboard.published import published
@@ -123,10 +124,10 @@ class Board:
         if self.file.columns is not None:
             return self.file.columns
         held = {column_of(cell.result) for entry in entries for cell in entry.cells}
-        return tuple(sorted(held, key=lambda c: (sort_key(c.name), c.spec_digest, c.fingerprint)))
+        return tuple(sorted(held, key=lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)))
 
     def add(self, submissions: Sequence[Submission], replace: bool = False) -> list[Path]:
-        """Store checked submissions, all or none but for a kill. Raises ValidationFailed if taken."""
+        """Store checked submissions. Raises ValidationFailed when a name is taken."""
         with self.lock():
             if not replace:
                 for submission in submissions:
@@ -134,7 +135,7 @@ class Board:
             return [self.store(submission) for submission in submissions]
 
     def taken(self, name: str) -> str | None:
-        """The entry that has this name, in any letter case: file systems may not tell them apart."""
+        """The entry of this name in any letter case: not every file system tells them apart."""
         return next((held for held in self.names() if held.casefold() == name.casefold()), None)
 
     def require_free(self, name: str) -> None:
@@ -180,10 +181,3 @@ def write_entry(folder: Path, submission: Submission) -> None:
         fsbench=__version__,
     )
     write_record(folder / ENTRY_FILE, entry)
-
-
-def sort_key(column: str) -> tuple[str, int, str]:
-    """Data set, then shots as a number (5 before 20), then the rest; probes come first."""
-    dataset, _, rest = column.partition(":")
-    digits = rest.split("w", 1)[-1].split("s", 1)[0]
-    return dataset, int(digits) if digits.isdigit() else 0, rest

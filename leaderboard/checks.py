@@ -16,7 +16,7 @@ import numpy as np
 from fsbench.errors import DataError, UnknownName
 from fsbench.records import EpisodeRecords
 from fsbench.results import rules
-from fsbench.results.building import SAME_BACKBONE, spans
+from fsbench.results.building import SAME_BACKBONE, gaps
 from fsbench.results.names import safe
 from fsbench.results.rules import Loaded, Problem
 from fsbench.schema import DatasetRecord
@@ -27,6 +27,7 @@ from leaderboard.submission import Submission
 Rule = Callable[[Submission, Board], Iterator[Problem]]
 
 MAX_CELLS = 1000
+MAX_EPISODES = 10_000
 MAX_IMAGES = 20_000_000
 MAX_TEXT = 4000
 
@@ -88,9 +89,12 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
     from fsbench.data.episodes import EpisodeSampler
 
     data = cell.result.dataset
-    if sum(data.class_counts) > MAX_IMAGES or len(data.class_ids) != len(data.class_counts):
-        yield cell.problem("manifest", "class counts without end", f"<= {MAX_IMAGES} images")
+    if len(records.index) > MAX_EPISODES or sum(data.class_counts) > MAX_IMAGES:
+        found = f"{len(records.index)} episodes over {sum(data.class_counts)} images"
+        yield cell.problem("size", found, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
+    if len(data.class_ids) != len(data.class_counts):
+        return  # a Problem of its own
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
         sampler = EpisodeSampler(spec.episode, data.name, counts)
@@ -109,10 +113,10 @@ def complete(submission: Submission, board: Board) -> Iterator[Problem]:
     """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
     for cell in submission.cells:
         if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
-            whole = np.arange(int(cell.records.index.max()) + 1)
-            gaps = spans(np.setdiff1d(whole, cell.records.index)[:100_000])
-            fix = "fsbench results merge PART PART -o OUT"
-            yield cell.problem("incomplete", f"episodes {gaps} missing", "no gap", fix)
+            found = f"episodes {gaps(np.sort(cell.records.index))} missing"
+            yield cell.problem(
+                "incomplete", found, "no gap", "fsbench results merge PART PART -o OUT"
+            )
 
 
 def duplicates(submission: Submission, board: Board) -> Iterator[Problem]:

@@ -56,7 +56,9 @@ def parse(file: Path) -> Mapping[str, Any]:
     """The file as a mapping, by its suffix. Raises ValidationFailed naming it."""
     data = read_json(file) if file.suffix == ".json" else parse_text(file)
     if not isinstance(data, dict):
-        raise ValidationFailed(f"{file} is no mapping of fields", fix=f"fields: {', '.join(OPTIONS)}")
+        raise ValidationFailed(
+            f"{file} is no mapping of fields", fix=f"fields: {', '.join(OPTIONS)}"
+        )
     return data
 
 

@@ -41,9 +41,7 @@ class Submission:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 
-def collect(
-    folder: Path, declaration: Declaration, models: Sequence[str] = ()
-) -> list[Submission]:
+def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) -> list[Submission]:
     """One submission per model below `folder`; several get names suffixed by the model.
 
     models: names or references to keep, all when empty. Raises UnknownName for one that is not

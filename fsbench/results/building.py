@@ -1,4 +1,4 @@
-"""A Result from records: joined parts, derived fields, and what must agree before they are joined."""
+"""A Result from records, parts joined to one, and what must agree before they are."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def differing(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
     """Numbers of the episodes whose outcomes are not equal; rows stand in the same order."""
     wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
-    return a.index[wrong]
+    return np.asarray(a.index[wrong], np.int64)
 
 
 def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path) -> None:
@@ -110,9 +110,7 @@ def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path)
         )
 
 
-def require_same(
-    cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str
-) -> None:
+def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str) -> None:
     """Raises ValidationFailed naming the facts in which a result differs from those given."""
     mine = cell.result.backbone
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
@@ -122,9 +120,19 @@ def require_same(
         raise ValidationFailed(f"{cell.path} was made with other {', '.join(differ)}", fix=fix)
 
 
+def gaps(index: NDArray[np.int64]) -> str:
+    """The numbers missing below the last one, as `spans`; index is sorted."""
+    before = np.concatenate([[-1], index[:-1]])
+    holes = [(a + 1, b - 1) for a, b in zip(before, index, strict=True) if b - a > 1]
+    return ranges(holes)
+
+
 def spans(index: NDArray[np.int64]) -> str:
     """Sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    runs = [run for run in np.split(index, breaks) if run.size]
-    shown = [f"{r[0]}-{r[-1]}" if r.size > 1 else str(r[0]) for r in runs[:5]]
+    return ranges([(run[0], run[-1]) for run in np.split(index, breaks) if run.size])
+
+
+def ranges(runs: Sequence[tuple[int, int]]) -> str:
+    shown = [f"{a}-{b}" if a < b else str(a) for a, b in runs[:5]]
     return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")

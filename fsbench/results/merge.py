@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from fsbench.errors import UsageError, ValidationFailed
 from fsbench.provenance import differences
 from fsbench.records import EpisodeRecords
@@ -84,7 +82,11 @@ def joined_records(group: list[Loaded]) -> Records:
     parts = [(str(c.path), c.records) for c in group if isinstance(c.records, EpisodeRecords)]
     if parts:
         records = building.union(parts)
-        building.require_all(records.index, np.arange(records.index[-1] + 1), group[0].path)
+        if missing := building.gaps(records.index):
+            raise ValidationFailed(
+                f"episodes {missing} of {group[0].path} are missing in all parts",
+                fix="evaluate the missing shard, then merge all parts",
+            )
         return records
     for other in group[1:]:
         if other.result.records_digest != group[0].result.records_digest:

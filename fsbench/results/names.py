@@ -1,7 +1,7 @@
 """Names that follow from facts: the folder of a model, the id of a task, the stem of a cell.
 
-    results/<model>/<weights12>/model.json
-    results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
+results/<model>/<weights12>/model.json
+results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def write(path: Path, records: Records) -> None:
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
 
 
-def column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+def column(values: NDArray[Any], kind: Any) -> Any:
     """A numpy column (rows, ...) as an Arrow array of one of the types above."""
     import pyarrow as pa
 
@@ -88,7 +88,7 @@ def column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
         )
     if pa.types.is_fixed_size_list(kind):
         flat = pa.array(values.reshape(-1), type=kind.value_type)
-        return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+        return pa.FixedSizeListArray.from_arrays(flat, kind.list_size)
     return pa.array(values, type=kind)
 
 
@@ -107,6 +107,10 @@ def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
 
 def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
     """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    if max(n_test, epochs) > MAX_BYTES // 8:
+        raise ValidationFailed(
+            f"{path}: {n_test} test images and {epochs} epochs are absurd", fix=FIX
+        )
     raw = read_columns(path, probe_schema(n_test, epochs))
     last, best = (
         np.unpackbits(raw[name], axis=1, count=n_test).astype(np.bool_) for name in ("last", "best")
@@ -148,16 +152,16 @@ def check_header(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> None:
         )
 
 
-def numbers(values: pa.ChunkedArray, rows: int) -> NDArray[Any]:
+def numbers(values: Any, rows: int) -> NDArray[Any]:
     """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 
-    array = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    array = values.combine_chunks()
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         joined = b"".join(array.to_pylist())
         return np.frombuffer(joined, np.uint8).reshape(rows, width)
     if pa.types.is_fixed_size_list(array.type):
-        flat = array.flatten().to_numpy(zero_copy_only=False)
+        flat = np.asarray(array.flatten().to_numpy(zero_copy_only=False))
         return flat.reshape(rows, array.type.list_size)
-    return array.to_numpy(zero_copy_only=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -90,7 +90,9 @@ def episode_records(path: Path) -> EpisodeRecords:
     """Per-episode outcomes of one verified result file."""
     records = verified(path).records
     if isinstance(records, ProbeRecords):
-        raise UsageError(f"{path} is a linear probe, which has no episodes", fix="use probe_records")
+        raise UsageError(
+            f"{path} is a linear probe, which has no episodes", fix="use probe_records"
+        )
     return records
 
 

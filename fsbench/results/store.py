@@ -165,8 +165,8 @@ class Cell:
         differ = [f"{k} {before[k]} -> {now[k]}" for k in before if before[k] != now.get(k)]
         if differ:
             raise ValidationFailed(
-                f"{self.path} was made in another environment ({', '.join(differ)}); episodes added "
-                "here would not have the same bits",
+                f"{self.path} was made in another environment ({', '.join(differ)}): episodes "
+                "added here would not have the same bits",
                 fix=OVERWRITE,
             )
 

@@ -36,7 +36,7 @@ def outcomes(records: Records) -> NDArray[np.float64]:
     """What is averaged: accuracy of every episode (E,), or 0/1 of every test image (N,)."""
     if isinstance(records, EpisodeRecords):
         return records.accuracy
-    return records.best[chosen(records)].astype(np.float64)
+    return np.asarray(records.best[chosen(records)], np.float64)
 
 
 def chosen(records: ProbeRecords) -> int:

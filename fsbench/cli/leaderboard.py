@@ -1,0 +1,53 @@
+"""`fsbench leaderboard`: show a board."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsbench.cli import console, options
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    MD = "md"
+    JSON = "json"
+
+
+Shape = Annotated[Format, typer.Option("--format", help="Shape of the output.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, help="Boards: show.")
+    group.command("show")(show)
+    app.add_typer(group, name="leaderboard")
+
+
+def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
+    """Verify every entry, rank them in tiers and print the board."""
+    if not board.is_dir():
+        from fsbench.errors import UsageError
+
+        raise UsageError(
+            f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
+        )
+    print_board(board, shape)
+
+
+def print_board(board: Path, shape: Format = Format.TABLE) -> None:
+    """The board at this folder on stdout; its rules on stderr for tables."""
+    from leaderboard import render
+    from leaderboard.standing import view
+
+    seen = view(board)
+    if shape is Format.JSON:
+        console.emit_json(render.as_json(seen))
+    elif shape is Format.MD:
+        typer.echo(render.markdown(seen), nl=False)
+    else:
+        for table in render.tables(seen):
+            console.table(table.title, table.columns, table.rows)
+            console.log(table.note)

@@ -1,0 +1,88 @@
+"""From a board's entries to what is shown: columns, ranking, flags, published rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fsbench.records import EpisodeRecords
+from fsbench.results.rules import Loaded
+from fsbench.results.summary import outcomes
+from leaderboard.board import Board, Column, Entry, column_of
+from leaderboard.published import PublishedEntry, published
+from leaderboard.rank import Outcomes, Ranking, rank
+
+
+@dataclass(frozen=True)
+class View:
+    """A board as people see it.
+
+    flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
+    entry -> code or paper; published: entries that share a data set with the board.
+    """
+
+    name: str
+    official: bool
+    ranking: Ranking
+    flags: dict[str, tuple[str, ...]]
+    sources: dict[str, float | None]
+    links: dict[str, str]
+    published: tuple[PublishedEntry, ...]
+
+
+def view(folder: Path) -> View:
+    """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
+    board = Board.open(folder)
+    entries = board.entries()
+    columns = board.columns(entries)
+    labels = label(columns)
+    contenders = {
+        entry.name: {
+            labels[column_of(cell.result)]: paired_outcomes(cell)
+            for cell in entry.cells
+            if column_of(cell.result) in labels
+        }
+        for entry in entries
+    }
+    datasets = {column.name.partition(":")[0] for column in columns}
+    return View(
+        name=board.file.name,
+        official=board.file.official,
+        ranking=rank(contenders, [labels[column] for column in columns]),
+        flags={entry.name: entry_flags(entry) for entry in entries},
+        sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
+        links={entry.name: entry.file.declaration.link for entry in entries},
+        published=tuple(e for e in published() if shared_tasks(e, datasets)),
+    )
+
+
+def label(columns: tuple[Column, ...]) -> dict[Column, str]:
+    """A distinct label per column: its name, and its digest where spec or images differ."""
+    twice = Counter(column.name for column in columns)
+    return {
+        column: column.name + (f" #{column.digest()[:6]}" if twice[column.name] > 1 else "")
+        for column in columns
+    }
+
+
+def paired_outcomes(cell: Loaded) -> Outcomes:
+    """Outcomes under episode numbers, or under the place of the test image."""
+    values = outcomes(cell.records)
+    if isinstance(cell.records, EpisodeRecords):
+        return Outcomes(cell.records.index, values)
+    return Outcomes(np.arange(values.size), values)
+
+
+def entry_flags(entry: Entry) -> tuple[str, ...]:
+    """Flags of any cell, and the targets that the entry saw in pretraining."""
+    found = sorted({flag for cell in entry.cells for flag in cell.result.flags})
+    seen = [f"saw {target}" for target in entry.file.declaration.targets_seen]
+    return (*found, *seen)
+
+
+def shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:
+    """Tasks of a published entry on these data sets."""
+    return [cell.task for cell in entry.cells if cell.task.partition(":")[0] in datasets]
