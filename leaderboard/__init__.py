@@ -1,4 +1,5 @@
 """Boards that can be trusted: hostile submissions checked, honest ties, nothing executed.
 
-archive -> submission -> checks -> board (a folder of entries) -> rank -> render. All torch-free.
+submission: archive + declaration -> candidate -> checks -> board (a folder of entries);
+standing: board -> rank -> render. All torch-free.
 """

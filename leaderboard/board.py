@@ -32,7 +32,7 @@ from fsbench.results.table import row_key
 from fsbench.schema import Declaration, Name, Result, Sha256, Text
 from fsbench.specs import Frozen
 from leaderboard.published import published
-from leaderboard.submission import Submission
+from leaderboard.candidate import Candidate
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
@@ -126,13 +126,13 @@ class Board:
         held = {column_of(cell.result) for entry in entries for cell in entry.cells}
         return tuple(sorted(held, key=lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)))
 
-    def add(self, submissions: Sequence[Submission], replace: bool = False) -> list[Path]:
-        """Store checked submissions. Raises ValidationFailed when a name is taken."""
+    def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
+        """Store checked candidates. Raises ValidationFailed when a name is taken."""
         with self.lock():
             if not replace:
-                for submission in submissions:
-                    self.require_free(submission.name)
-            return [self.store(submission) for submission in submissions]
+                for candidate in candidates:
+                    self.require_free(candidate.name)
+            return [self.store(candidate) for candidate in candidates]
 
     def taken(self, name: str) -> str | None:
         """The entry of this name in any letter case: not every file system tells them apart."""
@@ -145,19 +145,19 @@ class Board:
                 fix="choose another --name, or give --replace to replace your own entry",
             )
 
-    def store(self, submission: Submission) -> Path:
+    def store(self, candidate: Candidate) -> Path:
         """Write an entry beside the board's others, then move it into place."""
         staging = Path(mkdtemp(prefix=".staging-", dir=self.folder))
         try:
-            new = staging / submission.name
-            write_entry(new, submission)
-            held = self.taken(submission.name)
+            new = staging / candidate.name
+            write_entry(new, candidate)
+            held = self.taken(candidate.name)
             if held is not None:
                 (self.folder / held).rename(staging / "replaced")
-            new.rename(self.folder / submission.name)
+            new.rename(self.folder / candidate.name)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        return self.folder / submission.name
+        return self.folder / candidate.name
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -168,15 +168,15 @@ class Board:
             yield
 
 
-def write_entry(folder: Path, submission: Submission) -> None:
+def write_entry(folder: Path, candidate: Candidate) -> None:
     """The entry as a folder: written anew from parsed records, nothing is copied."""
-    home = folder / submission.model / submission.facts.weights_hash[:12]
-    write_record(home / MODEL_FILE, submission.facts)
-    for cell in submission.cells:
+    home = folder / candidate.model / candidate.facts.weights_hash[:12]
+    write_record(home / MODEL_FILE, candidate.facts)
+    for cell in candidate.cells:
         path = home / cell.result.dataset.name / cell.path.name
         building.write(path, cell.result, cell.records)
     entry = EntryFile(
-        declaration=submission.declaration,
+        declaration=candidate.declaration,
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),
         fsbench=__version__,
     )

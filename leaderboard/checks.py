@@ -1,4 +1,4 @@
-"""What a submission must satisfy before a board takes it: small rules, each yielding Problems.
+"""What a candidate must satisfy before a board takes it: small rules, each yielding Problems.
 
 A submission is hostile input. Everything derivable is recomputed from the outcomes, all problems
 are listed at once, and nothing in it is ever executed. The rules for single results are those of
@@ -22,9 +22,9 @@ from fsbench.results.rules import Loaded, Problem
 from fsbench.schema import DatasetRecord
 from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, column_of
-from leaderboard.submission import Submission
+from leaderboard.candidate import Candidate
 
-Rule = Callable[[Submission, Board], Iterator[Problem]]
+Rule = Callable[[Candidate, Board], Iterator[Problem]]
 
 MAX_CELLS = 1000
 MAX_EPISODES = 10_000
@@ -32,32 +32,32 @@ MAX_IMAGES = 20_000_000
 MAX_TEXT = 4000
 
 
-def readable(submission: Submission, board: Board) -> Iterator[Problem]:
+def readable(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Every file is a result of the known schema, and there is at least one."""
-    yield from submission.broken
-    if not 0 < len(submission.cells) <= MAX_CELLS:
-        yield problem("results", submission, len(submission.cells), f"1 to {MAX_CELLS} results")
+    yield from candidate.broken
+    if not 0 < len(candidate.cells) <= MAX_CELLS:
+        yield problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
 
 
-def single(submission: Submission, board: Board) -> Iterator[Problem]:
+def single(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Each result keeps the rules of reading: hashes, recomputed means, flags, finite numbers."""
-    for cell in submission.cells:
+    for cell in candidate.cells:
         yield from rules.problems(cell)
 
 
-def names(submission: Submission, board: Board) -> Iterator[Problem]:
+def names(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Names are path components that no system or reader can mistake."""
-    found = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
+    found = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
     for name in sorted(found):
         if name != safe(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
-            yield problem("name", submission, repr(name), repr(safe(name)), fix)
+            yield problem("name", candidate, repr(name), repr(safe(name)), fix)
 
 
-def texts(submission: Submission, board: Board) -> Iterator[Problem]:
+def texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """No control or direction character, no text without end, in anything that people will read."""
-    records = [(submission.name, submission.declaration.model_dump())]
-    records += [(str(c.path), c.result.model_dump()) for c in submission.cells]
+    records = [(candidate.name, candidate.declaration.model_dump())]
+    records += [(str(c.path), c.result.model_dump()) for c in candidate.cells]
     for where, record in records:
         for text in strings(record):
             if not text.isprintable() or len(text) > MAX_TEXT:
@@ -78,9 +78,9 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(item)
 
 
-def manifest(submission: Submission, board: Board) -> Iterator[Problem]:
+def manifest(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Manifest hash and class ids are those that the spec and the class counts give."""
-    for cell in submission.cells:
+    for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
             yield from episodes(cell, cell.records, cell.result.spec)
 
@@ -109,9 +109,9 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
         yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
 
 
-def complete(submission: Submission, board: Board) -> Iterator[Problem]:
+def complete(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
-    for cell in submission.cells:
+    for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
             found = f"episodes {gaps(np.sort(cell.records.index))} missing"
             yield cell.problem(
@@ -119,34 +119,34 @@ def complete(submission: Submission, board: Board) -> Iterator[Problem]:
             )
 
 
-def duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
+def duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """One result a column, and no outcomes submitted twice under different names."""
-    columns = Counter(cell.result.column for cell in submission.cells)
+    columns = Counter(cell.result.column for cell in candidate.cells)
     for column, count in sorted(columns.items()):
         if count > 1:
             fix = "keep the result that belongs on the board"
-            yield problem("duplicate", submission, f"{count} results of {column}", "one", fix)
-    digests = Counter(cell.result.records_digest for cell in submission.cells)
+            yield problem("duplicate", candidate, f"{count} results of {column}", "one", fix)
+    digests = Counter(cell.result.records_digest for cell in candidate.cells)
     for digest, count in digests.items():
         if count > 1:
-            yield problem("duplicate", submission, f"{count} results of records {digest}", "one")
+            yield problem("duplicate", candidate, f"{count} results of records {digest}", "one")
 
 
-def one_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
+def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """All cells were made by the same weights, taken the same way."""
-    for cell in submission.cells[1:]:
+    for cell in candidate.cells[1:]:
         for name in SAME_BACKBONE:
             found = getattr(cell.result.backbone, name)
-            expected = getattr(submission.facts, name)
+            expected = getattr(candidate.facts, name)
             if found != expected:
                 fix = "evaluate every cell with one backbone"
                 yield cell.problem("backbone", f"{name} {found}", expected, fix)
 
 
-def one_data_set(submission: Submission, board: Board) -> Iterator[Problem]:
+def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Cells of one data set and pool saw the same images."""
     first: dict[tuple[str, str], DatasetRecord] = {}
-    for cell in submission.cells:
+    for cell in candidate.cells:
         data = cell.result.dataset
         expected = first.setdefault((data.name, data.pool), data)
         if data != expected:
@@ -154,20 +154,20 @@ def one_data_set(submission: Submission, board: Board) -> Iterator[Problem]:
             yield cell.problem("images", data.fingerprint, expected.fingerprint, fix)
 
 
-def references(submission: Submission, board: Board) -> Iterator[Problem]:
+def references(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """A `py:` backbone is code of the submitter, which no reader may be asked to run."""
-    for cell in submission.cells:
+    for cell in candidate.cells:
         facts = cell.result.backbone
         if facts.source == "py" or facts.ref.startswith("py:"):
             fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
             yield cell.problem("py-reference", facts.ref, "a reference that needs no code", fix)
 
 
-def official_counts(submission: Submission, board: Board) -> Iterator[Problem]:
+def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """A known data set with other counts must be flagged `subset`, an unknown one `custom`."""
     from fsbench.data.catalog import TARGETS, all_facts
 
-    for cell in submission.cells:
+    for cell in candidate.cells:
         data = cell.result.dataset
         if data.name not in TARGETS.names():
             if "custom" not in data.flags:
@@ -179,19 +179,19 @@ def official_counts(submission: Submission, board: Board) -> Iterator[Problem]:
                 yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 
-def official(submission: Submission, board: Board) -> Iterator[Problem]:
+def official(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Official boards take complete results on official data only."""
     if board.file.official:
-        for cell in submission.cells:
+        for cell in candidate.cells:
             if cell.result.flags:
                 fix = "evaluate all episodes on the official data, or choose another board"
                 yield cell.problem("flagged", ", ".join(cell.result.flags), "no flag", fix)
 
 
-def board_columns(submission: Submission, board: Board) -> Iterator[Problem]:
+def board_columns(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Results that bear the name of a board column have its spec and its images."""
     named = {column.name: column for column in board.file.columns or ()}
-    for cell in submission.cells:
+    for cell in candidate.cells:
         column = column_of(cell.result)
         expected = named.get(column.name, column)
         if column != expected:
@@ -201,18 +201,18 @@ def board_columns(submission: Submission, board: Board) -> Iterator[Problem]:
             yield cell.problem("column", f"other {wrong}: {found}", wanted, fix)
 
 
-def targets_seen(submission: Submission, board: Board) -> Iterator[Problem]:
+def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Targets seen in pretraining are declared, and keep an entry off official boards."""
-    declared = {canonical(name) for name in submission.declaration.targets_seen}
-    trained = set(submission.declaration.pretraining_data)
-    trained |= {name for cell in submission.cells for name in cell.result.backbone.pretraining_data}
-    for target in sorted({canonical(cell.result.dataset.name) for cell in submission.cells}):
+    declared = {canonical(name) for name in candidate.declaration.targets_seen}
+    trained = set(candidate.declaration.pretraining_data)
+    trained |= {name for cell in candidate.cells for name in cell.result.backbone.pretraining_data}
+    for target in sorted({canonical(cell.result.dataset.name) for cell in candidate.cells}):
         if target in {canonical(name) for name in trained} - declared:
             fix = f"add --targets-seen {target}"
-            yield problem("undeclared", submission, f"trained on {target}", "it declared", fix)
+            yield problem("undeclared", candidate, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
             fix = "leave the cells of this target out, or choose another board"
-            yield problem("target-seen", submission, target, "targets unseen in pretraining", fix)
+            yield problem("target-seen", candidate, target, "targets unseen in pretraining", fix)
 
 
 def canonical(name: str) -> str:
@@ -225,11 +225,11 @@ def canonical(name: str) -> str:
         return name.casefold()
 
 
-def free_name(submission: Submission, board: Board) -> Iterator[Problem]:
+def free_name(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """No entry bears the name yet; --replace leaves this rule out."""
-    if held := board.taken(submission.name):
+    if held := board.taken(candidate.name):
         fix = "choose another --name, or give --replace to replace your own entry"
-        yield problem("taken", submission, f"an entry '{held}' on the board", "a free name", fix)
+        yield problem("taken", candidate, f"an entry '{held}' on the board", "a free name", fix)
 
 
 RULES: tuple[Rule, ...] = (
@@ -252,13 +252,13 @@ RULES: tuple[Rule, ...] = (
 
 
 def problem(
-    code: str, submission: Submission, found: object, expected: object, fix: str = rules.AGAIN
+    code: str, candidate: Candidate, found: object, expected: object, fix: str = rules.AGAIN
 ) -> Problem:
-    """A Problem of the submission as a whole."""
-    return Problem(code, submission.name, str(found)[:300], str(expected)[:300], fix)
+    """A Problem of the candidate as a whole."""
+    return Problem(code, candidate.name, str(found)[:300], str(expected)[:300], fix)
 
 
-def check(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
-    """Everything that keeps a submission off the board; empty when it may be added."""
+def check(candidate: Candidate, board: Board, replace: bool = False) -> list[Problem]:
+    """Everything that keeps a candidate off the board; empty when it may be added."""
     wanted: Iterable[Rule] = (rule for rule in RULES if not (replace and rule is free_name))
-    return [found for rule in wanted for found in rule(submission, board)]
+    return [found for rule in wanted for found in rule(candidate, board)]

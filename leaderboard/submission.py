@@ -1,95 +1,51 @@
-"""A submission: the results of one model, read but not believed, with a declaration."""
+"""A submission: a folder or archive of results with a declaration, checked, then put on a board."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from fsbench.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.results.names import model_name, safe
-from fsbench.results.reading import load, result_files
-from fsbench.results.rules import Loaded, Problem
-from fsbench.schema import BackboneFacts, Declaration
+from fsbench.errors import ValidationFailed
+from fsbench.schema import Declaration
+from leaderboard.archive import opened
+from leaderboard.board import Board
+from leaderboard.candidate import Candidate, collect
+from leaderboard.checks import check
+from leaderboard.declaration import declare, find
 
 
-@dataclass(frozen=True, eq=False)
-class Submission:
-    """One entry to be: a name for the model's folder, its cells, what is declared.
+def submit(
+    results: Path,
+    board: Path,
+    declaration: Declaration | Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    models: Sequence[str] = (),
+    dry_run: bool = False,
+    replace: bool = False,
+) -> list[Candidate]:
+    """Check results and add one entry per model; returns what was, or would be, added.
 
-    broken: files that could not even be parsed, as Problems.
+    declaration: whole, or the fields given, completed from `file` or from the declaration that
+    lies in the results. Raises ValidationFailed listing every problem, and then wrote nothing.
     """
-
-    declaration: Declaration
-    model: str
-    cells: tuple[Loaded, ...]
-    broken: tuple[Problem, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.declaration.name
-
-    @property
-    def facts(self) -> BackboneFacts:
-        """The backbone of the first cell; that all agree is a check. Raises UsageError."""
-        if not self.cells:
-            raise UsageError(f"{self.name} holds no readable result", fix="see the problems above")
-        return self.cells[0].result.backbone
-
-    def renamed(self, name: str) -> Submission:
-        return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
+    with opened(results) as folder:
+        if not isinstance(declaration, Declaration):
+            declaration = declare(file or find(folder), declaration)
+        candidates = collect(folder, declaration, models)
+        target = Board.open(board)
+        require_sound(candidates, target, replace)
+        if not dry_run:
+            target.add(candidates, replace)
+    return candidates
 
 
-def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) -> list[Submission]:
-    """One submission per model below `folder`; several get names suffixed by the model.
-
-    models: names or references to keep, all when empty. Raises UnknownName for one that is not
-    there, UsageError when the folder holds no result.
-    """
-    groups: dict[tuple[str, str], list[Loaded]] = defaultdict(list)
-    broken: list[Problem] = []
-    for path in result_files(folder):
-        try:
-            cell = load(path)
-        except ValidationFailed as error:
-            broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
-            continue
-        groups[model_of(cell), cell.result.backbone.weights_hash].append(cell)
-    chosen = select(groups, models)
-    found = [
-        Submission(declaration, key[0], tuple(cells), tuple(broken))
-        for key, cells in sorted(chosen.items())
-    ]
-    if not found:
-        return [Submission(declaration, "unnamed", (), tuple(broken))]
-    return found if len(found) == 1 else [suffixed(each, found) for each in found]
-
-
-def model_of(cell: Loaded) -> str:
-    """The model's folder in a results tree, else the name that its reference gives."""
-    facts = cell.result.backbone
-    parents = cell.path.resolve().parents
-    in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
-    return safe(parents[2].name) if in_tree else model_name(facts)
-
-
-def select(
-    groups: dict[tuple[str, str], list[Loaded]], models: Sequence[str]
-) -> dict[tuple[str, str], list[Loaded]]:
-    """The groups whose model name or reference is asked for."""
-    if not models:
-        return groups
-    spelled = {key: {key[0], cells[0].result.backbone.ref} for key, cells in groups.items()}
-    known = set().union(*spelled.values())
-    for model in models:
-        if model not in known:
-            raise UnknownName("model", model, known)
-    return {key: groups[key] for key, names in spelled.items() if names & set(models)}
-
-
-def suffixed(submission: Submission, among: Sequence[Submission]) -> Submission:
-    """NAME-MODEL, with the start of the weights hash where two models share a name."""
-    twins = [other for other in among if other.model == submission.model]
-    tail = f"-{submission.facts.weights_hash[:6]}" if len(twins) > 1 else ""
-    return submission.renamed(f"{submission.name}-{submission.model}{tail}"[:200])
+def require_sound(candidates: Sequence[Candidate], board: Board, replace: bool) -> None:
+    """Raises ValidationFailed with all problems of all candidates."""
+    found = [problem for each in candidates for problem in check(each, board, replace)]
+    problems = list(dict.fromkeys(found))
+    if problems:
+        listed = "\n  ".join(str(problem) for problem in problems)
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise ValidationFailed(f"{count}, nothing was written\n  {listed}")

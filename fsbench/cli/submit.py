@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fsbench.cli import console, options
-
-if TYPE_CHECKING:
-    from leaderboard.board import Board
-    from leaderboard.submission import Submission
 
 Results = Annotated[Path, typer.Argument(help="Results folder, or a .zip or .tar.gz of one.")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the entry.")]
@@ -63,10 +59,8 @@ def submit(
     replace: Replace = False,
 ) -> None:
     """Check results and add one entry per model; on any problem list all and write nothing."""
-    from leaderboard.archive import opened
-    from leaderboard.board import Board
-    from leaderboard.declaration import declare, find
-    from leaderboard.submission import collect
+    from fsbench.api.submit import submit as run
+    from leaderboard.submission import submit as submit_results
 
     given = {
         "name": name,
@@ -77,31 +71,18 @@ def submit(
         "targets_seen": options.split(targets_seen) or None,
         "statement": statement,
     }
-    with opened(results) as folder:
-        declared = declare(declaration or find(folder), given)
-        submissions = collect(folder, declared, options.split(model))
-        settle(Board.open(board), submissions, dry_run, replace)
-
-
-def settle(board: Board, submissions: list[Submission], dry_run: bool, replace: bool) -> None:
-    """Raise with all problems of all entries, else write them and say so."""
-    from fsbench.errors import ValidationFailed
-    from leaderboard.checks import check
-
-    problems = [p for submission in submissions for p in check(submission, board, replace)]
-    if problems:
-        listed = "\n  ".join(str(problem) for problem in dict.fromkeys(problems))
-        raise ValidationFailed(f"{len(problems)} problems, nothing was written\n  {listed}")
-    if not dry_run:
-        board.add(submissions, replace)
+    added = submit_results(
+        results,
+        board,
+        given,
+        file=declaration,
+        models=options.split(model),
+        dry_run=dry_run,
+        replace=replace,
+    )
+    status = "ok, not written" if dry_run else "added"
     rows = [
-        (
-            s.name,
-            s.model,
-            s.facts.weights_hash[:12],
-            str(len(s.cells)),
-            "ok" if dry_run else "added",
-        )
-        for s in submissions
+        (each.name, each.model, each.facts.weights_hash[:12], str(len(each.cells)), status)
+        for each in added
     ]
-    console.table(str(board.folder), ("entry", "model", "weights", "results", "status"), rows)
+    console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)

@@ -72,6 +72,7 @@ class Cell:
         episode = EpisodeSpec() if isinstance(spec, ProbeSpec) else spec.episode
         self.journal = Journal(self.path.parent, stem(spec), key, episode)
         self.environment = dict(environment)
+        self._held: NDArray[np.int64] | None = None
 
     def earlier(self) -> Loaded | None:
         """The verified result already there. Raises ValidationFailed if it is of something else."""
@@ -82,8 +83,10 @@ class Cell:
         return cell
 
     def held(self) -> NDArray[np.int64]:
-        """Episode numbers in the result and in the journal, in no order."""
-        return np.concatenate([episodes_of(self.earlier()), self.journal.index()])
+        """Episode numbers in the result and in the journal, in no order; read once."""
+        if self._held is None:
+            self._held = np.concatenate([episodes_of(self.earlier()), self.journal.index()])
+        return self._held
 
     def complete(self, wanted: ArrayLike | None = None) -> bool:
         """Whether the result exists and, given episode numbers, holds them all.
@@ -119,10 +122,12 @@ class Cell:
         self.path.unlink(missing_ok=True)
         self.path.with_suffix(".parquet").unlink(missing_ok=True)
         self.journal.remove(self.journal.files())
+        self._held = None
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         """Keep one finished block."""
         self.journal.write(block, records)
+        self._held = None
 
     def finish(
         self, wanted: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
@@ -158,6 +163,7 @@ class Cell:
         if not (self.home / MODEL_FILE).exists():
             write_record(self.home / MODEL_FILE, self.facts)
         building.write(self.path, result, records)
+        self._held = None
         return result
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
