@@ -31,8 +31,8 @@ from fsbench.results.rules import Loaded
 from fsbench.results.table import row_key
 from fsbench.schema import Declaration, Name, Result, Sha256, Text
 from fsbench.specs import Frozen
-from leaderboard.published import published
 from leaderboard.candidate import Candidate
+from leaderboard.published import published
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 

@@ -59,7 +59,6 @@ def submit(
     replace: Replace = False,
 ) -> None:
     """Check results and add one entry per model; on any problem list all and write nothing."""
-    from fsbench.api.submit import submit as run
     from leaderboard.submission import submit as submit_results
 
     given = {
