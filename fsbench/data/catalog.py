@@ -51,8 +51,8 @@ SOURCES: Registry[SourceModule] = Registry("source", "fsbench.data.sources", _so
 @cache
 def all_facts() -> dict[str, DatasetFacts]:
     """Name -> FACTS of every target and source."""
-    modules = [*TARGETS.items(), *SOURCES.items()]
-    return {name: module.FACTS for name, module in modules}
+    targets = {name: module.FACTS for name, module in TARGETS.items()}
+    return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
 
 def archives(name: str) -> tuple[Archive, ...]:

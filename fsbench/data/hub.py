@@ -81,9 +81,8 @@ def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
             f"hf-hub:{ref} has the splits {', '.join(found)}",
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
-    return Table(found["train"], f"hf-hub:{ref} (train)"), Table(
-        found[val], f"hf-hub:{ref} ({val})"
-    )
+    train, held = (Table(found[part], f"hf-hub:{ref} ({part})") for part in ("train", val))
+    return train, held
 
 
 def _load(path: str, cache: Path, **options: Any) -> Any:

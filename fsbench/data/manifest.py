@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +60,7 @@ def write(file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episode
         except BaseException:
             Path(part.name).unlink()
             raise
-    os.replace(part.name, file)
+    Path(part.name).replace(file)
 
 
 def lines(sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int) -> Iterator[str]:

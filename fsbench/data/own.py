@@ -45,12 +45,14 @@ def own_source(folder: Path) -> SourceListing:
             f"{folder}: train and {val.name} have other classes ({', '.join(sorted(other)[:5])})",
             fix="give both the same class folders",
         )
-    parts = [tree_samples(part, names) for part in (folder / "train", val)]
+    train, train_stamp = tree_samples(folder / "train", names)
+    held, val_stamp = tree_samples(val, names)
     counts = [len(images_below(folder / "train" / name)) for name in names]
     return SourceListing(
         own_facts(f"folder-{folder.resolve().name}", names, counts, layout),
-        *(samples for samples, _ in parts),
-        stamp=hash_lines(stamp for _, stamp in parts),
+        train,
+        held,
+        stamp=hash_lines([train_stamp, val_stamp]),
         flags=frozenset({"custom"}),
     )
 

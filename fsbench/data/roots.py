@@ -22,10 +22,11 @@ class DataRoots:
     named: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, values: Sequence[str] = ()) -> DataRoots:
+    def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> DataRoots:
         """From the values of --data; FSBENCH_DATA (the same, separated as PATH is) comes last.
 
-        Raises UnknownName for a NAME that nothing knows and DataError for a folder not there.
+        Raises UnknownName for a NAME that nothing knows, and DataError for a folder that is not
+        there (unless it need not be, as for a download).
         """
         given = [*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep)]
         roots: list[Path] = []
@@ -33,10 +34,10 @@ class DataRoots:
         for value in filter(None, given):
             name, equals, folder = value.partition("=")
             if not equals or Path(value).is_dir():
-                roots.append(_existing(value, value))
+                roots.append(_folder(value, value, must_exist))
             else:
                 key = SPLITS if name == SPLITS else resolve(name)
-                named.setdefault(key, _existing(folder, value))
+                named.setdefault(key, _folder(folder, value, must_exist))
         return cls(tuple(roots), named)
 
     def folder(self, facts: DatasetFacts) -> Path:
@@ -80,8 +81,8 @@ class DataRoots:
         return next((found for root in places if (found := first(root, (SPLITS,)))), None)
 
 
-def _existing(folder: str, value: str) -> Path:
+def _folder(folder: str, value: str, must_exist: bool) -> Path:
     path = Path(folder).expanduser()
-    if not path.is_dir():
+    if must_exist and not path.is_dir():
         raise DataError(f"--data {value}: {path} is no folder", fix="give a folder that exists")
     return path

@@ -8,6 +8,7 @@ comes from the names (data set, class, rank), so all machines see the same image
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +64,7 @@ def _edge(angle: Array, shape: str) -> Array:
 
 def _texture(x: Array, y: Array, texture: str) -> Array:
     """The pattern inside the figure, in [-1, 1]."""
-    waves = {
+    waves: dict[str, Callable[[], Array]] = {
         "plain": lambda: np.ones_like(x),
         "stripes": lambda: np.sin(9 * x),
         "rings": lambda: np.sin(10 * np.hypot(x, y)),

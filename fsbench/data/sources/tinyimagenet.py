@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fsbench.data.archives import Archive
 from fsbench.data.base import hash_lines
-from fsbench.data.files import descend, first, folders, images_below
+from fsbench.data.files import descend, folders, images_below
 from fsbench.data.hub import parquet_tables
 from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
@@ -73,6 +73,7 @@ ARCHIVES = (Archive("http://cs231n.stanford.edu/tiny-imagenet-200.zip"),)
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """TinyImageNet below `folder`. Raises DataError for missing or unknown files and classes."""
+    folder = descend(folder, "tiny-imagenet-200") or folder
     classes = read_classes(folder)
     if tree := descend(folder, "train"):
         train, stamp = tree_samples(tree, classes)
@@ -100,7 +101,7 @@ def official(
 ) -> SourceListing:
     """The listing, marked `subset` unless it has the official classes and counts."""
     counts = [Counter(sample.label for sample in part) for part in (train, val)]
-    full = [{label: n for label in range(200)} for n in (TRAIN, VAL)]
+    full = [dict.fromkeys(range(200), n) for n in (TRAIN, VAL)]
     complete = classes == FACTS.classes and counts == full
     if not train or not val:
         raise DataError("TinyImageNet without train or val images", fix=FACTS.layout)
@@ -121,7 +122,7 @@ def _cut(classes: tuple[str, ...]) -> DatasetFacts:
 
 def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[Sample], str]:
     """val/images with val_annotations.txt, or val/<wnid>/ as many tools re-sort it."""
-    table = first(folder, ("val/val_annotations.txt",))
+    table = descend(folder, "val/val_annotations.txt")
     tree = descend(folder, "val")
     if tree is None:
         raise DataError(f"{folder} lacks val/", fix=f"expected there: {FACTS.layout}")

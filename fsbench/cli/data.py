@@ -1,0 +1,130 @@
+"""`fsbench data`: ls, verify, download."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fsbench.cli import options
+from fsbench.errors import DataError
+
+Name = Annotated[str, typer.Argument(help="Data set name or alias, or folder:DIR.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Data set names or aliases; all without.")]
+Hashes = Annotated[
+    list[str] | None,
+    typer.Option("--sha256", help="Hash of a file whose publisher states none; repeatable."),
+]
+
+GROUP = typer.Typer(help="Data sets: list, verify, download.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(GROUP, name="data")
+
+
+@GROUP.command("ls")
+def ls(names: Names = None, data: options.Data = None, as_json: options.Json = False) -> None:
+    """Data sets with counts, licence, citation, download, and whether --data holds them."""
+    from fsbench.cli.console import emit_json, table
+    from fsbench.data import DataRoots, resolve
+    from fsbench.data.catalog import all_facts
+
+    roots = DataRoots.parse(data or [])
+    known = all_facts()
+    chosen = [resolve(name) for name in options.split(names)] or list(known)
+    rows = [_row(known[name], roots) for name in chosen]
+    if as_json:
+        emit_json(rows)
+    elif len(rows) == 1:
+        table(rows[0]["title"], ["fact", "value"], [[k, _text(v)] for k, v in rows[0].items()])
+    else:
+        columns = [
+            "name",
+            "domain",
+            "classes",
+            "images",
+            "smallest",
+            "license",
+            "citation",
+            "found",
+        ]
+        table("data sets", columns, [[_text(row[c]) for c in columns] for row in rows])
+
+
+def _row(facts: Any, roots: Any) -> dict[str, Any]:
+    found = None if facts.domain == "toy" else roots.find(facts)
+    return {
+        "name": facts.name,
+        "title": facts.title,
+        "domain": facts.domain,
+        "classes": len(facts.classes),
+        "images": sum(facts.images_per_class),
+        "smallest": min(facts.images_per_class),
+        "images_per_class": dict(zip(facts.classes, facts.images_per_class, strict=True)),
+        "label_rule": facts.label_rule,
+        "dropped": facts.dropped,
+        "layout": facts.layout,
+        "aliases": list(facts.aliases),
+        "license": facts.license,
+        "citation": facts.citation,
+        "download": facts.download,
+        "homepage": facts.homepage,
+        "found": "generated" if facts.domain == "toy" else str(found or ""),
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+@GROUP.command("verify")
+def verify(
+    name: Name,
+    data: options.Data = None,
+    cache: options.Cache = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check the counts and open every image; exit 3 names each corrupt file or wrong count."""
+    from fsbench.api.machine import cache_folder
+    from fsbench.cli.console import emit_json, reporter, table
+    from fsbench.data import DataRoots
+    from fsbench.data.verify import verify as check
+
+    verdict = check(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
+    rows = [
+        [str(c), class_name, str(found), str(official)]
+        for c, (class_name, (found, official)) in enumerate(
+            zip(verdict.facts.classes, verdict.counts, strict=True)
+        )
+    ]
+    columns = ["id", "class", "images", "official"]
+    if as_json:
+        emit_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        table(f"{verdict.facts.name}: {verdict.images} images", columns, rows)
+    for note in verdict.notes:
+        typer.echo(note, err=True)
+    if problem := verdict.problem():
+        raise problem
+    typer.echo(f"{verdict.facts.name}: every image opens, the counts are official", err=True)
+
+
+@GROUP.command("download")
+def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> None:
+    """Fetch a data set with a hash check; run it again to go on after a broken transfer."""
+    from fsbench.cli.console import reporter
+    from fsbench.data import DataRoots, resolve
+    from fsbench.data.catalog import all_facts, archives
+    from fsbench.data.fetch import download as fetch
+
+    canonical = resolve(name)
+    facts = all_facts()[canonical]
+    files = archives(canonical)
+    if not files:
+        raise DataError(f"{canonical} cannot be fetched by a command", fix=facts.download)
+    folder = DataRoots.parse(data or [], must_exist=False).destination(facts)
+    fetch(facts, files, folder, sha256 or [], reporter())
+    typer.echo(f"{canonical} is in {folder}; check it: fsbench data verify {canonical}", err=True)

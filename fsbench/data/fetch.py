@@ -1,0 +1,159 @@
+"""Downloads: through pooch with a hash, resumed where they stopped, unpacked within limits."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable, Sequence
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from fsbench.data.archives import Archive
+from fsbench.errors import DataError, UsageError
+from fsbench.progress import SILENT, Reporter
+from fsbench.schema import DatasetFacts
+
+CHUNK = 1 << 20
+TIMEOUT = 60.0
+"""Seconds without a byte before a connection counts as lost."""
+MAX_FILES = 500_000
+MAX_BYTES = 60 << 30
+"""Most that an archive may unpack to; the largest known one, ChestX, has 45 GB."""
+
+
+def download(
+    facts: DatasetFacts,
+    archives: Sequence[Archive],
+    folder: Path,
+    sha256: Sequence[str] = (),
+    report: Reporter = SILENT,
+) -> None:
+    """Fetch and unpack all archives of a data set into `folder`.
+
+    sha256: hashes from the user, in the order of the archives, for those without a known one.
+    Raises DataError where a connection or a hash fails or an archive breaks the limits, and
+    UsageError if a hash is missing.
+    """
+    hashes = _hashes(facts, archives, sha256)
+    folder.mkdir(parents=True, exist_ok=True)
+    for archive, known_hash in zip(archives, hashes, strict=True):
+        path = fetch(archive.url, known_hash, folder, report)
+        unpack(path, folder, report)
+        path.unlink()
+
+
+def _hashes(facts: DatasetFacts, archives: Sequence[Archive], given: Sequence[str]) -> list[str]:
+    open_ones = [archive for archive in archives if archive.known_hash is None]
+    if len(given) != len(open_ones):
+        addresses = ", ".join(archive.url for archive in open_ones) or "none"
+        raise UsageError(
+            f"{facts.name}: {len(given)} hashes given, {len(open_ones)} needed; its publisher "
+            f"states no hash for: {addresses}",
+            fix="fetch by hand and unpack, or give one --sha256 HASH for each of them, in order",
+        )
+    own = iter(given)
+    return [archive.known_hash or f"sha256:{next(own).lower()}" for archive in archives]
+
+
+def fetch(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
+    """The file behind the URL, below `folder`, once its hash is right (`md5:...`, `sha256:...`).
+
+    A broken transfer leaves NAME.part, from which the next call goes on.
+    """
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    name = url.rpartition("/")[2]
+    getter = resuming(folder / f"{name}.part", report)
+    try:
+        found = pooch.retrieve(url, known_hash, fname=name, path=folder, downloader=getter)
+    except ValueError as error:
+        raise DataError(
+            f"{url} does not have the hash {known_hash}: {error}",
+            fix="run the command again; if it happens twice, the file has changed: tell us",
+        ) from error
+    except (OSError, HTTPException) as error:
+        raise DataError(
+            f"cannot fetch {url}: {error}",
+            fix="check the network and run the same command again: it goes on where it stopped",
+        ) from error
+    return Path(found)
+
+
+def resuming(part: Path, report: Reporter) -> Callable[[str, str, object], None]:
+    """A pooch downloader that appends to `part` and hands it over when it is whole."""
+
+    def get(url: str, output_file: str, _: object) -> None:
+        done = part.stat().st_size if part.exists() else 0
+        request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+        try:
+            with urlopen(request, timeout=TIMEOUT) as response:
+                _append(response, part, done if response.status == 206 else 0, report)
+        except HTTPError as error:
+            # 416: nothing is left to send, the part is whole.
+            if error.code != 416 or not done:
+                raise
+        shutil.move(part, output_file)
+
+    return get
+
+
+def _append(response: HTTPResponse, part: Path, done: int, report: Reporter) -> None:
+    length = response.headers["Content-Length"]
+    total = done + int(length) if length else 0
+    with (
+        report.task(f"download {part.stem}", total, "bytes", done=done) as advance,
+        part.open("ab" if done else "wb") as stream,
+    ):
+        while chunk := response.read(CHUNK):
+            stream.write(chunk)
+            advance(len(chunk))
+            done += len(chunk)
+    if total and done < total:
+        raise OSError(f"the connection closed after {done} of {total} bytes")
+
+
+def unpack(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
+    """Unzip into `folder`: first beside it, then by rename, so nothing half-written shows.
+
+    Raises DataError for a damaged archive, a path that leaves the folder, a link, or one larger
+    than MAX_FILES and MAX_BYTES.
+    """
+    partial = Path(mkdtemp(prefix=".partial-", dir=folder))
+    try:
+        with zipfile.ZipFile(archive) as found:
+            members = found.infolist()
+            _check(archive, members)
+            with report.task(f"unpack {archive.name}", len(members), "files") as advance:
+                for member in members:
+                    found.extract(member, partial)
+                    advance(1)
+        for entry in sorted(partial.iterdir()):
+            _merge(entry, folder / entry.name)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise DataError(f"{archive} is damaged: {error}", fix="remove it, fetch again") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check(archive: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    size = sum(member.file_size for member in members)
+    if len(members) > MAX_FILES or size > MAX_BYTES:
+        raise DataError(f"{archive} would unpack to {len(members)} files, {size} bytes: refused")
+    for member in members:
+        path = PurePosixPath(member.filename.replace("\\", "/"))
+        link = (member.external_attr >> 16) & 0o170000 == 0o120000
+        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0] or link:
+            raise DataError(f"{archive} holds an unsafe entry: {member.filename!r}: refused")
+
+
+def _merge(entry: Path, place: Path) -> None:
+    """Move into place; folders that are there already take the new files."""
+    if entry.is_dir() and place.is_dir():
+        for below in sorted(entry.iterdir()):
+            _merge(below, place / below.name)
+    else:
+        entry.replace(place)
