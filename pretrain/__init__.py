@@ -1,0 +1,9 @@
+"""Pretraining: one loop, many methods that only differ from plain training by hooks."""
+
+from __future__ import annotations
+
+from pretrain.method import Method
+from fsbench.registry import Registry, only_subclass
+
+METHODS: Registry[type[Method]] = Registry("method", "pretrain.methods", only_subclass(Method))
+"""All methods; the file name in pretrain/methods is the public name."""

@@ -1,0 +1,125 @@
+"""Training batches: order, stages and augmentation drawn from named streams, images in memory.
+
+Every draw is keyed by (seed, position), so batch i needs no batch i - 1 and resuming is exact.
+Draws are made on the CPU and are therefore the same on every device.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from fsbench import seeding
+from fsbench.errors import DataError
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset, Split
+    from pretrain.plan import Clock, Stage
+    from pretrain.recipe import Recipe
+
+PAD = 4
+"""Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
+
+
+class Batch(NamedTuple):
+    """Normalised images (B, 3, s, s) float32 and labels (B,) int64 on the run's device."""
+
+    images: Tensor
+    labels: Tensor
+
+
+def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
+    """Random crop of the zero-padded images and horizontal flip, one gather for the whole batch.
+
+    images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
+    """
+    n, _, height, width = images.shape
+    padded = F.pad(images, (PAD, PAD, PAD, PAD))
+    rows = offsets[:, :1] + torch.arange(height, device=images.device)
+    columns = torch.arange(width, device=images.device).expand(n, width)
+    columns = torch.where(flip[:, None], width - 1 - columns, columns) + offsets[:, 1:]
+    batch = torch.arange(n, device=images.device)[:, None, None]
+    return padded[batch, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def in_memory(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Images uint8 and labels of a split on the device."""
+    images = split.images if split.images.flags.writeable else np.array(split.images)
+    return torch.from_numpy(images).to(device), torch.from_numpy(np.array(split.labels)).to(device)
+
+
+class Batches:
+    """The recipe's loader `batches`: shuffled classification batches of the current stage."""
+
+    def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
+        self.recipe, self.device, self.classes = recipe, device, source.n_classes
+        self.images, self.labels = in_memory(source.train, device)
+        self.normalise = Normalise(source, device, recipe.channels_last)
+        self._order: tuple[tuple[seeding.Name, ...], Tensor] = ((), torch.empty(0))
+        self.stages = [self._stage_images(stage) for stage in recipe.plan.stages]
+        if min(len(images) for images in self.stages) < 2:
+            raise DataError(
+                f"a stage of recipe {recipe.name} holds fewer than 2 images of {source.name}",
+                fix="give every stage a larger part of the source, or use a larger source",
+            )
+
+    def _stage_images(self, stage: Stage) -> NDArray[np.int64]:
+        """Indices of the images that the stage trains on."""
+        n = len(self.labels)
+        order = seeding.permutations(1, n, *self.recipe.stream("stages"))[0]
+        return order[round(stage.start * n) : round(stage.stop * n)]
+
+    def epoch_size(self, stage: int) -> int:
+        """Images drawn an epoch, before the incomplete last batch is left out."""
+        available = len(self.stages[stage])
+        return min(available, self.recipe.plan.epoch_images or available)
+
+    def steps(self, stage: int) -> int:
+        """Optimizer steps an epoch."""
+        return max(1, self.epoch_size(stage) // self.recipe.batch_size)
+
+    def batch(self, clock: Clock) -> Batch:
+        """The batch of this position."""
+        size = self.recipe.batch_size
+        chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
+        images = self.images[chosen]
+        if self.recipe.augmentation == "crop_flip":
+            images = crop_flip(images, *self._draws(len(images), clock))
+        return Batch(self.normalise(images), self.labels[chosen])
+
+    def _epoch_order(self, clock: Clock) -> Tensor:
+        """Image indices of this epoch, shuffled; kept until the epoch changes."""
+        names = (*self.recipe.stream("order"), clock.stage, clock.round, clock.epoch)
+        if self._order[0] != names:
+            images = self.stages[clock.stage]
+            order = images[seeding.permutations(1, len(images), *names)[0]]
+            size = self.epoch_size(clock.stage)
+            self._order = names, torch.from_numpy(order[:size]).to(self.device)
+        return self._order[1]
+
+    def _draws(self, n: int, clock: Clock) -> tuple[Tensor, Tensor]:
+        """Crop offsets (n, 2) in 0..2 PAD and flips (n,) of this batch."""
+        generator = seeding.torch_generator(*self.recipe.stream("augmentation"), *clock.names)
+        draws = torch.rand(n, 3, generator=generator).to(self.device)
+        return (draws[:, :2] * (2 * PAD + 1)).long(), draws[:, 2] < 0.5
+
+
+class Normalise:
+    """uint8 images to float32 with the source's mean and std, in the wanted memory format."""
+
+    def __init__(self, source: SourceDataset, device: torch.device, channels_last: bool) -> None:
+        mean, std = (
+            torch.tensor(v, dtype=torch.float64).view(1, 3, 1, 1) for v in (source.mean, source.std)
+        )
+        self.scale = (1 / (255 * std)).float().to(device)
+        self.shift = (-mean / std).float().to(device)
+        self.format = torch.channels_last if channels_last else torch.contiguous_format
+
+    def __call__(self, images: Tensor) -> Tensor:
+        values = images.to(torch.float32, memory_format=self.format)
+        return values.mul_(self.scale).add_(self.shift)

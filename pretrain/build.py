@@ -1,0 +1,59 @@
+"""From a recipe to the objects of a run: the network under its init stream, loader, context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from fsbench import seeding
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.errors import DataError
+from pretrain.batches import Batches
+from pretrain.context import Context, Rewrite
+from pretrain.plan import Clock
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipe import Recipe
+
+LOADERS = {"batches": Batches}
+"""Recipe field `loader` -> what hands out the batches."""
+
+
+def build_context(
+    recipe: Recipe,
+    source: SourceDataset,
+    device: torch.device,
+    log_rewrite: Callable[[Rewrite], None],
+) -> Context:
+    """A context at step 0. Raises DataError when the source's images have another size."""
+    side = source.train.images.shape[-1]
+    if side != recipe.input_size:
+        raise DataError(
+            f"{source.name} was loaded at {side} px, recipe {recipe.name} trains at"
+            f" {recipe.input_size} px",
+            fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
+        )
+    architecture = ARCHITECTURES.load(recipe.architecture)
+    with seeding.stream(*recipe.stream("init")):
+        model = architecture.build(source.n_classes, recipe.width)
+    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
+    loader = LOADERS[recipe.loader](recipe, source, device)
+    return Context(recipe, architecture, model, loader, Clock(recipe.plan), device, log_rewrite)
+
+
+@contextmanager
+def deterministic(wanted: bool) -> Iterator[None]:
+    """Deterministic kernels inside, if wanted; a GPU also needs CUBLAS_WORKSPACE_CONFIG=:4096:8."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+    torch.use_deterministic_algorithms(wanted or before[0])
+    torch.backends.cudnn.benchmark = before[1] and not wanted
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        torch.backends.cudnn.benchmark = before[1]

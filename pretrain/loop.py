@@ -1,0 +1,256 @@
+"""The one training loop; methods differ from plain training by nothing but their hooks.
+
+    setup                                    model built, before any weight is restored
+    for round in plan:                       stages x rounds; a kill anywhere resumes to the bit
+        round_start                          round 0 included
+        stage_start                          first round of a stage
+        param_groups -> new optimizer        buffers dropped by `opt_reset`, schedule restarts
+        for epoch in round:
+            epoch_start                      may ask for a new optimizer
+            lr_changed                       drops of the `step` schedule only
+            for batch in epoch:
+                training_step | forward, task loss
+                loss_term                    added
+                backward
+                after_backward               edit gradients
+                before_step
+                optimizer step
+                after_step                   edit weights
+            validate, log, checkpoint
+        round_end                            after the last validation of the round
+    finalize                                 back to the plain architecture, export
+
+Random streams (fsbench/seeding.py): `init`, `order`, `augmentation`, `stages` and `step` (dropout)
+are keyed by the recipe's seed and the position alone, `method` by the method's name too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fsbench import seeding
+from fsbench.errors import FsbenchError
+from fsbench.progress import SILENT, Advance, Reporter
+from pretrain import checkpoint, optimizer, run_folder, schedules
+from pretrain.build import build_context, deterministic
+from pretrain.export import facts
+from pretrain.plan import Clock
+from pretrain.state import pack, unpack
+from pretrain.validation import Validation, autocast
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.batches import Batch
+    from pretrain.recipe import Recipe
+
+CHECKPOINT_SECONDS = 60.0
+"""A checkpoint inside an epoch is written when the last one is older than this."""
+GPU_CHECK_STEPS = 25
+"""Steps between looks at the loss on a GPU, where every look waits for the device."""
+
+
+def pretrain(
+    recipe: Recipe,
+    source: SourceDataset,
+    out: Path,
+    *,
+    device: str = "cpu",
+    report: Reporter = SILENT,
+) -> Path:
+    """Train in `out`, or resume there, and return the folder; a finished run returns at once.
+
+    The folder then loads as `run:DIR`. Raises UsageError when it holds another run,
+    CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite.
+    """
+    with run_folder.claimed(out, recipe, source):
+        if not run_folder.finished(out):
+            Trainer(recipe, source, out, torch.device(device), report).run()
+    return out
+
+
+class Trainer:
+    """One run: a context, its journal, and what an epoch has seen so far."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: SourceDataset,
+        out: Path,
+        device: torch.device,
+        report: Reporter,
+    ) -> None:
+        self.recipe, self.source, self.out, self.report = recipe, source, out, report
+        self.journal = run_folder.Journal(out)
+        self.ctx = build_context(
+            recipe, source, device, partial(self.journal.append, "rewrites.jsonl")
+        )
+        self.validation = Validation(recipe, source, device)
+        self.seen = torch.zeros(3, device=device)
+        """Sums over the epoch: loss times images, right answers, images."""
+        self.lr, self.accuracy = recipe.lr, 0.0
+        self.saves, self.seconds, self.saved_at = 0, 0.0, time.monotonic()
+
+    def run(self) -> None:
+        """From wherever the folder stands to a finished run."""
+        self._start()
+        clock, size = self.ctx.clock, self.recipe.batch_size
+        total, done = self.total_steps() * size, clock.step * size
+        with (
+            deterministic(self.recipe.deterministic),
+            self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
+        ):
+            while not clock.done:
+                self._epoch(advance)
+        self._finish()
+
+    def total_steps(self) -> int:
+        """Optimizer steps of the whole plan."""
+        plan, loader = self.recipe.plan, self.ctx.loader
+        steps = sum(loader.steps(stage) for stage in range(len(plan.stages)))
+        return steps * plan.rounds * plan.epochs
+
+    def _start(self) -> None:
+        """Set the methods up and restore the checkpoint, if there is one."""
+        ctx, found = self.ctx, checkpoint.load(self.out)
+        ctx.resumed = found is not None
+        ctx.model.train()
+        ctx.call("setup")
+        if self.recipe.compile:
+            ctx.forward = torch.compile(ctx.model, dynamic=False)
+        if found is None:
+            self.journal.rewind({})
+            return
+        tensors, state = found
+        self.seen = tensors.pop("seen").to(ctx.device)
+        unpack(ctx, tensors, state)
+        self.saves, self.seconds = state["saves"], state["seconds"]
+        self.accuracy = state["accuracy"]
+        self.journal.rewind(state["logs"])
+        self.report.log(f"resumed {self.out} at step {ctx.clock.step}")
+        if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
+            ctx.rebuild_optimizer("none")
+
+    def _epoch(self, advance: Advance) -> None:
+        """The rest of the current epoch."""
+        clock = self.ctx.clock
+        steps = self.ctx.loader.steps(clock.stage)
+        if clock.batch == 0:
+            self._open_epoch(steps)
+        while clock.batch < steps:
+            self._step(steps)
+            advance(self.recipe.batch_size)
+            if time.monotonic() - self.saved_at >= CHECKPOINT_SECONDS:
+                self._save()
+        self._close_epoch()
+
+    def _open_epoch(self, steps: int) -> None:
+        """Hooks before an epoch; at a round start the events and the new optimizer too."""
+        ctx, clock = self.ctx, self.ctx.clock
+        self.seen.zero_()
+        if clock.epoch == 0:
+            ctx.call("round_start")
+            if clock.starts_stage:
+                ctx.call("stage_start")
+            ctx.rebuild_optimizer(self.recipe.opt_reset)
+        ctx.call("epoch_start")
+        if self.recipe.schedule == "step" and clock.epoch > 0:
+            before = Clock(clock.plan, clock.round, clock.epoch - 1)
+            old, new = (
+                self.recipe.lr * schedules.factor(self.recipe, at, steps) for at in (before, clock)
+            )
+            if new < old:
+                ctx.call("lr_changed", old, new)
+
+    def _step(self, steps: int) -> None:
+        """One optimizer step."""
+        ctx, recipe = self.ctx, self.recipe
+        self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps)
+        optimizer.set_lr(ctx.optimizer, self.lr)
+        batch = ctx.loader.batch(ctx.clock)
+        names = (*recipe.stream("step"), *ctx.clock.names)
+        with seeding.stream(*names, device=str(ctx.device)):
+            ctx.model.zero_grad(set_to_none=True)
+            loss, right = self._task_loss(batch)
+            torch.stack([loss, *ctx.call("loss_term")]).sum().backward()
+        ctx.call("after_backward")
+        ctx.call("before_step")
+        ctx.optimizer.step()
+        ctx.call("after_step")
+        self._count(loss.detach(), right, len(batch.labels))
+        ctx.clock.tick()
+
+    def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Loss of the batch and its number of right answers (nan where a method steps itself)."""
+        ctx = self.ctx
+        with autocast(self.recipe, ctx.device):
+            own = ctx.call("training_step", batch)
+            if own:
+                return own[0], torch.full_like(own[0], math.nan)
+            logits = ctx.forward(batch.images)
+            smoothing = self.recipe.label_smoothing
+            loss = F.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
+        return loss, (logits.detach().argmax(dim=1) == batch.labels).sum()
+
+    def _count(self, loss: Tensor, right: Tensor, images: int) -> None:
+        """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
+        self.seen += torch.stack([loss.float() * images, right.float(), right.new_tensor(images)])
+        every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
+        if self.ctx.clock.step % every == 0 and not math.isfinite(self.seen[0]):
+            self._fail("the loss is not finite")
+
+    def _fail(self, what: str) -> None:
+        clock = self.ctx.clock
+        raise FsbenchError(
+            f"{what} at step {clock.step} (round {clock.round}, epoch {clock.epoch}) of"
+            f" {self.recipe.name}; the last good checkpoint stays in {self.out}",
+            fix=f"lower the learning rate: --set lr={self.recipe.lr / 10:g} with another -o",
+        )
+
+    def _close_epoch(self) -> None:
+        """Validate where due, log, move on to the next epoch, checkpoint."""
+        ctx, clock = self.ctx, self.ctx.clock
+        loss, right, images = self.seen.tolist()
+        due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
+        if due:
+            self.accuracy = self.validation.accuracy(ctx.model)
+        row = {"step": clock.step, "stage": clock.stage, "round": clock.round}
+        row |= {"epoch": clock.epoch, "lr": self.lr}
+        train = right / images if math.isfinite(right) else None
+        row |= {"train_loss": loss / images, "train_accuracy": train}
+        row["val_accuracy"] = self.accuracy if due else None
+        self.journal.append("log.jsonl", row)
+        if clock.last_epoch:
+            ctx.call("round_end")
+            self.report.log(f"{self.recipe.name} round {clock.round}: val {self.accuracy:.1%}")
+        clock.next_epoch()
+        self._save()
+
+    def _save(self) -> None:
+        """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
+        tensors, state = pack(self.ctx)
+        floats = [value for value in tensors.values() if value.is_floating_point()]
+        if not all(torch.isfinite(value).all() for value in floats):
+            self._fail("a weight is not finite")
+        now = time.monotonic()
+        self.seconds, self.saved_at = self.seconds + now - self.saved_at, now
+        state |= {"saves": self.saves, "seconds": self.seconds, "accuracy": self.accuracy}
+        state["logs"] = self.journal.positions()
+        checkpoint.save(self.out, tensors | {"seen": self.seen}, state)
+        self.saves = state["saves"]
+
+    def _finish(self) -> None:
+        """Back to the plain architecture, and export."""
+        self.ctx.call("finalize")
+        run_folder.finish(
+            self.out,
+            dict(self.ctx.model.state_dict()),
+            facts(self.ctx, self.source, self.accuracy, self.seconds),
+        )

@@ -1,0 +1,145 @@
+"""What a training method is: frozen settings plus hooks that the loop calls (drawn in loop.py).
+
+A method object never changes. All of its state sits in `ctx.memory`, a dict of tensors and plain
+values that every checkpoint holds, and all of its random numbers come from `ctx.stream(...)`, so a
+method that does nothing leaves the run bit-identical to `normal` and any run resumes exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from fsbench.specs import Frozen
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pretrain.batches import Batch
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+
+class Rank(IntEnum):
+    """The order in which the methods of a recipe act (design.md 4)."""
+
+    INIT = 0
+    REPARAMETRIZATION = 1
+    ROUND = 2
+    STEP = 3
+
+
+class Figure(Frozen):
+    """A number printed in a paper: accuracy (fraction) of a recipe under these overrides."""
+
+    where: str
+    accuracy: float
+    overrides: tuple[str, ...] = ()
+
+
+class PaperRecipe(Frozen):
+    """A row of a paper's table as a recipe: `paper/NAME`, what it sets, what it reached there."""
+
+    name: str
+    overrides: Mapping[str, object] = {}
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters (by name) that share a learning rate and a decay; a name left out is not trained.
+
+    lr_scale and decay multiply the recipe's learning rate and weight decay.
+    """
+
+    names: tuple[str, ...]
+    lr_scale: float = 1.0
+    decay: float = 1.0
+
+
+class Method(Frozen):
+    """Settings of a training method; a subclass overrides the hooks that it needs.
+
+    PAPER: its rows in papers; PILOT and TOY: overrides of the base recipe of that scale, as
+    `field -> value`; NEUTRAL: settings at which it equals `normal` bit for bit, or the reason why
+    there are none; RANK: its place among combined methods; SOURCE: paper and official code.
+    """
+
+    PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
+    PILOT: ClassVar[Mapping[str, object]] = {}
+    TOY: ClassVar[Mapping[str, object]] = {}
+    NEUTRAL: ClassVar[Mapping[str, object] | str] = "not declared"
+    RANK: ClassVar[Rank]
+    SOURCE: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The public name: that of the file."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    def check(self, recipe: Recipe) -> None:
+        """Raises UsageError when the method cannot do what it promises under this recipe."""
+
+    def setup(self, ctx: Context) -> None:
+        """The model is built, no optimizer yet: reparametrize, record norms, draw masks.
+
+        Called on resuming too (`ctx.resumed`), before weights and memory are restored: then only
+        the structure of the model matters.
+        """
+
+    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+        """The optimizer's groups. A pure function of clock, settings and memory: resuming calls it.
+
+        A method whose groups change inside a round calls `ctx.rebuild_optimizer` at that epoch.
+        """
+        return groups
+
+    def round_start(self, ctx: Context) -> None:
+        """Before the first step of a round, round 0 included; the new optimizer comes after."""
+
+    def stage_start(self, ctx: Context) -> None:
+        """New data became available, stage 0 included; the new optimizer comes after."""
+
+    def epoch_start(self, ctx: Context) -> None:
+        """Before the first step of an epoch; the optimizer stands."""
+
+    def lr_changed(self, ctx: Context, old: float, new: float) -> None:
+        """A `step` schedule dropped the learning rate."""
+
+    def training_step(self, ctx: Context, batch: Batch) -> Tensor:
+        """Replaces forward and task loss; returns the loss. One method of a recipe at most."""
+        raise NotImplementedError
+
+    def loss_term(self, ctx: Context) -> Tensor:
+        """A scalar that is added to the task loss."""
+        raise NotImplementedError
+
+    def after_backward(self, ctx: Context) -> None:
+        """Edit gradients."""
+
+    def before_step(self, ctx: Context) -> None:
+        """The gradients are final: what adaptive optimizers must see before they step."""
+
+    def after_step(self, ctx: Context) -> None:
+        """Edit weights."""
+
+    def round_end(self, ctx: Context) -> None:
+        """After the last step and validation of a round."""
+
+    def finalize(self, ctx: Context) -> None:
+        """Fuse whatever setup put in: the model must be the plain architecture again."""
+
+
+HOOKS = (
+    "setup", "param_groups", "round_start", "stage_start", "epoch_start", "lr_changed",
+    "training_step", "loss_term", "after_backward", "before_step", "after_step", "round_end",
+    "finalize",
+)  # fmt: skip
+"""All hooks in the order of the loop."""
+
+
+def hooks_of(method: type[Method]) -> tuple[str, ...]:
+    """The hooks that a method overrides."""
+    return tuple(hook for hook in HOOKS if getattr(method, hook) is not getattr(Method, hook))

@@ -1,0 +1,39 @@
+"""Plain training: the baseline of every comparison, under whatever Plan the others get.
+
+SEAL (paper 4.1, Tables 1 and 2; methods.md D1, D2). "Normal" is one round of 160 epochs, "Normal
+(long)" ten. SEAL's code restarts the cosine every round even without forgetting, so only forgetting
+differs between methods: that is our default. `schedule=single_cycle` is one cosine over all rounds.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pretrain.method import Figure, Method, PaperRecipe, Rank
+
+
+class Normal(Method):
+    """No hook, no setting."""
+
+    SOURCE: ClassVar = "SEAL, section 4.1; official code, exp_mode=normal"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar = {}
+    PAPER: ClassVar = (
+        PaperRecipe(
+            name="normal",
+            overrides={"plan.rounds": 1},
+            figures=(Figure(where="SEAL Table 2, generation 1", accuracy=0.5437),),
+        ),
+        PaperRecipe(
+            name="normal_long",
+            figures=(
+                Figure(
+                    where="SEAL Table 2, generation 3",
+                    accuracy=0.5116,
+                    overrides=("plan.rounds=3",),
+                ),
+                Figure(where="SEAL Table 2, generation 10", accuracy=0.4927),
+            ),
+        ),
+        PaperRecipe(name="normal_long_single_cycle", overrides={"schedule": "single_cycle"}),
+    )

@@ -1,0 +1,29 @@
+"""SEAL's ablation "+ Reinit": later-layer forgetting at the round start, then SEAL.
+
+SEAL Table 7 (methods.md D5): the late kernels and the head's weight are re-drawn as in llf.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pretrain.method import Rank
+from pretrain.methods.llf import forget
+from pretrain.methods.seal import Seal, paper_row
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+
+
+class SealReinit(Seal):
+    """SEAL with the late layers re-drawn at every round start but the first."""
+
+    SOURCE: ClassVar = "SEAL Table 7, + Reinit"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar = "it always re-draws the late layers; seal is the part without"
+    PAPER: ClassVar = paper_row("seal_reinit", 0.5682, 0.5887, "SEAL Table 7")
+
+    def round_start(self, ctx: Context) -> None:
+        super().round_start(ctx)
+        if ctx.clock.round > 0:
+            forget(ctx, self.threshold)

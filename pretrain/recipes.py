@@ -1,0 +1,105 @@
+"""All recipes: every method at three scales, made from the method files.
+
+A method file adds `pilot/NAME` and `toy/NAME` (base recipe + its PILOT or TOY overrides) and one
+`paper/ROW` for every row in its PAPER. `normal` of the same scale is the control: same Plan, same
+steps, same batches and initial weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fsbench.errors import UnknownName, UsageError
+from pretrain import METHODS
+from pretrain.method import Figure, Method
+from pretrain.plan import Plan
+from pretrain.recipe import Recipe
+
+BASES: Mapping[str, Mapping[str, Any]] = {
+    # SEAL, section 4.1 and official config.py (methods.md D): ten generations of 160 epochs
+    "paper": {
+        "architecture": "seal_resnet50",
+        "source": "tinyimagenet",
+        "input_size": 64,
+        "plan": Plan(rounds=10, epochs=160),
+        "validate_every": 2,
+    },
+    # about 240,000 images: under three minutes on two cores
+    "pilot": {
+        "architecture": "pilot_resnet",
+        "source": "tinyimagenet",
+        "input_size": 32,
+        "plan": Plan(rounds=3, epochs=4, epoch_images=20_000),
+        "batch_size": 128,
+        "lr": 0.2,
+        "schedule_by": "step",
+        "warmup": 0.25,
+        "validate_every": 4,
+    },
+    "toy": {
+        "architecture": "toy_resnet",
+        "source": "toy_source",
+        "input_size": 32,
+        "plan": Plan(rounds=2, epochs=4),
+        "batch_size": 32,
+        "lr": 0.05,
+        "schedule_by": "step",
+    },
+}
+
+
+def build(scale: str, row: str, method: type[Method], overrides: Mapping[str, object]) -> Recipe:
+    """The scale's base with one method; its name is <scale>/<row>."""
+    plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
+    fields = {n: v for n, v in overrides.items() if not n.startswith(f"{_name(method)}.")}
+    settings = {n.partition(".")[2]: v for n, v in overrides.items() if n not in fields}
+    recipe = plain.replace(fields)
+    return Recipe.model_validate({**dict(recipe), "methods": (method(**settings),)})
+
+
+def _name(method: type[Method]) -> str:
+    return method.__module__.rsplit(".", 1)[-1]
+
+
+class Recipes:
+    """Recipes by full name."""
+
+    def __init__(self) -> None:
+        self._figures: dict[str, tuple[Figure, ...]] = {}
+        self._parts: dict[str, tuple[str, str, type[Method], Mapping[str, object]]] = {}
+
+    def _index(self) -> dict[str, tuple[str, str, type[Method], Mapping[str, object]]]:
+        if not self._parts:
+            for name, method in METHODS.items():
+                self._parts[f"pilot/{name}"] = ("pilot", name, method, method.PILOT)
+                self._parts[f"toy/{name}"] = ("toy", name, method, method.TOY)
+                for row in method.PAPER:
+                    self._parts[f"paper/{row.name}"] = ("paper", row.name, method, row.overrides)
+                    self._figures[f"paper/{row.name}"] = row.figures
+        return self._parts
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._index()))
+
+    def load(self, name: str) -> Recipe:
+        """The recipe. Raises UsageError for a name without scale, UnknownName for any other."""
+        if name in self._index():
+            return build(*self._index()[name])
+        full = [known for known in self.names() if known.split("/")[1] == name]
+        if full:
+            raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
+        raise UnknownName("recipe", name, self.names())
+
+    def figures(self, name: str) -> tuple[Figure, ...]:
+        """What the papers print for the recipe."""
+        self._index()
+        return self._figures.get(name, ())
+
+
+RECIPES = Recipes()
+
+
+def get(name: str) -> Recipe:
+    """The recipe called `name`, e.g. `pilot/seal`."""
+    return RECIPES.load(name)

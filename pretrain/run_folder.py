@@ -1,0 +1,119 @@
+"""A run's folder: whose run it is, its logs, and the finished run that `run:DIR` loads.
+
+recipe.json is written first and says which recipe and data the folder belongs to; log.jsonl (one
+line an epoch) and rewrites.jsonl (one line a rewrite) grow; checkpoint.* carry the state; run.json
+is written last, so its presence means that the run is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel
+from torch import Tensor
+
+from fsbench.errors import CheckpointError, FsbenchError, UsageError
+from pretrain.checkpoint import write_tensors
+from pretrain.files import write_atomic
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipe import Recipe
+
+LOGS = ("log.jsonl", "rewrites.jsonl")
+
+
+def finished(folder: Path) -> bool:
+    """Whether the folder holds a complete run."""
+    return (folder / "run.json").is_file()
+
+
+@contextmanager
+def claimed(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
+    """The folder belongs to this recipe, data and process while the block runs.
+
+    Raises UsageError when it holds another run, FsbenchError when another process works in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise FsbenchError(
+            f"another process is training in {folder}", fix="wait for it, or give another -o"
+        ) from error
+    with lock:
+        identify(folder, recipe, source)
+        yield
+
+
+def identify(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
+    """Write who the folder belongs to, or check it."""
+    path = folder / "recipe.json"
+    identity = {"recipe": recipe.model_dump(mode="json"), "recipe_digest": recipe.digest()}
+    identity |= {"source": source.name, "source_fingerprint": source.fingerprint}
+    if not path.exists():
+        write_atomic(path, json.dumps(identity, indent=1).encode())
+        return
+    try:
+        found = flat(json.loads(path.read_text(encoding="utf8")))
+    except ValueError as error:
+        raise CheckpointError(f"{path} is corrupt: {error}", fix=f"delete {folder}") from error
+    wanted = flat(identity)
+    differing = [
+        key
+        for key in sorted(wanted.keys() | found.keys() - {"recipe_digest"})
+        if key != "recipe_digest" and wanted.get(key) != found.get(key)
+    ]
+    if differing:
+        changes = ", ".join(f"{k} {found.get(k)} -> {wanted.get(k)}" for k in differing)
+        raise UsageError(
+            f"{folder} holds another run; differing: {changes}",
+            fix="give another -o, or delete the folder to start over",
+        )
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested JSON as dotted name -> leaf; a method's settings stand under its name."""
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
+        value = {item["name"]: item for item in value}
+    if not isinstance(value, dict):
+        return {prefix: value}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found |= flat(item, f"{prefix}.{key}" if prefix else key)
+    return found
+
+
+class Journal:
+    """The run's line logs, cut back to the checkpoint on resuming so that no line stands twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
+        data = line.model_dump(mode="json") if isinstance(line, BaseModel) else line
+        with (self.folder / name).open("a", encoding="utf8") as file:
+            file.write(json.dumps(data) + "\n")
+
+    def positions(self) -> dict[str, int]:
+        """Bytes of every log."""
+        paths = {name: self.folder / name for name in LOGS}
+        return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
+
+    def rewind(self, positions: dict[str, int]) -> None:
+        """Cut every log to this many bytes."""
+        for name in LOGS:
+            with (self.folder / name).open("ab") as file:
+                file.truncate(positions.get(name, 0))
+
+
+def finish(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write the finished run: weights first, run.json last."""
+    write_tensors(folder / "model.safetensors", weights)
+    write_atomic(folder / "run.json", json.dumps(facts, indent=1).encode())

@@ -1,0 +1,44 @@
+"""Learning-rate schedules as pure functions of the position: restarting one needs no state.
+
+SEAL's code (utils/schedulers.py) sets the rate once an epoch: linear warm-up (e+1)/w over the first
+w epochs of a round, then (1 + cos(pi (e-w) / (E-w))) / 2. `single_cycle` is its long cosine, one
+cycle over all rounds with the same warm-up once. `step` multiplies by gamma at fractions of a round.
+With `schedule_by="step"` the position e is a fraction that moves with every batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pretrain.plan import Clock
+    from pretrain.recipe import Recipe
+
+
+def cosine(position: float, length: float, warmup: float) -> float:
+    """Half a cosine from 1 at `warmup` to 0 at `length`; all in epochs."""
+    return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
+
+
+def step(position: float, length: float, milestones: tuple[float, ...], gamma: float) -> float:
+    """gamma to the power of the milestones (fractions of `length`) that are reached."""
+    reached: float = gamma ** sum(position >= fraction * length for fraction in milestones)
+    return reached
+
+
+def factor(recipe: Recipe, clock: Clock, steps: int) -> float:
+    """What the base learning rate is multiplied by at this position; `steps` is steps an epoch."""
+    unit = 1.0 if recipe.schedule_by == "epoch" else 1.0 / steps
+    position = clock.epoch + (0.0 if recipe.schedule_by == "epoch" else clock.batch * unit)
+    length, warmup = recipe.plan.epochs, recipe.warmup_epochs
+    if recipe.schedule == "single_cycle":
+        position += clock.round * length
+        length = recipe.plan.total_epochs
+    if position < warmup:
+        return (position + unit) / warmup
+    if recipe.schedule == "constant":
+        return 1.0
+    if recipe.schedule == "step":
+        return step(position, length, recipe.milestones, recipe.gamma)
+    return cosine(position, length, warmup)

@@ -1,0 +1,73 @@
+"""Pure operations on the weights of a network, by name.
+
+Names are those of the plain architecture (`layer3.0.conv1.weight`). The effective weight is read
+and written, the one that forward uses: under a reparametrization writing goes through its inverse
+(torch.nn.utils.parametrize), so every method composes with every reparametrization (methods.md 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures import RoleMap
+
+if TYPE_CHECKING:
+    from fsbench.backbones.architectures import Architecture
+
+END = "end"
+"""Threshold after the last layer: everything is early."""
+
+
+def get_weight(model: nn.Module, name: str) -> Tensor:
+    """The effective tensor called `name`, a parameter or a buffer."""
+    owner, _, leaf = name.rpartition(".")
+    value = getattr(model.get_submodule(owner), leaf)
+    if not isinstance(value, Tensor):
+        raise AttributeError(f"{name} is no tensor of the model")
+    return value
+
+
+@torch.no_grad()
+def set_weight(model: nn.Module, name: str, value: Tensor) -> None:
+    """Make `value` the effective tensor called `name`."""
+    owner, _, leaf = name.rpartition(".")
+    module = model.get_submodule(owner)
+    if nn.utils.parametrize.is_parametrized(module, leaf):
+        setattr(module, leaf, value)
+    else:
+        get_weight(model, name).copy_(value)
+
+
+def split(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Parameter names before the module `threshold`, and from it on; norm parameters included."""
+    if threshold == END:
+        return tuple(name for name, _ in model.named_parameters()), ()
+    return RoleMap.from_threshold(model, threshold)
+
+
+def kernels(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
+    """The weights of those convolution and linear layers that own one of the parameters."""
+    owners = {
+        ".".join(name.split(".")[:i]) for name in parameters for i in range(1, name.count(".") + 1)
+    }
+    return tuple(f"{layer}.weight" for layer in layers if layer in owners)
+
+
+def initial(architecture: Architecture, classes: int, width: int | None) -> dict[str, Tensor]:
+    """The tensors of a freshly built network, drawn from the stream that is open."""
+    return dict(architecture.build(classes, width).state_dict())
+
+
+def kaiming_uniform_sqrt5(like: Tensor) -> Tensor:
+    """A kernel with std 1 / sqrt(3 fan_in), as official LLF and SEAL code re-draws (methods.md 0)."""
+    return nn.init.kaiming_uniform_(torch.empty(like.shape), a=5**0.5)
+
+
+def fraction_changed(old: Iterable[Tensor], new: Iterable[Tensor]) -> float:
+    """Part of all elements that differ."""
+    pairs = [(int((a != b).sum()), a.numel()) for a, b in zip(old, new, strict=True)]
+    return sum(changed for changed, _ in pairs) / max(1, sum(n for _, n in pairs))

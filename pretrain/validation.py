@@ -1,0 +1,67 @@
+"""Accuracy on the source's validation split, without leaving a trace in the model or a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pretrain.batches import Normalise, in_memory
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipe import Recipe
+
+BLOCK = 500
+"""Validation images a forward pass."""
+
+
+def autocast(recipe: Recipe, device: torch.device) -> torch.autocast:
+    """bfloat16 autocast where the recipe wants it."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
+
+
+def frozen_modules(model: nn.Module) -> list[str]:
+    """Names of the modules that are in eval mode."""
+    return [name for name, module in model.named_modules() if not module.training]
+
+
+def freeze_modules(model: nn.Module, names: list[str]) -> None:
+    """Training mode everywhere but in these modules."""
+    for name, module in model.named_modules():
+        module.training = name not in names
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode inside; afterwards every module has the mode that it had."""
+    frozen = frozen_modules(model)
+    model.eval()
+    try:
+        yield
+    finally:
+        freeze_modules(model, frozen)
+
+
+class Validation:
+    """The validation split on the device."""
+
+    def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
+        self.recipe, self.device = recipe, device
+        self.images, self.labels = in_memory(source.val, device)
+        self.normalise = Normalise(source, device, recipe.channels_last)
+
+    @torch.no_grad()
+    def accuracy(self, model: nn.Module) -> float:
+        """Fraction of the validation images whose largest logit is their label's."""
+        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        with evaluating(model), autocast(self.recipe, self.device):
+            for images, labels in zip(
+                self.images.split(BLOCK), self.labels.split(BLOCK), strict=True
+            ):
+                logits: Tensor = model(self.normalise(images))
+                right += (logits.argmax(dim=1) == labels).sum()
+        return int(right) / len(self.labels)
