@@ -79,7 +79,7 @@ def unreachable(name: str, error: Exception) -> CheckpointError:
 
 def refused(name: str, error: RuntimeError) -> UsageError | CheckpointError:
     """What timm says where it builds no network: an unknown tag, no weights, or a misfit."""
-    text = str(error)
+    text = " ".join(str(error).split())
     if text.startswith(("Invalid pretrained tag", "Unknown model")):
         return UsageError(f"{name}: {text}", fix="see the known names on the timm page of the hub")
     return CheckpointError(

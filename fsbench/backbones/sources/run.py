@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 from torch import nn
 
 from fsbench.backbones import checkpoint
@@ -13,6 +13,7 @@ from fsbench.backbones.matching import load_into
 from fsbench.backbones.sources import fsbench
 from fsbench.backbones.sources._base import Loaded, Request, Triple
 from fsbench.errors import CheckpointError, UsageError
+from fsbench.schema import Sha256
 
 FORM = "run:DIR"
 PREFIX = "run:"
@@ -22,18 +23,18 @@ RECORD, WEIGHTS = "run.json", "model.safetensors"
 class RunRecord(BaseModel):
     """The fields of run.json that a backbone needs; a run writes more."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     recipe: str
-    recipe_digest: str
+    recipe_digest: Sha256
     architecture: str
     width: int | None = Field(None, ge=1)
     n_classes: int = Field(ge=2)
     input_size: int = Field(ge=8)
     mean: Triple
-    std: Triple
+    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat]
     source: str
-    source_accuracy: float | None = None
+    source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
 
     @property

@@ -1,0 +1,148 @@
+"""What every architecture and every source owes; a new file is covered without a change here."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fsbench import backbones
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.reference import SOURCES, parse
+from fsbench.backbones.weights import weights_hash
+from fsbench.errors import FsbenchError
+from fsbench.seeding import stream
+
+architectures = pytest.mark.parametrize("name", ARCHITECTURES.names())
+sources = pytest.mark.parametrize("name", SOURCES.names())
+
+WIDTH = 8
+
+
+def build(name: str, classes: int = 3, width: int = WIDTH) -> nn.Module:
+    with stream("contract", name):
+        return ARCHITECTURES.load(name).build(classes, width)
+
+
+@architectures
+def test_the_file_name_is_the_public_name(name: str) -> None:
+    architecture = ARCHITECTURES.load(name)
+    assert architecture.name == name
+    assert architecture.summary
+    assert architecture.features
+
+
+@architectures
+def test_features_without_a_head_and_logits_with_one(name: str) -> None:
+    size = ARCHITECTURES.load(name).input_size
+    trunk, whole = build(name, 0).eval(), build(name, 5).eval()
+    images = torch.linspace(-1, 1, 2 * 3 * size * size).view(2, 3, size, size)
+    with torch.no_grad():
+        features, logits = trunk(images), whole(images)
+    assert features.ndim == 2
+    assert logits.shape == (2, 5)
+    assert features.std() > 0
+    head = ARCHITECTURES.load(name).roles(whole).head
+    below_head = {n for n in whole.state_dict() if below(n, (head,))}
+    assert whole.state_dict().keys() - trunk.state_dict().keys() == below_head
+    assert not trunk.state_dict().keys() - whole.state_dict().keys()
+
+
+@architectures
+def test_a_width_scales_the_network(name: str) -> None:
+    sizes = [sum(p.numel() for p in build(name, 0, width).parameters()) for width in (4, 8)]
+    assert sizes[1] > 2 * sizes[0]
+
+
+@architectures
+def test_roles_cover_the_network_once(name: str) -> None:
+    model = build(name)
+    roles = ARCHITECTURES.load(name).roles(model)
+    modules = dict(model.named_modules())
+    kernels = {n for n, m in modules.items() if isinstance(m, nn.Conv2d | nn.Linear)}
+    assert set(roles.layers) == kernels
+    assert len(roles.layers) == len(kernels)
+    assert roles.layers[-1] == roles.head
+    assert roles.head in roles.fully_connected
+    assert all(isinstance(modules[n], nn.Linear) for n in roles.fully_connected)
+    assert all(stage in modules for stage in roles.stages)
+    prefixes = [prefix for block in roles.blocks for prefix in block]
+    assert all(prefix in modules for prefix in prefixes)
+    for layer in kernels - set(roles.fully_connected):
+        assert sum(below(layer, block) for block in roles.blocks) == 1, layer
+    assert not any(below(roles.head, block) for block in roles.blocks)
+
+
+@architectures
+def test_layers_stand_in_forward_order(name: str) -> None:
+    """Between units: the order in which layers run; inside one, downsample comes last."""
+    model = build(name).eval()
+    roles = ARCHITECTURES.load(name).roles(model)
+    ran: list[str] = []
+    for layer in roles.layers:
+        module = model.get_submodule(layer)
+        module.register_forward_hook(lambda _m, _i, _o, layer=layer: ran.append(layer))
+    size = ARCHITECTURES.load(name).input_size
+    with torch.no_grad():
+        model(torch.zeros(1, 3, size, size))
+    main = [layer for layer in ran if "downsample" not in layer]
+    assert [layer for layer in roles.layers if "downsample" not in layer] == main
+
+
+@architectures
+def test_every_stage_splits_the_parameters(name: str) -> None:
+    model = build(name)
+    for stage in ARCHITECTURES.load(name).roles(model).stages:
+        early, late = RoleMap.from_threshold(model, stage)
+        assert early + late == tuple(n for n, _ in model.named_parameters())
+        assert below(late[0], (stage,))
+        assert not any(below(n, (stage,)) for n in early)
+
+
+@architectures
+def test_a_seed_decides_all_weights_and_touches_nothing_else(name: str) -> None:
+    before = torch.get_rng_state()
+    facts = backbones.load(f"fsbench/{name}", random_init=3).facts
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(5)
+    assert backbones.load(f"fsbench/{name}", random_init=3).facts == facts
+    other = backbones.load(f"fsbench/{name}", random_init=4).facts
+    assert other.weights_hash != facts.weights_hash
+    assert (facts.source, facts.random_init) == ("fsbench", 3)
+
+
+@architectures
+def test_the_hash_of_a_network_is_that_of_its_trunk(name: str) -> None:
+    whole, trunk = build(name), build(name, 0)
+    head = ARCHITECTURES.load(name).roles(whole).head
+    state = whole.state_dict()
+    trunk.load_state_dict({n: t for n, t in state.items() if not below(n, (head,))})
+    assert weights_hash(state, (head,)) == weights_hash(trunk.state_dict())
+
+
+@sources
+def test_a_source_says_how_it_is_written(name: str) -> None:
+    source = SOURCES.load(name)
+    assert source.FORM.startswith(source.PREFIX)
+    assert (source.__doc__ or "").split("\n")[0].strip()
+    if source.PREFIX:
+        assert parse(f"{source.PREFIX}some-name") == (name, "some-name")
+
+
+@sources
+@pytest.mark.parametrize("seed", [None, 0])
+def test_nonsense_is_an_error_of_ours(name: str, seed: int | None) -> None:
+    """Exit code 2 or 4 with a way out, never a traceback."""
+    ref = f"{SOURCES.load(name).PREFIX}no-such-thing-anywhere"
+    with pytest.raises(FsbenchError) as caught:
+        backbones.load(ref, random_init=seed)
+    assert caught.value.exit_code in {2, 4}
+    assert caught.value.fix
+    assert "no-such-thing" in caught.value.message
+
+
+def test_prefixes_are_no_beginnings_of_each_other() -> None:
+    prefixes = [s.PREFIX for _, s in SOURCES.items() if s.PREFIX]
+    clashes = [(a, b) for a in prefixes for b in prefixes if a != b and a.startswith(b)]
+    assert not clashes

@@ -1,0 +1,124 @@
+"""The SEAL ResNet-50 against the paper's figures and torchvision's names; the small nets."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.errors import UnknownName, UsageError
+from fsbench.seeding import stream
+
+
+@pytest.fixture(scope="module")
+def seal() -> nn.Module:
+    with stream("seal"):
+        return ARCHITECTURES.load("seal_resnet50").build(200)
+
+
+def test_seal_resnet50_has_the_names_and_shapes_of_torchvision(seal: nn.Module) -> None:
+    from torchvision.models import resnet50
+
+    theirs = resnet50(num_classes=200).state_dict()
+    ours = seal.state_dict()
+    assert list(ours) == list(theirs)
+    assert {n: t.shape for n, t in ours.items()} == {n: t.shape for n, t in theirs.items()}
+
+
+def test_seal_resnet50_computes_what_torchvision_computes(seal: nn.Module) -> None:
+    from torchvision.models import resnet50
+
+    theirs = resnet50(num_classes=200).eval()
+    theirs.load_state_dict(seal.state_dict())
+    images = torch.linspace(-1, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(seal.eval()(images), theirs(images))
+
+
+def test_layer_23_is_the_first_convolution_of_layer3(seal: nn.Module) -> None:
+    """protocol.md 2: 1 stem + 3*3 + 4*3 = 22 convolutions before it, downsample not counted."""
+    early, late = RoleMap.from_threshold(seal, "layer3")
+    kernels = [n for n in early if "conv" in n]
+    assert len(kernels) == 22
+    assert late[0] == "layer3.0.conv1.weight"
+    assert "layer2.0.downsample.1.bias" in early
+    assert early + late == tuple(n for n, _ in seal.named_parameters())
+
+
+def test_seal_resnet50_has_53_norms_with_53120_affine_parameters(seal: nn.Module) -> None:
+    norms = [m for m in seal.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert len(norms) == 53
+    assert sum(m.weight.numel() + m.bias.numel() for m in norms) == 53_120
+
+
+def test_seal_resnet50_maps_64_px_to_2048_features(seal: nn.Module) -> None:
+    """Feature maps at 64 px: 16, 8, 4 and 2 px wide (protocol.md 2)."""
+    sizes = []
+    hooks = [
+        seal.get_submodule(f"layer{i}").register_forward_hook(
+            lambda _m, _i, out: sizes.append(tuple(out.shape[1:]))
+        )
+        for i in (1, 2, 3, 4)
+    ]
+    with torch.no_grad():
+        seal.eval()(torch.zeros(1, 3, 64, 64))
+    for hook in hooks:
+        hook.remove()
+    assert sizes == [(256, 16, 16), (512, 8, 8), (1024, 4, 4), (2048, 2, 2)]
+
+
+def test_initial_weights_are_kaiming_normal_with_fan_in(seal: nn.Module) -> None:
+    for name, fan_in in (("layer4.0.conv2", 512 * 9), ("layer3.0.downsample.0", 512), ("fc", 2048)):
+        weight = seal.get_submodule(name).weight
+        assert weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.01)
+        assert weight.abs().max().item() > 3 * weight.std().item()  # a uniform would end at 1.73
+    last_norm = seal.get_submodule("layer4.2.bn3")
+    assert torch.equal(last_norm.weight, torch.ones(2048))
+
+
+def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Module) -> None:
+    roles = ARCHITECTURES.load("seal_resnet50").roles(seal)
+    assert len(roles.blocks) == 16
+    assert roles.blocks[0] == ("conv1", "bn1", "layer1.0")
+    assert roles.stages == ("layer1", "layer2", "layer3", "layer4")
+    assert roles.layers[:5] == (
+        "conv1",
+        "layer1.0.conv1",
+        "layer1.0.conv2",
+        "layer1.0.conv3",
+        "layer1.0.downsample.0",
+    )
+    assert len(roles.layers) == 53 + 1
+
+
+def test_the_pilot_net_has_no_stride_in_its_stem() -> None:
+    model = ARCHITECTURES.load("pilot_resnet").build(0).eval()
+    maps = []
+    model.get_submodule("layer1").register_forward_hook(lambda _m, _i, out: maps.append(out.shape))
+    with torch.no_grad():
+        features = model(torch.zeros(2, 3, 32, 32))
+    assert maps == [(2, 32, 32, 32)]
+    assert features.shape == (2, 256)
+
+
+def test_a_threshold_at_the_first_layer_leaves_nothing_before_it() -> None:
+    model = ARCHITECTURES.load("toy_resnet").build(3)
+    early, late = RoleMap.from_threshold(model, "conv1")
+    assert early == ()
+    assert len(late) == len(list(model.parameters()))
+    assert RoleMap.from_threshold(model, "fc")[1] == ("fc.weight", "fc.bias")
+
+
+def test_an_unknown_threshold_is_refused_with_the_nearest_name() -> None:
+    model = ARCHITECTURES.load("toy_resnet").build(3)
+    with pytest.raises(UnknownName, match="did you mean 'layer3'"):
+        RoleMap.from_threshold(model, "layr3")
+    with pytest.raises(UnknownName):
+        RoleMap.from_threshold(model, "layer")  # a part of a name is no name
+
+
+@pytest.mark.parametrize(("classes", "width"), [(-1, 8), (3, 0)])
+def test_impossible_sizes_are_refused(classes: int, width: int) -> None:
+    with pytest.raises(UsageError, match="toy_resnet"):
+        ARCHITECTURES.load("toy_resnet").build(classes, width)

@@ -1,0 +1,97 @@
+"""`fsbench cache ls|clear` on a cache with features, an unfinished entry and a source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from typer.testing import CliRunner
+
+from fsbench import backbones
+from fsbench.backbones.features import FeatureStore
+from fsbench.cli.main import build, run
+from fsbench.specs import ImageSpec
+
+
+@pytest.fixture
+def cache(tmp_path: Path, pictures: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("FSBENCH_CACHE", str(folder))
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    FeatureStore(folder, 4).get(backbone, pictures(4), ImageSpec(input_size=16), "0" * 64)
+    (folder / "features" / "abc.partial").mkdir()
+    (folder / "sources" / "toy-32px").mkdir(parents=True)
+    (folder / "sources" / "toy-32px" / "train.npy").write_bytes(b"x" * 2_000_000)
+    (folder / "notes.txt").write_text("mine")
+    return folder
+
+
+def fsbench(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        run(list(arguments))
+    return int(caught.value.code or 0)
+
+
+def test_ls(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fsbench("cache", "ls") == 0
+    out = capsys.readouterr().out
+    assert "fsbench/toy_resnet on noise, 16 px" in out
+    assert "unfinished" in out
+    assert "2.0 MB" in out
+    assert ".lock" not in out
+
+
+def test_ls_as_json_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fsbench("cache", "ls", "sources", "--json") == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert entry == {
+        "kind": "sources",
+        "path": str(cache / "sources" / "toy-32px"),
+        "what": "decoded source data sets",
+        "size": 2_000_000,
+    }
+
+
+def test_clear_keeps_what_is_not_a_cache(cache: Path) -> None:
+    assert fsbench("cache", "clear", "--yes") == 0
+    left = [path.relative_to(cache) for path in cache.rglob("*") if path.is_file()]
+    assert left == [Path("notes.txt")]
+
+
+def test_clear_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fsbench("cache", "clear", "features", "--yes") == 0
+    assert "cleared 2 entries" in capsys.readouterr().err
+    assert (cache / "sources" / "toy-32px" / "train.npy").exists()
+    assert not list((cache / "features").iterdir())
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_clear_asks(cache: Path, answer: str, code: int) -> None:
+    asked = CliRunner().invoke(build(), ["cache", "clear"], input=f"{answer}\n")
+    assert asked.exit_code == code
+    assert "Delete 3 entries" in asked.output
+    assert (cache / "sources" / "toy-32px" / "train.npy").exists() == (answer == "n")
+
+
+def test_clear_spares_what_a_process_works_on(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FileLock(cache / "features" / "abc.lock"):
+        assert fsbench("cache", "clear", "--yes") == 0
+    assert "kept" in capsys.readouterr().err
+    assert (cache / "features" / "abc.partial").is_dir()
+
+
+def test_an_unknown_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fsbench("cache", "clear", "feature", "--yes") == 2
+    assert "did you mean 'features'" in capsys.readouterr().err
+
+
+def test_an_empty_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fsbench("cache", "ls", "--cache", str(tmp_path / "none")) == 0
+    assert "nothing cached" in capsys.readouterr().err
+    assert fsbench("cache", "clear", "--cache", str(tmp_path / "none")) == 0

@@ -1,0 +1,96 @@
+"""Files of others: what opens, what is refused, and that nothing in them runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from fsbench.backbones import checkpoint
+from fsbench.errors import CheckpointError
+
+TENSORS = {"conv1.weight": torch.arange(6.0).view(2, 3)}
+
+
+class Poison:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.trace}",)
+
+
+@pytest.mark.parametrize("suffix", checkpoint.SUFFIXES)
+def test_every_known_format_opens(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"weights{suffix}"
+    if suffix == ".safetensors":
+        save_file(TENSORS, path)
+    else:
+        torch.save(TENSORS, path)
+    assert torch.equal(checkpoint.read(path)["conv1.weight"], TENSORS["conv1.weight"])
+
+
+@pytest.mark.parametrize("how", ["zip", "legacy", "pickle"])
+def test_a_poisoned_pickle_is_refused_by_the_name_of_its_class(tmp_path: Path, how: str) -> None:
+    path, trace = tmp_path / "poison.pth", tmp_path / "trace"
+    tree = {"state_dict": TENSORS, "extra": Poison(trace)}
+    if how == "pickle":
+        path.write_bytes(pickle.dumps({"extra": Poison(trace)}))
+    else:
+        torch.save(tree, path, _use_new_zipfile_serialization=how == "zip")
+    with pytest.raises(CheckpointError, match=r"system is in the way") as caught:
+        checkpoint.read(path)
+    assert str(path) in caught.value.message
+    assert "torch.load" in caught.value.fix
+    assert "save_file" in caught.value.fix
+    assert not trace.exists()
+
+
+def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
+    import safetensors.torch
+
+    path = tmp_path / "args.pth"
+    torch.save({"state_dict": TENSORS, "args": argparse.Namespace(lr=0.1)}, path)
+    with pytest.raises(CheckpointError, match=r"argparse\.Namespace") as caught:
+        checkpoint.read(path)
+    lines = re.findall(r"^    (.+)$", caught.value.fix, re.MULTILINE)
+    assert len(lines) == 2
+    exec("\n".join(lines), {"torch": torch, "safetensors": safetensors})
+    read = checkpoint.read(path.with_suffix(".safetensors"))
+    assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.95])
+def test_cut_files_are_refused_by_name(tmp_path: Path, suffix: str, part: float) -> None:
+    path = tmp_path / f"cut{suffix}"
+    big = {"conv1.weight": torch.arange(4096.0)}
+    save_file(big, path) if suffix == ".safetensors" else torch.save(big, path)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+    with pytest.raises(CheckpointError, match="no readable checkpoint") as caught:
+        checkpoint.read(path)
+    assert str(path) in caught.value.message
+    assert "weights_only" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["hello world", "<html>not found</html>", "version https://git"])
+def test_text_instead_of_weights_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "page.pth"
+    path.write_text(text)
+    with pytest.raises(CheckpointError, match="no readable checkpoint"):
+        checkpoint.read(path)
+
+
+def test_a_list_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "list.pth"
+    torch.save([torch.ones(1)], path)
+    with pytest.raises(CheckpointError, match="holds a list"):
+        checkpoint.read(path)

@@ -1,0 +1,44 @@
+"""Names of devices, with and without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fsbench.backbones import devices
+from fsbench.errors import UsageError
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: request.param)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+
+
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize(
+    ("gpus", "name", "expected"),
+    [
+        (0, "auto", "cpu"),
+        (0, "cpu", "cpu"),
+        (2, "auto", "cuda:0"),
+        (2, "cuda", "cuda:0"),
+        (2, "cuda:1", "cuda:1"),
+        (2, "cpu", "cpu"),
+    ],
+    indirect=["gpus"],
+)
+def test_resolve(name: str, expected: str) -> None:
+    assert devices.resolve(name) == expected
+
+
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize(
+    ("gpus", "name"),
+    [(0, "cuda"), (1, "cuda:1"), (0, "mps"), (1, "gpu"), (1, "")],
+    indirect=["gpus"],
+)
+def test_devices_that_are_not_there(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no device '{name}'") as caught:
+        devices.resolve(name)
+    assert "cpu" in caught.value.fix

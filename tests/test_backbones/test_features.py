@@ -1,0 +1,276 @@
+"""Features of a data set: the same bits, once, resumed, checked."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.feature_files import locked
+from fsbench.backbones.features import FeatureStore, block_size
+from fsbench.data.base import TargetDataset
+from fsbench.data.images import to_array
+from fsbench.errors import CheckpointError, DataError, UsageError
+from fsbench.specs import ImageSpec
+
+Pictures = Callable[..., TargetDataset]
+SMALL = ImageSpec(input_size=16)
+PRINT = "0" * 64
+
+
+@pytest.fixture
+def backbone() -> Backbone:
+    return backbones.load("fsbench/toy_resnet", random_init=0)
+
+
+@pytest.fixture
+def store(tmp_path: Path, report: Any) -> FeatureStore:
+    return FeatureStore(tmp_path / "cache", batch_size=4, report=report)
+
+
+def count_blocks(backbone: Backbone) -> list[int]:
+    """Sizes of all blocks that go through the network from now on."""
+    sizes: list[int] = []
+    backbone.module.register_forward_hook(lambda _m, args, _o: sizes.append(len(args[0])))
+    return sizes
+
+
+def test_features_are_those_of_each_image(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    dataset = pictures(6)
+    features = store.get(backbone, dataset, SMALL, PRINT)
+    alone = [torch.from_numpy(to_array(dataset.image(i), SMALL)) for i in range(6)]
+    expected = backbone.features(torch.stack(alone)).numpy()
+    assert (features.shape, features.dtype) == ((6, 64), np.float32)
+    np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_second_call_needs_no_network(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    dataset, sizes = pictures(6), count_blocks(backbone)
+    first = store.get(backbone, dataset, SMALL, PRINT)
+    assert sizes == [2, 4, 4]  # one look at the input size, then full blocks only
+    again = store.get(backbone, dataset, SMALL, PRINT)
+    assert len(sizes) == 3
+    assert np.array_equal(first, again)
+
+
+def test_the_number_of_workers_changes_no_bit(
+    backbone: Backbone, pictures: Pictures, tmp_path: Path
+) -> None:
+    dataset = pictures(9)
+    found = [
+        FeatureStore(tmp_path / f"c{workers}", 4, workers).get(backbone, dataset, SMALL, PRINT)
+        for workers in (0, 1, 3)
+    ]
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+
+
+def test_an_image_keeps_its_bits_whoever_stands_beside_it(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    """Another neighbour, and padding instead of neighbours."""
+    ten = store.get(backbone, pictures(10, name="ten"), SMALL, "0" * 64)
+    other = store.get(backbone, pictures(10, name="other", changed=1), SMALL, "1" * 64)
+    twelve = store.get(backbone, pictures(12, name="twelve"), SMALL, "2" * 64)
+    assert not np.array_equal(ten[1], other[1])
+    assert np.array_equal(np.delete(ten, 1, axis=0), np.delete(other, 1, axis=0))
+    assert np.array_equal(ten, twelve[:10])
+
+
+def test_a_kill_midway_resumes_to_the_same_bytes(
+    backbone: Backbone, pictures: Pictures, tmp_path: Path, report: Any
+) -> None:
+    """The disk as it was while the third of five blocks was in the network."""
+    dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
+    seen: list[int] = []
+
+    def snapshot(_module: nn.Module, _args: object, _out: object) -> None:
+        seen.append(1)
+        if len(seen) == 3:
+            shutil.copytree(cache, killed)
+
+    native = replace(backbone, facts=backbone.facts.model_copy(update={"input_size": 16}))
+    hook = backbone.module.register_forward_hook(snapshot)
+    whole = FeatureStore(cache, 4).get(native, dataset, SMALL, PRINT)
+    hook.remove()
+    assert not any(
+        path.name == "features.npy" and ".partial" not in path.parent.name
+        for path in killed.rglob("*")
+    )
+    sizes = count_blocks(backbone)
+    resumed = FeatureStore(killed, 4, report=report).get(native, dataset, SMALL, PRINT)
+    assert len(sizes) == 3
+    assert report.tasks == [["features of noise by fsbench/toy_resnet", 18, 8, 10]]
+    assert resumed.tobytes() == whole.tobytes()
+    names = {path.name for path in (killed / "features").rglob("*") if path.suffix != ".lock"}
+    assert names == {
+        path.name for path in (cache / "features").rglob("*") if path.suffix != ".lock"
+    }
+
+
+@pytest.mark.parametrize("damage", ["count", "array"])
+def test_a_damaged_journal_starts_over(
+    damage: str, backbone: Backbone, pictures: Pictures, tmp_path: Path
+) -> None:
+    dataset, store = pictures(6), FeatureStore(tmp_path / "cache", 4)
+    whole = store.get(backbone, dataset, SMALL, PRINT).tobytes()
+    (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
+    partial = folder.rename(folder.with_name(folder.name + ".partial"))
+    (partial / "done.json").write_text('{"done": 1}' if damage == "array" else "{")
+    if damage == "array":
+        (partial / "features.npy").write_bytes(b"\x93NUMPY")
+    assert store.get(backbone, dataset, SMALL, PRINT).tobytes() == whole
+
+
+@pytest.mark.parametrize("damage", ["bit", "cut", "meta", "no meta"])
+def test_a_damaged_cache_is_built_again_and_said(
+    damage: str, backbone: Backbone, pictures: Pictures, store: FeatureStore, report: Any
+) -> None:
+    dataset = pictures(6)
+    before = store.get(backbone, dataset, SMALL, PRINT).tobytes()
+    assert not report.lines
+    (array,) = store.folder.rglob("features.npy")
+    meta = array.with_name("meta.json")
+    if damage == "bit":
+        content = bytearray(array.read_bytes())
+        content[-1] ^= 1
+        array.write_bytes(content)
+    elif damage == "cut":
+        array.write_bytes(array.read_bytes()[:-5])
+    elif damage == "meta":
+        meta.write_text("[]")
+    else:
+        meta.unlink()
+    assert store.get(backbone, dataset, SMALL, PRINT).tobytes() == before
+    assert str(array.parent) in report.text
+    assert "damaged" in report.text
+
+
+def test_what_belongs_to_the_key(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore, tmp_path: Path
+) -> None:
+    """Anything that can change a bit gives another entry; the model's name does not."""
+    dataset, facts = pictures(4), backbone.facts
+    store.get(backbone, dataset, SMALL, PRINT)
+
+    def others(**changes: Any) -> Backbone:
+        return replace(backbone, facts=facts.model_copy(update=changes))
+
+    store.get(others(weights_hash="1" * 64), dataset, SMALL, PRINT)
+    store.get(others(features="cls token"), dataset, SMALL, PRINT)
+    store.get(others(mean=(0.5, 0.5, 0.5)), dataset, SMALL, PRINT)
+    store.get(others(std=(0.5, 0.5, 0.5)), dataset, SMALL, PRINT)
+    store.get(backbone, dataset, ImageSpec(input_size=17), PRINT)
+    store.get(backbone, dataset, ImageSpec(input_size=16, resize_factor=1.25), PRINT)
+    store.get(backbone, dataset, SMALL, "1" * 64)
+    FeatureStore(tmp_path / "cache", 8).get(backbone, dataset, SMALL, PRINT)
+    assert len(list(store.folder.glob("*/meta.json"))) == 9
+    store.get(others(ref="an/alias"), dataset, SMALL, PRINT)
+    assert len(list(store.folder.glob("*/meta.json"))) == 9
+
+
+def test_the_threads_belong_to_the_key(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    dataset = pictures(4)
+    store.get(backbone, dataset, SMALL, PRINT)
+    torch.set_num_threads(2)
+    store.get(backbone, dataset, SMALL, PRINT)
+    metas = [json.loads(p.read_text()) for p in store.folder.glob("*/meta.json")]
+    assert sorted(meta["threads"] for meta in metas) == [1, 2]
+    assert {meta["model"] for meta in metas} == {"fsbench/toy_resnet"}
+
+
+class Sick(nn.Module):
+    """One feature an image, NaN from the given call on; or the same for all."""
+
+    def __init__(self, sick_call: int | None) -> None:
+        super().__init__()
+        self.calls, self.sick_call = 0, sick_call
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.sick_call is None:
+            return torch.ones(len(x), 64)
+        bad = float("nan") if self.calls > self.sick_call else 0.0
+        return x.mean((2, 3)).repeat(1, 22)[:, :64] + bad
+
+
+def test_features_that_are_not_finite_are_refused(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    with pytest.raises(CheckpointError, match=r"fsbench/toy_resnet gives NaN.*images 4 to 5"):
+        store.get(replace(backbone, module=Sick(2)), pictures(6), SMALL, PRINT)
+    assert not list(store.folder.glob("*/meta.json"))
+
+
+def test_constant_features_are_refused(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    with pytest.raises(CheckpointError, match=r"fsbench/toy_resnet gives the same features"):
+        store.get(replace(backbone, module=Sick(None)), pictures(6), SMALL, PRINT)
+    assert not list(store.folder.glob("*/meta.json"))
+
+
+def test_a_size_that_the_network_does_not_take(pictures: Pictures, store: FeatureStore) -> None:
+    fixed = backbones.load("timm/test_vit_relpos", random_init=0)
+    with pytest.raises(
+        UsageError, match="takes no images of 16 px, it was trained at 160"
+    ) as caught:
+        store.get(fixed, pictures(4), SMALL, PRINT)
+    assert "--input-size native" in caught.value.fix
+
+
+def test_a_corrupt_image_is_named(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    dataset = pictures(6)
+    (dataset.root / "004.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"004\.png"):
+        store.get(backbone, dataset, SMALL, PRINT)
+
+
+def test_a_batch_of_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a batch of 1"):
+        FeatureStore(tmp_path, batch_size=1)
+
+
+def test_the_block_size_is_a_function_of_the_shapes() -> None:
+    """About 2**22 pixels a block, half for wide networks, between 8 and 128 images."""
+    assert [block_size(512, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 64, 16, 8]
+    assert [block_size(2048, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 32, 8, 8]
+
+
+def hold(folder: Path, started: Any, release: Any) -> None:
+    from fsbench.progress import SILENT
+
+    with locked(folder, SILENT):
+        started.set()
+        release.wait(20)
+
+
+def test_two_processes_do_not_extract_at_once(tmp_path: Path, report: Any) -> None:
+    context = multiprocessing.get_context("fork")
+    started, release = context.Event(), context.Event()
+    holder = context.Process(target=hold, args=(tmp_path / "key", started, release))
+    holder.start()
+    assert started.wait(20)
+    report.log = lambda text: (report.lines.append(text), release.set())
+    with locked(tmp_path / "key", report):
+        assert release.is_set()
+    holder.join(20)
+    assert "waiting" in report.text

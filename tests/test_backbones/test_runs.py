@@ -1,0 +1,134 @@
+"""run:DIR: the trunk with its record, the whole classifier, the control; strict in all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fsbench import backbones
+from fsbench.backbones.weights import weights_hash
+from fsbench.errors import CheckpointError, FsbenchError, UsageError
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    record = json.loads((folder / "run.json").read_text()) | changes
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+def test_the_facts_of_a_run(run_folder: Path) -> None:
+    facts = backbones.load(f"run:{run_folder}").facts
+    assert facts.model_dump(exclude={"ref", "weights_hash"}) == {
+        "source": "run",
+        "architecture": "fsbench/toy_resnet@4",
+        "feature_dim": 32,
+        "features": "global average pooling",
+        "input_size": 24,
+        "mean": (0.4, 0.5, 0.6),
+        "std": (0.2, 0.3, 0.4),
+        "n_parameters": facts.n_parameters,
+        "random_init": None,
+        "recipe": "toy/normal",
+        "recipe_digest": "ab" * 32,
+        "pretraining_data": ("toy_source",),
+        "source_accuracy": 0.75,
+        "steps": 30,
+    }
+    weights = load_file(run_folder / "model.safetensors")
+    assert facts.weights_hash == weights_hash(weights, ("fc",))
+    trunk = [t for n, t in weights.items() if n.endswith((".weight", ".bias")) and "fc" not in n]
+    assert facts.n_parameters == sum(t.numel() for t in trunk)
+
+
+def test_the_backbone_is_frozen_and_normalises(run_folder: Path) -> None:
+    backbone = backbones.load(f"run:{run_folder}")
+    assert not backbone.module.training
+    assert not any(m.training for m in backbone.module.modules())
+    assert not any(p.requires_grad for p in backbone.module.parameters())
+    images = torch.full((2, 3, 24, 24), 51, dtype=torch.uint8)
+    x = (torch.full((2, 3, 24, 24), 0.2) - torch.tensor([0.4, 0.5, 0.6]).view(1, 3, 1, 1)) / (
+        torch.tensor([0.2, 0.3, 0.4]).view(1, 3, 1, 1)
+    )
+    torch.testing.assert_close(backbone.features(images), backbone.module(x))
+
+
+def test_the_classifier_is_the_backbone_and_its_head(run_folder: Path) -> None:
+    whole = backbones.classifier(f"run:{run_folder}")
+    trunk = backbones.load(f"run:{run_folder}")
+    images = torch.linspace(-1, 1, 2 * 3 * 24 * 24).view(2, 3, 24, 24)
+    weights = load_file(run_folder / "model.safetensors")
+    with torch.no_grad():
+        by_hand = trunk.module(images) @ weights["fc.weight"].T + weights["fc.bias"]
+        torch.testing.assert_close(whole.model(images), by_hand)
+    assert whole.roles.head == "fc"
+    assert whole.architecture == "toy_resnet"
+    assert whole.facts == trunk.facts
+
+
+def test_only_a_run_has_a_classifier() -> None:
+    with pytest.raises(UsageError, match="no source classifier of ours"):
+        backbones.classifier("timm/resnet18")
+
+
+def test_the_control_of_a_run_keeps_its_shape_and_forgets_its_training(run_folder: Path) -> None:
+    control = backbones.load(f"run:{run_folder}", random_init=1).facts
+    trained = backbones.load(f"run:{run_folder}").facts
+    assert control.weights_hash != trained.weights_hash
+    same = ("architecture", "feature_dim", "input_size", "mean", "std", "n_parameters")
+    assert all(getattr(control, f) == getattr(trained, f) for f in same)
+    assert (control.recipe, control.steps, control.source_accuracy) == (None, None, None)
+    assert control.pretraining_data == ()
+    assert control.random_init == 1
+
+
+def test_a_missing_tensor_is_an_error(run_folder: Path) -> None:
+    path = run_folder / "model.safetensors"
+    weights = load_file(path)
+    del weights["layer2.0.conv1.weight"]
+    save_file(weights, path)
+    with pytest.raises(CheckpointError, match=r"missing 1: layer2\.0\.conv1\.weight") as caught:
+        backbones.load(f"run:{run_folder}")
+    assert str(path) in caught.value.message
+
+
+def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -> None:
+    edit(run_folder, n_classes=6)
+    backbones.load(f"run:{run_folder}")
+    with pytest.raises(CheckpointError, match=r"fc\.weight is \(5, 32\), not \(6, 32\)"):
+        backbones.classifier(f"run:{run_folder}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"width": 8}, r"conv1\.weight is \(4, 3, 3, 3\), not \(8, 3, 3, 3\)"),
+        ({"architecture": "toy_resnte"}, "unknown architecture 'toy_resnte'"),
+        ({"mean": [0.5]}, r"run\.json is damaged: mean"),
+        ({"std": [0.1, 0.0, 0.1]}, r"run\.json is damaged: std"),
+        ({"steps": -1}, r"run\.json is damaged: steps"),
+        ({"recipe_digest": "abc"}, r"run\.json is damaged: recipe_digest"),
+        ({"source_accuracy": 1.5}, r"run\.json is damaged: source_accuracy"),
+    ],
+)
+def test_a_record_that_lies(run_folder: Path, changes: dict[str, Any], words: str) -> None:
+    edit(run_folder, **changes)
+    with pytest.raises(FsbenchError, match=words):
+        backbones.load(f"run:{run_folder}")
+
+
+def test_an_unreadable_record(run_folder: Path) -> None:
+    (run_folder / "run.json").write_text('{"recipe": ')
+    with pytest.raises(CheckpointError, match=r"run\.json is damaged"):
+        backbones.load(f"run:{run_folder}")
+
+
+@pytest.mark.parametrize("file", ["run.json", "model.safetensors"])
+def test_an_unfinished_run(run_folder: Path, file: str) -> None:
+    (run_folder / file).unlink()
+    with pytest.raises(UsageError, match="holds no finished run") as caught:
+        backbones.load(f"run:{run_folder}")
+    assert "fsbench pretrain" in caught.value.fix

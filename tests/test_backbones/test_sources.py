@@ -1,0 +1,279 @@
+"""timm, the hub, torchvision and own functions, without a network: random weights, local caches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.errors import CheckpointError, UsageError
+from fsbench.seeding import stream
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+def images(size: int) -> Tensor:
+    return torch.linspace(0, 1, 2 * 3 * size * size).view(2, 3, size, size)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Hugging Face cache of our own; repositories are added by `publish`."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+def publish(
+    hub: Path, repository: str, weights: dict[str, Tensor], config: dict[str, Any] | None
+) -> None:
+    folder = hub / f"models--{repository.replace('/', '--')}"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text(REVISION)
+    snapshot = folder / "snapshots" / REVISION
+    snapshot.mkdir(parents=True)
+    save_file(weights, snapshot / "model.safetensors")
+    if config is not None:
+        (snapshot / "config.json").write_text(json.dumps(config))
+
+
+def network(name: str, **options: Any) -> nn.Module:
+    import timm
+
+    with stream("published", name):
+        model: nn.Module = timm.create_model(name, **options)
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224", "test_efficientnet"])
+def test_random_weights_of_timm(name: str) -> None:
+    import timm
+
+    backbone = backbones.load(f"timm/{name}", random_init=0)
+    facts, config = backbone.facts, timm.get_pretrained_cfg(name)
+    assert facts.architecture == name
+    assert facts.input_size == config.input_size[-1]
+    assert facts.mean == config.mean
+    assert backbones.load(f"timm/{name}", random_init=0).facts == facts
+    other = backbones.load(f"timm/{name}", random_init=1).facts.weights_hash
+    assert other != facts.weights_hash
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("test_vit", "cls token"),
+        ("test_resnet", "global average pooling"),
+        ("mobilenetv3_small_050", "global average pooling, pre_logits"),
+    ],
+)
+def test_how_timm_features_are_taken_is_recorded(name: str, features: str) -> None:
+    facts = backbones.load(f"timm/{name}", random_init=0).facts
+    assert facts.features == f"timm, num_classes=0: {features}"
+
+
+def test_a_vision_transformer_takes_other_sizes() -> None:
+    backbone = backbones.load("timm/test_vit", random_init=0)
+    assert backbone.features(images(64)).shape == (2, backbone.facts.feature_dim)
+
+
+def test_pretrained_weights_of_timm_from_the_cache(hub: Path) -> None:
+    import timm
+
+    theirs = network("test_vit")
+    publish(hub, "timm/test_vit.r160_in1k", theirs.state_dict(), None)
+    backbone = backbones.load("timm/test_vit")
+    assert backbone.facts.architecture == "test_vit.r160_in1k"
+    reference = timm.create_model("test_vit", num_classes=0).eval()
+    trunk = {n: t for n, t in theirs.state_dict().items() if not n.startswith("head.")}
+    reference.load_state_dict(trunk)
+    with torch.no_grad():
+        expected = reference((images(160) - 0.5) / 0.5)
+    assert backbone.facts.mean == (0.5, 0.5, 0.5)
+    torch.testing.assert_close(backbone.features(images(160)), expected)
+
+
+def test_pretrained_weights_that_lack_a_tensor(hub: Path) -> None:
+    weights = network("test_vit").state_dict()
+    del weights["blocks.0.mlp.fc1.weight"]
+    publish(hub, "timm/test_vit.r160_in1k", weights, None)
+    with pytest.raises(CheckpointError, match=r"Missing key.*blocks\.0\.mlp\.fc1\.weight"):
+        backbones.load("timm/test_vit")
+
+
+def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
+    theirs = network("test_resnet", num_classes=3)
+    config = {
+        "architecture": "test_resnet",
+        "num_classes": 3,
+        "pretrained_cfg": {
+            "input_size": [3, 96, 96],
+            "mean": [0.1, 0.2, 0.3],
+            "std": [0.4, 0.5, 0.6],
+            "num_classes": 3,
+            "classifier": "fc",
+            "first_conv": "conv1.0",
+        },
+    }
+    publish(hub, "org/mine", theirs.state_dict(), config)
+    for ref in ("hf-hub:org/mine", f"hf-hub:org/mine@{REVISION}"):
+        facts = backbones.load(ref).facts
+        assert (facts.source, facts.input_size, facts.mean) == ("hf-hub", 96, (0.1, 0.2, 0.3))
+    theirs.reset_classifier(0)
+    backbone = backbones.load("hf-hub:org/mine")
+    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (facts.mean, facts.std))
+    with torch.no_grad():
+        expected = theirs((images(96) - mean) / std)
+    torch.testing.assert_close(backbone.features(images(96)), expected)
+    control = backbones.load("hf-hub:org/mine", random_init=0).facts
+    assert control.weights_hash != facts.weights_hash
+
+
+@pytest.mark.parametrize("config", [{}, {"architecture": "no_such_net", "pretrained_cfg": {}}])
+def test_a_hub_repository_that_is_not_timm(hub: Path, config: dict[str, Any]) -> None:
+    publish(hub, "org/other", {"w": torch.ones(1)}, config)
+    with pytest.raises((CheckpointError, UsageError), match="hf-hub:org/other"):
+        backbones.load("hf-hub:org/other")
+
+
+@pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name", "hf-hub:org/name@v1"])
+def test_without_network_the_error_names_the_cache_and_the_control(ref: str, hub: Path) -> None:
+    with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
+        backbones.load(ref)
+    assert "HF_HOME" in caught.value.fix
+    assert "--random-init" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("ref", "hint"),
+    [
+        ("timm/resnet81", "resnet18"),
+        ("timm/resnet18.a1_in2k", "resnet18.a1_in1k"),
+        ("torchvision/resnet5", "resnet50"),
+    ],
+)
+def test_misspelt_names(ref: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="unknown") as caught:
+        backbones.load(ref)
+    assert hint in caught.value.fix
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("ref", ["hf-hub:name", "hf-hub:org/", "hf-hub:a/b/c"])
+def test_malformed_hub_ids(ref: str) -> None:
+    with pytest.raises(UsageError, match="names no hub repository"):
+        backbones.load(ref)
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "head"),
+    [
+        ("resnet18", 512, "fc"),
+        ("mobilenet_v3_small", 1024, "classifier.3"),
+        ("squeezenet1_1", 512, "classifier.1"),
+        ("densenet121", 1024, "classifier"),
+        ("convnext_tiny", 768, "classifier.2"),
+        ("swin_t", 768, "head"),
+    ],
+)
+def test_torchvision_heads_are_found_by_their_role(name: str, dim: int, head: str) -> None:
+    facts = backbones.load(f"torchvision/{name}", random_init=0).facts
+    assert facts.feature_dim == dim
+    assert facts.features == f"torchvision, input of {head}"
+
+
+def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision import models
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    weights = models.SqueezeNet1_1_Weights.DEFAULT
+    with stream("published", "squeezenet"):
+        theirs = models.squeezenet1_1().eval()
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    torch.save(theirs.state_dict(), tmp_path / "hub" / "checkpoints" / Path(weights.url).name)
+    backbone = backbones.load("torchvision/squeezenet1_1")
+    assert backbone.facts.architecture == f"squeezenet1_1.{weights.name}"
+    assert (backbone.facts.input_size, backbone.facts.mean) == (224, (0.485, 0.456, 0.406))
+    mean, std = (
+        torch.tensor(v).view(1, 3, 1, 1) for v in (backbone.facts.mean, backbone.facts.std)
+    )
+    with torch.no_grad():
+        maps = theirs.features((images(224) - mean) / std)
+    torch.testing.assert_close(backbone.features(images(224)), maps.relu().mean((2, 3)))
+
+
+def test_torchvision_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
+        backbones.load("torchvision/resnet18")
+    assert "TORCH_HOME" in caught.value.fix
+    assert "--random-init" in caught.value.fix
+
+
+def test_our_own_architectures_have_no_weights() -> None:
+    with pytest.raises(UsageError, match="without weights") as caught:
+        backbones.load("fsbench/toy_resnet")
+    assert "--random-init" in caught.value.fix
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_nets.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    input_size, mean, std = 16, (0.1, 0.1, 0.1), (0.5, 0.5, 0.5)\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.head = torch.nn.Linear(3, 4)\n"
+        "    def forward(self, x):\n"
+        "        return self.head(x.mean((2, 3)))\n"
+        "class Maps(Net):\n"
+        "    def forward(self, x):\n"
+        "        return x\n"
+        "def number():\n"
+        "    return 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_function_of_ones_own() -> None:
+    facts = backbones.load("py:own_nets:Net").facts
+    assert (facts.source, facts.feature_dim, facts.input_size) == ("py", 4, 16)
+    assert facts.mean == (0.1, 0.1, 0.1)
+    assert backbones.load("py:own_nets:Net").facts == facts
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(
+    ("ref", "words"),
+    [
+        ("py:own_nets:Nte", "unknown function of own_nets 'Nte'"),
+        ("py:own_nets", "unknown function of own_nets ''"),
+        ("py:no_such_module:f", "cannot import 'no_such_module'"),
+        ("py:", "cannot import ''"),
+        ("py:own_nets:number", "gave a int"),
+    ],
+)
+def test_functions_that_are_none(ref: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        backbones.load(ref)
+
+
+@pytest.mark.usefixtures("own")
+def test_code_runs_for_the_command_line_only() -> None:
+    with pytest.raises(UsageError, match="runs code"):
+        backbones.load("py:own_nets:Net", trusted=False)
+    with pytest.raises(UsageError, match="--random-init"):
+        backbones.load("py:own_nets:Net", random_init=0)
+
+
+@pytest.mark.usefixtures("own")
+def test_maps_are_no_features() -> None:
+    with pytest.raises(CheckpointError, match=r"\(2, 3, 224, 224\)|\(2, 3, 16, 16\)"):
+        backbones.load("py:own_nets:Maps")
