@@ -126,6 +126,13 @@ class Board:
         held = {column_of(cell.result) for entry in entries for cell in entry.cells}
         return tuple(sorted(held, key=lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)))
 
+    def relevant(self, candidate: Candidate) -> Candidate:
+        """The candidate without results that bear the name of no column of this board."""
+        if self.file.columns is None:
+            return candidate
+        named = {column.name for column in self.file.columns}
+        return candidate.keeping(c for c in candidate.cells if c.result.column in named)
+
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""
         with self.lock():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,9 @@ class Candidate:
         if not self.cells:
             raise UsageError(f"{self.name} holds no readable result", fix="see the problems above")
         return self.cells[0].result.backbone
+
+    def keeping(self, cells: Iterable[Loaded]) -> Candidate:
+        return replace(self, cells=tuple(cells))
 
     def renamed(self, name: str) -> Candidate:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))

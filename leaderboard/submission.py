@@ -28,13 +28,14 @@ def submit(
     """Check results and add one entry per model; returns what was, or would be, added.
 
     declaration: whole, or the fields given, completed from `file` or from the declaration that
-    lies in the results. Raises ValidationFailed listing every problem, and then wrote nothing.
+    lies in the results. Results of no column of the board are left out. Raises ValidationFailed
+    listing every problem, and then wrote nothing.
     """
     with opened(results) as folder:
         if not isinstance(declaration, Declaration):
             declaration = declare(file or find(folder), declaration)
-        candidates = collect(folder, declaration, models)
         target = Board.open(board)
+        candidates = [target.relevant(each) for each in collect(folder, declaration, models)]
         require_sound(candidates, target, replace)
         if not dry_run:
             target.add(candidates, replace)

@@ -1,0 +1,120 @@
+"""Shards merge to what one process writes, or are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsbench.errors import UsageError, ValidationFailed
+from fsbench.results import merge
+from tests import fakes
+
+ALL = range(fakes.N_EPISODES)
+
+
+def shard(root: Path, index: Iterable[int], accuracy: float = 0.6, **changes: object) -> Path:
+    fakes.write(root, accuracy, index=index, **changes)  # type: ignore[arg-type]
+    return root
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in root.rglob("*.parquet")}
+
+
+def test_two_shards_equal_one_process(tmp_path: Path) -> None:
+    whole = fakes.write(tmp_path / "whole")
+    a = shard(tmp_path / "a", [i for i in ALL if i // 8 % 2 == 0])
+    b = shard(tmp_path / "b", [i for i in ALL if i // 8 % 2 == 1])
+    fakes.write_probe(a)
+    fakes.write_probe(b)
+    fakes.write(a, name="other")
+    merged = merge([a, b], tmp_path / "out")
+    assert {r.task: r.flags for r in merged}["folder-blobs:probe"] == ("custom", "derived")
+    mine = next(r for r in merged if r.backbone.ref == "run:runs/a" and "5w1s" in r.task)
+    assert mine.model_copy(update={"provenance": whole.provenance}) == whole
+    name = whole.records
+    assert files(tmp_path / "out" / "a")[name] == files(tmp_path / "whole")[name]
+    assert mine.provenance.seconds == 3.0
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    owner=st.lists(st.integers(0, 3), min_size=40, max_size=40),
+    order=st.permutations(range(4)),
+)
+def test_any_cut_in_any_order_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, owner: list[int], order: list[int]
+) -> None:
+    root = tmp_path_factory.mktemp("merge")
+    parts = [p for p in order if p in owner]
+    if len(parts) < 2:
+        return
+    paths = [shard(root / str(p), [i for i in ALL if owner[i] == p]) for p in parts]
+    merged = merge(paths, root / "out")
+    assert merged[0].records_digest == fakes.write(root / "whole").records_digest
+
+
+def test_gaps_are_named(tmp_path: Path) -> None:
+    a = shard(tmp_path / "a", range(10))
+    b = shard(tmp_path / "b", [*range(14, 20), 30, 39])
+    with pytest.raises(ValidationFailed, match=r"episodes 10-13, 20-29, 31-38 .*missing in all"):
+        merge([a, b], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_overlap_must_be_equal(tmp_path: Path) -> None:
+    a = shard(tmp_path / "a", range(25))
+    b = shard(tmp_path / "b", range(20, 40))
+    assert merge([a, b], tmp_path / "out")[0].score.n == 40
+    c = shard(tmp_path / "c", range(20, 40), accuracy=0.9)
+    with pytest.raises(ValidationFailed, match=r"episodes 2.* differ between"):
+        merge([a, c], tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("threads", 2, "threads 1 and 2"),
+        ("cpu_capability", "AVX512", "cpu capability AVX2 and AVX512"),
+        ("device", "cuda", "device cpu and cuda"),
+        ("packages", {"torch": "2.16.0"}, "torch 2.15.0 and 2.16.0"),
+    ],
+)
+def test_other_environments_are_refused(
+    field: str, value: object, named: str, tmp_path: Path
+) -> None:
+    a = shard(tmp_path / "a", range(20))
+    b = shard(tmp_path / "b", range(20, 40), **{field: value})
+    with pytest.raises(ValidationFailed, match=named):
+        merge([a, b], tmp_path / "out")
+
+
+def test_other_images_are_refused(tmp_path: Path) -> None:
+    a = shard(tmp_path / "a", range(20))
+    moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
+    b = shard(tmp_path / "b", range(20, 40), data=moved)
+    with pytest.raises(ValidationFailed, match="other images"):
+        merge([a, b], tmp_path / "out")
+
+
+def test_merged_results_are_append_only(tmp_path: Path) -> None:
+    a, b = shard(tmp_path / "a", range(20)), shard(tmp_path / "b", range(20, 40))
+    merge([a, b], tmp_path / "out")
+    merge([a, b], tmp_path / "out")
+    fakes.write(tmp_path / "c", 0.1)
+    with pytest.raises(ValidationFailed, match="exists with other records"):
+        merge([tmp_path / "c", tmp_path / "c"], tmp_path / "out")
+
+
+def test_a_merge_of_short_parts_is_short(tmp_path: Path) -> None:
+    a, b = shard(tmp_path / "a", range(5)), shard(tmp_path / "b", range(5, 10))
+    assert merge([a, b], tmp_path / "out")[0].flags == ("short", "custom")
+
+
+def test_one_part_is_no_merge(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="two parts"):
+        merge([shard(tmp_path / "a", range(5))], tmp_path / "out")

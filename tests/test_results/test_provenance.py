@@ -1,0 +1,48 @@
+"""Provenance: versions and settings, without torch and without anything private."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+from fsbench import __version__
+from fsbench.provenance import collect, differences, environment, git_commit, version
+from tests import fakes
+
+
+def test_collect_states_versions_and_what_it_was_given() -> None:
+    found = collect(
+        command="fsbench probe -m timm/resnet18 --data ~/data",
+        device="cpu",
+        cpu_capability="AVX2",
+        threads=2,
+        started="2026-01-01T00:00:00+00:00",
+        seconds=3.5,
+    )
+    assert found.command == "fsbench probe -m timm/resnet18 --data ~/data"
+    assert (found.fsbench, found.python) == (__version__, platform.python_version())
+    assert found.packages["numpy"] == version("numpy")
+    assert platform.node() not in found.platform
+    assert environment(found)["threads"] == "2"
+
+
+def test_differences_name_fields_and_values() -> None:
+    a, b = fakes.provenance(), fakes.provenance(threads=4, seconds=9.0)
+    assert differences(a, b) == "threads 1 and 4"
+    assert differences(a, fakes.provenance(seconds=9.0)) == ""
+
+
+def test_unknown_packages_are_left_out() -> None:
+    assert version("no-such-package-of-anyone") is None
+
+
+def test_commit_is_a_full_hash_or_nothing() -> None:
+    commit = git_commit()
+    assert commit is None or len(commit.removesuffix("-dirty")) == 40
+
+
+def test_it_needs_no_torch() -> None:
+    check = "import fsbench.provenance, fsbench.results, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

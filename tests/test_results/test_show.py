@@ -1,0 +1,95 @@
+"""fsbench show and results merge, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results import table
+from tests import fakes
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+def test_several_models_stand_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = fakes.write(tmp_path / "x", 0.6)
+    fakes.write(tmp_path / "x", 0.6, shots=5)
+    b = fakes.write(tmp_path / "y", 0.8, name="b")
+    probe = fakes.write_probe(tmp_path / "y", name="b")
+    assert call("show", tmp_path / "x", tmp_path / "y") == 0
+    shown = capsys.readouterr()
+    lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
+    head = lines["task"].split()
+    assert head == ["task", "a", "b"]
+    one = lines["folder-blobs:5w1s/linear@ibm 32px"]
+    for result in (a, b):
+        ci = result.score.ci95 or 0
+        assert f"{100 * result.score.mean:.2f} ± {100 * ci:.2f} [custom]" in one
+    assert lines["folder-blobs:5w5s/linear@ibm 32px"].split()[-1] == "-"
+    assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
+    assert lines["source (in-domain)"].split()[-2:] == ["25.00", "25.00"]
+    assert "as SEAL reports" in shown.err
+
+
+def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
+    results = [fakes.write(tmp_path, shots=k) for k in (20, 1, 5)] + [fakes.write_probe(tmp_path)]
+    _, rows, _ = table.table(results)
+    tasks = [row[0].partition(":")[2].split("/")[0].split(" ")[0] for row in rows[:-1]]
+    assert tasks == ["probe", "5w1s", "5w5s", "5w20s"]
+
+
+def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    other = fakes.facts(weights_hash="0" * 64)
+    results = [fakes.write(tmp_path), fakes.write(tmp_path, backbone=other)]
+    header, _, _ = table.table(results)
+    assert header == ["task", f"a {fakes.facts().weights_hash[:6]}", "a 000000"]
+
+
+def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
+    result = fakes.write(tmp_path).model_copy(update={"collapsed": 2, "non_finite": 1})
+    _, _, notes = table.table([result])
+    assert "2 collapsed and 1 non-finite of 40 episodes" in notes[-1]
+
+
+def test_json_is_a_list_of_records_with_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = fakes.write(tmp_path)
+    assert call("show", tmp_path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == [{**result.model_dump(mode="json"), "mean": result.score.mean}]
+
+
+def test_merge_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write(tmp_path / "a", index=range(20))
+    fakes.write(tmp_path / "b", index=range(20, 40))
+    assert call("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out") == 0
+    assert "merged 2 parts" in capsys.readouterr().err
+    assert call("show", tmp_path / "out") == 0
+
+
+def test_errors_have_codes_and_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("show", tmp_path) == 2
+    fakes.write(tmp_path / "a", index=range(5))
+    fakes.write(tmp_path / "b", index=range(7, 9))
+    assert call("results", "merge", tmp_path / "a", "-o", tmp_path / "out") == 2
+    assert call("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out") == 5
+    next(tmp_path.rglob("5w*.parquet")).unlink()
+    assert call("show", tmp_path) == 5
+    shown = capsys.readouterr().err
+    assert "holds no results" in shown
+    assert "episodes 5-6" in shown
+    assert ".parquet are missing" in shown
+    assert shown.count("fix:") == 4
+    assert "Traceback" not in shown

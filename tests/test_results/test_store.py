@@ -1,0 +1,218 @@
+"""The results tree: names, journal, completeness, growth, flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsbench.errors import UsageError, ValidationFailed
+from fsbench.provenance import environment
+from fsbench.results import Cell, ResultStore, episode_records, read
+from fsbench.results.names import model_name, result_flags, stem, task_id
+from fsbench.schema import BackboneFacts
+from fsbench.specs import EpisodicSpec
+from tests import fakes
+
+BLOCK = 8
+
+
+def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> Cell:
+    store = ResultStore(root, environment or None)
+    return store.cell(fakes.facts(), fakes.dataset(), "", spec or fakes.episodic())
+
+
+def run(
+    target: Cell, wanted: range, blocks: list[int] | None = None, accuracy: float = 0.6
+) -> None:
+    """Write the blocks (all of them by default) that hold the wanted episodes."""
+    spec, data = target.spec, target.dataset
+    assert isinstance(spec, EpisodicSpec)
+    for block in blocks or sorted({i // BLOCK for i in wanted}):
+        index = [i for i in wanted if i // BLOCK == block]
+        target.write_block(block, fakes.episodes(spec, data, index, accuracy))
+
+
+@pytest.mark.parametrize(
+    ("ref", "source", "seed", "name"),
+    [
+        ("timm/resnet18", "timm", None, "timm-resnet18"),
+        ("timm/resnet18", "timm", 0, "timm-resnet18-random0"),
+        ("run:runs/pilot-seal-s0", "run", None, "pilot-seal-s0"),
+        ("run:runs/pilot-seal-s0/", "run", None, "pilot-seal-s0"),
+        ("hf-hub:org/name@v1", "hf-hub", None, "org-name@v1"),
+        ("some/where/best.pt", "file", None, "best"),
+        ("py:pkg.mod:make", "py", None, "pkg.mod-make"),
+        ("run:../..", "run", None, "unnamed"),
+    ],
+)
+def test_model_names_are_safe_components(
+    ref: str, source: str, seed: int | None, name: str
+) -> None:
+    facts = fakes.facts(ref=ref, source=source, random_init=seed)
+    assert model_name(facts) == name
+
+
+def test_tree_is_that_of_the_design(tmp_path: Path) -> None:
+    result = fakes.write(tmp_path)
+    home = tmp_path / "a" / fakes.facts().weights_hash[:12]
+    name = f"5w1s-linear-ibm-32px-{fakes.episodic().digest()[:8]}"
+    shown = {p.relative_to(home).as_posix() for p in home.rglob("[!.]*") if p.is_file()}
+    assert shown == {"model.json", f"folder-blobs/{name}.json", f"folder-blobs/{name}.parquet"}
+    assert BackboneFacts.model_validate_json((home / "model.json").read_text()) == fakes.facts()
+    assert result.records == f"{name}.parquet"
+    assert not list(tmp_path.rglob(".[!.]*-*/*")), "the journal is gone"
+
+
+def test_a_result_reads_back_equal(tmp_path: Path) -> None:
+    result = fakes.write(tmp_path)
+    assert read(tmp_path) == [result]
+    assert (
+        result.task == task_id("folder-blobs", fakes.episodic()) == "folder-blobs:5w1s/linear@ibm"
+    )
+    expected = fakes.episodes(fakes.episodic(), fakes.dataset(), range(fakes.N_EPISODES), 0.6)
+    path = next(tmp_path.rglob(f"{stem(fakes.episodic())}.json"))
+    assert np.array_equal(episode_records(path).correct, expected.correct)
+    assert result.score.mean == pytest.approx(expected.correct.mean())
+
+
+def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "a", seconds=1.0, started="2026-01-01")
+    fakes.write(tmp_path / "b", seconds=9.0, started="2027-02-02")
+    a, b = (next((tmp_path / x).rglob("5w*.parquet")).read_bytes() for x in "ab")
+    assert a == b
+
+
+def test_probe_keeps_last_and_best_of_every_learning_rate(tmp_path: Path) -> None:
+    result = fakes.write_probe(tmp_path)
+    records = fakes.probe_records(0.6)
+    assert result.score.mean == records.best[1].mean()
+    assert result.score.n == 37
+    assert result.details["lr"] == 0.01
+    assert result.details["epoch"] == 2
+    assert result.details["last@0.01"] == records.last[1].mean()
+    assert result.details["best@0.1"] == records.best[0].mean()
+    assert "picked on the test images" in str(result.details["score"])
+    assert result.flags == ("custom", "derived")
+    assert read(tmp_path) == [result]
+
+
+def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
+    first = cell(tmp_path)
+    run(first, range(40), [0, 2])
+    again = cell(tmp_path)
+    assert again.blocks_done() == {0, 2}
+    assert again.holds(range(8))
+    assert not again.holds(range(9))
+    assert not again.complete()
+    run(again, range(40), [1, 3, 4])
+    result = again.finish(range(40), provenance=fakes.provenance())
+    assert result == fakes.write(tmp_path / "whole", command=result.provenance.command)
+    assert again.blocks_done() == set()
+
+
+def test_finishing_too_early_names_the_missing_episodes(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    run(target, range(40), [0, 2])
+    with pytest.raises(ValidationFailed, match=r"episodes 8-15, 24-39 "):
+        target.finish(range(40), provenance=fakes.provenance())
+    assert target.blocks_done() == {0, 2}
+    with pytest.raises(ValidationFailed, match="nothing to merge"):
+        cell(tmp_path / "empty").finish(range(3), provenance=fakes.provenance())
+
+
+def test_a_cell_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    run(target, range(20))
+    small = target.finish(range(20), provenance=fakes.provenance())
+    assert small.flags == ("short", "custom")
+    assert [target.done(n) for n in (1, 20, 21)] == [True, True, False]
+    assert target.holds(range(16))
+    run(target, range(40), [2, 3, 4])  # block 2 overlaps episodes 16-19
+    whole = target.finish(range(40), provenance=fakes.provenance())
+    assert whole.flags == ("custom",)
+    assert whole == fakes.write(tmp_path / "whole")
+
+
+def test_growing_keeps_old_episodes_and_refuses_other_outcomes(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    run(target, range(20))
+    target.finish(range(20), provenance=fakes.provenance())
+    run(target, range(40), [2, 3, 4], accuracy=0.9)
+    with pytest.raises(ValidationFailed, match=r"episodes 1[67].* differ"):
+        target.finish(range(40), provenance=fakes.provenance())
+
+
+def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    run(target, range(16))
+    target.finish(range(16), provenance=fakes.provenance())
+    run(target, range(40), [2])
+    target.clear()
+    assert not target.complete()
+    assert not target.holds([0])
+    assert target.blocks_done() == set()
+
+
+def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
+    one, two = (environment(fakes.provenance(threads=n)) for n in (1, 2))
+    target = cell(tmp_path, **one)
+    run(target, range(16))
+    assert cell(tmp_path, **one).blocks_done() == {0, 1}
+    other = cell(tmp_path, **two)
+    assert other.blocks_done() == set()
+    target.finish(range(16), provenance=fakes.provenance())
+    assert other.complete(range(16)), "a complete result is read in any environment"
+    with pytest.raises(ValidationFailed, match=r"threads 1 -> 2.*\n.*--overwrite"):
+        other.complete(range(40))
+    run(other, range(40), [2, 3, 4])
+    with pytest.raises(ValidationFailed, match="threads 1 -> 2"):
+        other.finish(range(40), provenance=fakes.provenance(threads=2))
+
+
+def test_other_images_or_features_are_refused(tmp_path: Path) -> None:
+    fakes.write(tmp_path)
+    store, spec = ResultStore(tmp_path), fakes.episodic()
+    moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
+    with pytest.raises(ValidationFailed, match="other images"):
+        store.cell(fakes.facts(), moved, "", spec).complete()
+    other = fakes.facts(features="cls token")
+    with pytest.raises(ValidationFailed, match="other features"):
+        store.cell(other, fakes.dataset(), "", spec).complete()
+
+
+def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    even = [i for i in range(40) if i // BLOCK % 2 == 0]
+    odd = [i for i in range(40) if i // BLOCK % 2 == 1]
+    run(target, range(40))
+    part = target.finish(even, provenance=fakes.provenance())
+    assert part.flags == ("custom", "shard")
+    assert target.blocks_done() == {1, 3}
+    assert target.finish(odd, provenance=fakes.provenance()) == fakes.write(tmp_path / "whole")
+
+
+def test_limited_only_while_episodes_are_missing(tmp_path: Path) -> None:
+    target = cell(tmp_path)
+    run(target, range(8))
+    few = target.finish(range(8), flags=("limited",), provenance=fakes.provenance())
+    assert few.flags == ("limited", "custom")
+    run(target, range(40), [1, 2, 3, 4])
+    whole = target.finish(range(40), flags=("limited",), provenance=fakes.provenance())
+    assert whole.flags == ("custom",)
+
+
+def test_flags_keep_one_order() -> None:
+    data = fakes.dataset(flags=("custom", "subset"))
+    index = np.array([0, 2])
+    flags = result_flags(data, fakes.episodic(), index, limited=True)
+    assert flags == ("subset", "limited", "custom", "shard")
+    assert result_flags(data, fakes.probe(), None, limited=False) == ("subset", "custom", "derived")
+
+
+def test_empty_and_missing_folders_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no results"):
+        read(tmp_path)
+    with pytest.raises(UsageError, match="does not exist"):
+        read(tmp_path / "none")
