@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pretrain.method import Method
 from fsbench.registry import Registry, only_subclass
+from pretrain.method import Method
 
 METHODS: Registry[type[Method]] = Registry("method", "pretrain.methods", only_subclass(Method))
 """All methods; the file name in pretrain/methods is the public name."""

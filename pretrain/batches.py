@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from fsbench import seeding
 from fsbench.errors import DataError
@@ -39,7 +39,7 @@ def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
     images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
     """
     n, _, height, width = images.shape
-    padded = F.pad(images, (PAD, PAD, PAD, PAD))
+    padded = functional.pad(images, (PAD, PAD, PAD, PAD))
     rows = offsets[:, :1] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device).expand(n, width)
     columns = torch.where(flip[:, None], width - 1 - columns, columns) + offsets[:, 1:]
@@ -72,7 +72,8 @@ class Batches:
         """Indices of the images that the stage trains on."""
         n = len(self.labels)
         order = seeding.permutations(1, n, *self.recipe.stream("stages"))[0]
-        return order[round(stage.start * n) : round(stage.stop * n)]
+        chosen: NDArray[np.int64] = order[round(stage.start * n) : round(stage.stop * n)]
+        return chosen
 
     def epoch_size(self, stage: int) -> int:
         """Images drawn an epoch, before the incomplete last batch is left out."""

@@ -108,7 +108,7 @@ class Context:
         return (*self.recipe.stream("method"), self.acting, *self.clock.names, *names)
 
     def rewrite(self, weights: Mapping[str, Tensor], note: str) -> None:
-        """Make these the effective tensors and log the change; the only way to rewrite at events."""
+        """Make these the effective tensors and log it; the only way to rewrite at events."""
         old = {name: surgery.get_weight(self.model, name).detach().clone() for name in weights}
         for name, value in weights.items():
             surgery.set_weight(self.model, name, value.to(self.device))

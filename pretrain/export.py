@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fsbench import __version__
+from fsbench.backbones import devices
 from fsbench.backbones.weights import weights_hash
+from fsbench.progress import Reporter
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -19,7 +21,8 @@ def facts(ctx: Context, source: SourceDataset, accuracy: float, seconds: float) 
     recipe = ctx.recipe
     return {
         "format": "fsbench-run-1",
-        "recipe": recipe.model_dump(mode="json"),
+        "recipe": recipe.name,
+        "recipe_fields": recipe.model_dump(mode="json"),
         "recipe_digest": recipe.digest(),
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
@@ -35,7 +38,25 @@ def facts(ctx: Context, source: SourceDataset, accuracy: float, seconds: float) 
         "flags": sorted(source.flags),
         "weights_hash": weights_hash(dict(ctx.model.state_dict()), (ctx.roles.head,)),
         "seconds": round(seconds, 3),
-        "device": str(ctx.device),
-        "threads": torch.get_num_threads(),
-        "versions": {"fsbench": __version__, "torch": torch.__version__},
+        **machine(ctx.device),
+        "fsbench": __version__,
     }
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """What equal bits depend on (design.md 5)."""
+    return {
+        "torch": str(torch.__version__),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "device": devices.model_name(str(device)),
+    }
+
+
+def warn_of_other_bits(then: dict[str, Any], now: dict[str, Any], report: Reporter) -> None:
+    """Say so when a resumed run cannot repeat the bits of an uninterrupted one."""
+    changed = [
+        f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name]
+    ]
+    if changed:
+        report.log(f"resumed elsewhere ({', '.join(changed)}): the last digits may differ")

@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from fsbench import seeding
 from fsbench.errors import FsbenchError
 from fsbench.progress import SILENT, Advance, Reporter
 from pretrain import checkpoint, optimizer, run_folder, schedules
 from pretrain.build import build_context, deterministic
-from pretrain.export import facts
+from pretrain.export import facts, machine, warn_of_other_bits
 from pretrain.plan import Clock
 from pretrain.state import pack, unpack
 from pretrain.validation import Validation, autocast
@@ -129,12 +129,13 @@ class Trainer:
             self.journal.rewind({})
             return
         tensors, state = found
+        self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
+        warn_of_other_bits(state["machine"], machine(ctx.device), self.report)
         self.seen = tensors.pop("seen").to(ctx.device)
         unpack(ctx, tensors, state)
         self.saves, self.seconds = state["saves"], state["seconds"]
         self.accuracy = state["accuracy"]
         self.journal.rewind(state["logs"])
-        self.report.log(f"resumed {self.out} at step {ctx.clock.step}")
         if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
             ctx.rebuild_optimizer("none")
 
@@ -179,7 +180,7 @@ class Trainer:
         with seeding.stream(*names, device=str(ctx.device)):
             ctx.model.zero_grad(set_to_none=True)
             loss, right = self._task_loss(batch)
-            torch.stack([loss, *ctx.call("loss_term")]).sum().backward()
+            torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
         ctx.call("after_backward")
         ctx.call("before_step")
         ctx.optimizer.step()
@@ -196,7 +197,7 @@ class Trainer:
                 return own[0], torch.full_like(own[0], math.nan)
             logits = ctx.forward(batch.images)
             smoothing = self.recipe.label_smoothing
-            loss = F.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
+            loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
         return loss, (logits.detach().argmax(dim=1) == batch.labels).sum()
 
     def _count(self, loss: Tensor, right: Tensor, images: int) -> None:
@@ -217,21 +218,30 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Validate where due, log, move on to the next epoch, checkpoint."""
         ctx, clock = self.ctx, self.ctx.clock
-        loss, right, images = self.seen.tolist()
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
         if due:
             self.accuracy = self.validation.accuracy(ctx.model)
-        row = {"step": clock.step, "stage": clock.stage, "round": clock.round}
-        row |= {"epoch": clock.epoch, "lr": self.lr}
-        train = right / images if math.isfinite(right) else None
-        row |= {"train_loss": loss / images, "train_accuracy": train}
-        row["val_accuracy"] = self.accuracy if due else None
-        self.journal.append("log.jsonl", row)
+        self.journal.append("log.jsonl", self._row(self.accuracy if due else None))
         if clock.last_epoch:
             ctx.call("round_end")
             self.report.log(f"{self.recipe.name} round {clock.round}: val {self.accuracy:.1%}")
         clock.next_epoch()
         self._save()
+
+    def _row(self, accuracy: float | None) -> dict[str, float | None]:
+        """The epoch's line of log.jsonl; accuracies are fractions, null where not measured."""
+        clock = self.ctx.clock
+        loss, right, images = self.seen.tolist()
+        return {
+            "step": clock.step,
+            "stage": clock.stage,
+            "round": clock.round,
+            "epoch": clock.epoch,
+            "lr": self.lr,
+            "train_loss": loss / images,
+            "train_accuracy": right / images if math.isfinite(right) else None,
+            "val_accuracy": accuracy,
+        }
 
     def _save(self) -> None:
         """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
@@ -242,7 +252,7 @@ class Trainer:
         now = time.monotonic()
         self.seconds, self.saved_at = self.seconds + now - self.saved_at, now
         state |= {"saves": self.saves, "seconds": self.seconds, "accuracy": self.accuracy}
-        state["logs"] = self.journal.positions()
+        state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device)}
         checkpoint.save(self.out, tensors | {"seen": self.seen}, state)
         self.saves = state["saves"]
 

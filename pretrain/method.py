@@ -47,6 +47,10 @@ class PaperRecipe(Frozen):
     figures: tuple[Figure, ...] = ()
 
 
+Neutral = Mapping[str, object] | str
+"""Settings at which a method equals `normal`, or the reason why it has none."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Parameters (by name) that share a learning rate and a decay; a name left out is not trained.
@@ -70,7 +74,7 @@ class Method(Frozen):
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
     PILOT: ClassVar[Mapping[str, object]] = {}
     TOY: ClassVar[Mapping[str, object]] = {}
-    NEUTRAL: ClassVar[Mapping[str, object] | str] = "not declared"
+    NEUTRAL: ClassVar[Neutral] = "not declared"
     RANK: ClassVar[Rank]
     SOURCE: ClassVar[str]
 

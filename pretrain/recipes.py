@@ -41,7 +41,7 @@ BASES: Mapping[str, Mapping[str, Any]] = {
         "architecture": "toy_resnet",
         "source": "toy_source",
         "input_size": 32,
-        "plan": Plan(rounds=2, epochs=4),
+        "plan": Plan(rounds=2, epochs=4, epoch_images=2_000),
         "batch_size": 32,
         "lr": 0.05,
         "schedule_by": "step",

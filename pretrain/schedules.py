@@ -1,8 +1,8 @@
 """Learning-rate schedules as pure functions of the position: restarting one needs no state.
 
-SEAL's code (utils/schedulers.py) sets the rate once an epoch: linear warm-up (e+1)/w over the first
-w epochs of a round, then (1 + cos(pi (e-w) / (E-w))) / 2. `single_cycle` is its long cosine, one
-cycle over all rounds with the same warm-up once. `step` multiplies by gamma at fractions of a round.
+SEAL's code (utils/schedulers.py) sets the rate once an epoch: linear warm-up (e+1)/w over the
+first w epochs of a round, then (1 + cos(pi (e-w) / (E-w))) / 2. `single_cycle` is its long cosine,
+one cycle over all rounds, warmed up once. `step` multiplies by gamma at fractions of a round.
 With `schedule_by="step"` the position e is a fraction that moves with every batch.
 """
 

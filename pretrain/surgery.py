@@ -63,7 +63,7 @@ def initial(architecture: Architecture, classes: int, width: int | None) -> dict
 
 
 def kaiming_uniform_sqrt5(like: Tensor) -> Tensor:
-    """A kernel with std 1 / sqrt(3 fan_in), as official LLF and SEAL code re-draws (methods.md 0)."""
+    """A kernel with std 1 / sqrt(3 fan_in): what official LLF and SEAL code re-draws."""
     return nn.init.kaiming_uniform_(torch.empty(like.shape), a=5**0.5)
 
 

@@ -31,7 +31,7 @@ from pydantic import Field
 
 from fsbench.errors import UsageError
 from pretrain import surgery
-from pretrain.method import Figure, Group, Method, PaperRecipe, Rank
+from pretrain.method import Figure, Group, Method, Neutral, PaperRecipe, Rank
 
 if TYPE_CHECKING:
     from pretrain.context import Context
@@ -58,7 +58,7 @@ class Seal(Method):
 
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
     RANK: ClassVar = Rank.STEP
-    NEUTRAL: ClassVar = {"ascent_share": 0.0}
+    NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "SEAL Table 2")
 
     def check(self, recipe: Recipe) -> None:

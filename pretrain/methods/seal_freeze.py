@@ -1,8 +1,8 @@
 """SEAL's ablation "+ Freeze": while the early layers ascend, the late ones do not move.
 
-SEAL Table 7; official code leaves the late layers out of the optimizer, so they see no update and no
-decay, while their batch-norm statistics still move (methods.md D5). `freeze_norm=true` keeps those
-too: the late norm layers then run in eval mode during the ascent.
+SEAL Table 7; official code leaves the late layers out of the optimizer, so they see no update and
+no decay, while their batch-norm statistics still move (methods.md D5). `freeze_norm=true` keeps
+those too: the late norm layers then run in eval mode during the ascent.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+"""`fsbench pretrain`: train a backbone by a recipe, or go on where a killed run stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsbench.cli import options
+
+if TYPE_CHECKING:
+    from fsbench.data import SourceDataset
+    from fsbench.progress import Reporter
+    from pretrain.recipe import Recipe
+
+RecipeName = Annotated[str, typer.Argument(help="A recipe of `fsbench ls recipes`: toy/seal.")]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", help="tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="field=value of the recipe, repeatable: plan.rounds=3."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the recipe.")]
+Runs = Annotated[
+    Path, typer.Option("-o", "--output", help="Folder of the runs; each has its own inside.")
+]
+HOUR = 3600.0
+
+
+def register(app: typer.Typer) -> None:
+    app.command("pretrain")(pretrain)
+
+
+def pretrain(
+    recipe: RecipeName,
+    source: Source = None,
+    data: options.Data = None,
+    assignments: Set = None,
+    seed: Seed = None,
+    output: Runs = Path("runs"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    cache: options.Cache = None,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+    config: options.Config = None,
+) -> None:
+    """Pretrain a backbone; the finished run is the reference run:FOLDER."""
+    from fsbench.api.machine import Machine, cache_folder
+    from fsbench.cli.console import reporter
+    from fsbench.data import DataRoots, load_source
+    from pretrain.loop import pretrain as train
+
+    given = [f"source={source}"] if source else []
+    given += [f"seed={seed}"] if seed is not None else []
+    chosen = choose(recipe, [*(assignments or []), *given])
+    machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
+    clock, report = machine.start(), reporter()
+    roots = DataRoots.parse(options.split(data))
+    images = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
+    folder = output / chosen.label
+    announce(chosen, images, folder, clock.device, yes, report)
+    show(train(chosen, images, folder, device=clock.device, report=report), as_json)
+
+
+def choose(name: str, assignments: list[str]) -> Recipe:
+    """The recipe with its overrides. Raises UsageError for a field that is set twice."""
+    from fsbench.errors import UsageError
+    from pretrain import recipes
+
+    fields = [text.partition("=")[0].strip() for text in assignments]
+    twice = sorted({field for field in fields if fields.count(field) > 1})
+    if twice:
+        raise UsageError(f"{', '.join(twice)} is set twice", fix="set every field once")
+    return recipes.get(name).override(assignments)
+
+
+def announce(
+    recipe: Recipe, images: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
+) -> None:
+    """Say what the run will cost. Raises UsageError above an hour unless `yes`."""
+    from fsbench.errors import UsageError
+    from pretrain.estimate import estimate
+    from pretrain.run_folder import finished
+
+    if finished(folder):
+        report.log(f"{folder} is finished already")
+        return
+    text = f"{recipe.name} on {images.name}: {(cost := estimate(recipe, images, device))}"
+    if cost.seconds > HOUR and not yes:
+        raise UsageError(
+            text, fix="give --yes to start it, or --set plan.epochs=N for a shorter run"
+        )
+    report.log(text)
+
+
+def show(folder: Path, as_json: bool) -> None:
+    """One row about the finished run."""
+    import json
+
+    from fsbench.cli.console import emit_json, table
+
+    run = json.loads((folder / "run.json").read_text(encoding="utf8"))
+    if as_json:
+        emit_json({**run, "folder": str(folder)})
+        return
+    plan = run["recipe_fields"]["plan"]
+    row = {
+        "recipe": run["recipe"],
+        "source": run["source"],
+        "rounds x epochs": f"{plan['rounds'] * len(plan['stages'])} x {plan['epochs']}",
+        "steps": str(run["steps"]),
+        "val accuracy %": f"{100 * run['source_accuracy']:.2f}",
+        "weights": run["weights_hash"][:12],
+        "run": f"run:{folder}",
+    }
+    table("pretrained", list(row), [list(row.values())])

@@ -1,0 +1,67 @@
+"""What a run will cost, from a few timed steps of plain training on a scratch network."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional
+
+from pretrain.build import build_context
+from pretrain.validation import autocast
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+TIMED_STEPS = 3
+FORWARD_SHARE = 1 / 3
+"""A validation image costs a forward pass, a third of a training image."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of a whole run from its beginning: optimizer steps, seconds, bytes on disk."""
+
+    steps: int
+    seconds: float
+    disk: int
+
+    def __str__(self) -> str:
+        minutes = f"{self.seconds / 60:.1f} min"
+        shown = f"{self.seconds / 3600:.1f} h" if self.seconds > 7200 else minutes
+        return f"{self.steps} steps, about {shown}, {self.disk / 1e6:.0f} MB on disk"
+
+
+def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
+    """Time plain steps after one to warm up; methods may add to it."""
+    ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
+    ctx.rebuild_optimizer("all")
+    seconds = step_seconds(ctx)
+    plan = recipe.plan
+    epochs = plan.rounds * plan.epochs
+    steps = epochs * sum(ctx.loader.steps(stage) for stage in range(len(plan.stages)))
+    validated = len(source.val) * plan.total_epochs / recipe.validate_every
+    validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
+    size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
+    # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
+    buffers = 2 if recipe.optimizer == "adam" else 1
+    return Estimate(steps, steps * seconds + validation, size * (2 * (1 + buffers) + 1))
+
+
+def step_seconds(ctx: Context) -> float:
+    """Seconds of one plain training step."""
+    started = time.monotonic()
+    for i in range(1 + TIMED_STEPS):
+        if i == 1:
+            started = time.monotonic()
+        batch = ctx.loader.batch(ctx.clock)
+        with autocast(ctx.recipe, ctx.device):
+            loss = functional.cross_entropy(ctx.model(batch.images), batch.labels)
+        torch.autograd.backward(loss)
+        ctx.optimizer.step()
+        loss.item()
+    return (time.monotonic() - started) / TIMED_STEPS
