@@ -23,8 +23,8 @@ class Registry(Generic[T]):
 
     kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
     imported module; machinery: modules of the package that are no entries. Modules and packages
-    whose name starts with an underscore are no entries either. prefix: entries are the modules whose
-    name starts with it, and their public name goes without it.
+    whose name starts with an underscore are no entries either. With a prefix, entries are the
+    modules whose name starts with it, and their public name goes without it.
     """
 
     def __init__(

@@ -160,8 +160,8 @@ def _cells(asked: Asked, options: Options) -> Iterator[_Cell]:
     for kind in kinds:
         if kind not in options.kinds:
             raise UsageError(
-                f"'{asked.text}' is no task for this command, which runs: {', '.join(options.kinds)}",
-                fix="use fsbench benchmark, which runs both",
+                f"'{asked.text}': this command runs no {kind} tasks",
+                fix="use fsbench benchmark, which runs all kinds",
             )
         yield from (_PROBE_CELL,) if kind == "probe" else _episodic(asked, options)
 

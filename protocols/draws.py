@@ -1,7 +1,7 @@
 """How linear heads start and in which order they see their data: random draws by name.
 
-All draws come from fsbench.seeding under (what for, which episode, which purpose), so they depend on
-no block, shard, order of work, device or dtype.
+All draws come from fsbench.seeding under (what for, which episode, which purpose), so they depend
+on no block, shard, order of work, device or dtype.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
     """
     unit = uniforms((n_classes * (dim + 1),), *names)
     weight, bias = unit[: n_classes * dim].reshape(n_classes, dim), unit[n_classes * dim :]
-    return (2 * np.vstack([weight.T, bias]) - 1) / dim**0.5
+    drawn: NDArray[np.float64] = (2 * np.vstack([weight.T, bias]) - 1) / np.sqrt(dim)
+    return drawn
 
 
 def untrained(

@@ -24,7 +24,7 @@ def padded(dim: int) -> int:
 def support_and_query(
     inputs: Inputs, episodes: Sequence[Episode], dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Features (E, n_way * k_shot, P) and (E, n_way * n_query, P), class by class, D padded to P."""
+    """Features (E, n_way * k_shot, P), (E, n_way * n_query, P), class by class, D padded to P."""
     images = [episode.images(inputs.dataset.by_class) for episode in episodes]
     support, query = (np.stack(part).reshape(len(images), -1) for part in zip(*images, strict=True))
     return (

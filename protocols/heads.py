@@ -6,27 +6,22 @@ e_i x_i^T with e_i = softmax(logits) - onehot, so SGD never leaves the span of W
     W_t = c_t W_0 + A_t^T S,   b_t = c_t b_0 + A_t^T 1,   logits on S = c_t Z_0 + K A_t
 
 with S (n, D) the support, A_t (n, C), Z_0 = S W_0^T + b_0 and K = S S^T + 1 (the bias is a feature
-that is always 1). A_t obeys the recurrence of protocols/recurrence.py, row by row. Within a chunk of
-steps, A is therefore its value at the chunk's start, aged, plus each e_i times a number that only
-its age decides: a step costs one small product, a softmax and a subtraction. No approximation: it
-is torch.optim.SGD in another order of summation, for any n and D.
+that is always 1). A_t obeys the recurrence of protocols/recurrence.py, row by row. Within a chunk
+of steps (protocols/schedule.py), A is therefore its value at the chunk's start, aged, plus each e_i
+times a number that only its age decides: a step costs one small product, a softmax and a
+subtraction. No approximation: it is torch.optim.SGD in another order of summation, for any n and D.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench.specs import HeadSpec
-from protocols import recurrence
-
-CHUNK_STEPS = 16
-"""Steps between two dense updates of A: 64 rows of the Gram matrix stay in a core's cache."""
+from protocols.recurrence import shrinkage
+from protocols.schedule import Chunk, chunks
 
 
 class Heads(NamedTuple):
@@ -43,100 +38,65 @@ class Heads(NamedTuple):
 def train(support: Tensor, labels: Tensor, start: Heads, orders: Tensor, spec: HeadSpec) -> Heads:
     """Heads after spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
 
-    support (E, n, D); labels (n,) in 0..C-1, shared by all episodes; orders (E, epochs, n): the
-    order of the support rows in each epoch. All on one device, floats of one dtype.
+    support (E, n, D); labels (n,) in 0..C-1, shared by all episodes; start: the untrained heads;
+    orders (E, epochs, n): order of the support rows in each epoch. All on one device, floats of one
+    dtype.
     """
-    n, n_classes = support.shape[1], start.bias.shape[1]
-    kernel = torch.baddbmm(support.new_ones(1, 1, 1), support, support.mT)
-    training = _Training(kernel, start.logits(support), torch.eye(n_classes).to(support)[labels])
+    n = support.shape[1]
+    training = _Training(support, labels, start)
     steps = -(-n // spec.batch_size)
-    left = recurrence.shrinkage(spec, steps * spec.epochs)
-    later = _chunks(spec, n, 1, support)
+    shares = start.bias.new_tensor(shrinkage(spec, steps * spec.epochs))
+    first, later = chunks(spec, n, 0, support), chunks(spec, n, 1, support)
     for epoch in range(spec.epochs):
-        chunks = later if epoch else _chunks(spec, n, 0, support)
-        for chunk in chunks:
-            now = epoch * steps + chunk.steps
-            training.run(chunk, orders[:, epoch, chunk.rows], support.new_tensor(left[now]))
-    A, share = training.position, float(left[-1])
-    weight = torch.baddbmm(start.weight, support.mT, A, beta=share)
-    return Heads(weight, share * start.bias + A.sum(1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """Consecutive steps of an epoch, over m of its rows; all that does not depend on the data.
-
-    mix (m, m): weight of row i's error in row j's logits, 0 unless i's step precedes j's;
-    ageing (m, 2): weights of position and velocity at the chunk's start in A at row j's step;
-    arrival (m, 2): weights of row i's error in position and velocity at the chunk's end;
-    carry (2, 2): weights of position and velocity at the start in both at the end.
-    """
-
-    rows: slice
-    steps: NDArray[np.int64]
-    batch_size: int
-    mix: Tensor
-    ageing: Tensor
-    arrival: Tensor
-    carry: NDArray[np.float64]
-
-
-def _chunks(spec: HeadSpec, n: int, epoch: int, like: Tensor) -> list[_Chunk]:
-    """The chunks of one epoch; only epoch 0 has the undamped first step."""
-    per_chunk = CHUNK_STEPS * spec.batch_size
-    ages, after = recurrence.powers(spec, CHUNK_STEPS), recurrence.responses(spec, CHUNK_STEPS)
-    step = np.arange(n) // spec.batch_size
-    gain = recurrence.gains(spec, step + epoch * (step[-1] + 1), n)
-    found = []
-    for low in range(0, n, per_chunk):
-        rows = slice(low, min(low + per_chunk, n))
-        local = step[rows] - step[low]
-        age = local[:, None] - local - 1
-        mix = np.where(age >= 0, after[np.maximum(age, 0), 0] * gain[rows], 0.0)
-        arrival = after[local[-1] - local] * gain[rows, None]
-        tensors = (like.new_tensor(x) for x in (mix, ages[local, 0], arrival))
-        found.append(_Chunk(rows, step[rows], spec.batch_size, *tensors, ages[local[-1] + 1]))
-    return found
+        now = shares[epoch * steps :]
+        for chunk in later if epoch else first:
+            training.run(chunk, orders[:, epoch, chunk.rows], now[chunk.steps])
+    share = float(shares[-1])
+    weight = torch.baddbmm(start.weight, support.mT, training.position, beta=share)
+    return Heads(weight, share * start.bias + training.position.sum(1))
 
 
 class _Training:
     """The state of E heads in training: position A and velocity (E, n, C), both zero at first."""
 
-    def __init__(self, kernel: Tensor, untrained: Tensor, targets: Tensor) -> None:
-        episodes, n, _ = kernel.shape
-        self.kernel, self.untrained, self.targets = kernel.flatten(0, 1), untrained, targets
-        self.position, self.velocity = torch.zeros_like(untrained), torch.zeros_like(untrained)
-        self.offsets = torch.arange(episodes, device=kernel.device)[:, None] * n
+    def __init__(self, support: Tensor, labels: Tensor, start: Heads) -> None:
+        self.kernel = torch.baddbmm(support.new_ones(1, 1, 1), support, support.mT).flatten(0, 1)
+        self.untrained = start.logits(support)
+        self.position = torch.zeros_like(self.untrained)
+        self.velocity = torch.zeros_like(self.untrained)
+        self.targets = torch.eye(start.bias.shape[1]).to(support)[labels]
+        episodes, n, _ = support.shape
+        self.offsets = torch.arange(episodes, device=support.device)[:, None] * n
 
-    def run(self, chunk: _Chunk, rows: Tensor, share: Tensor) -> None:
-        """Take the chunk's steps on support rows (E, m); share (m,): of W_0 left at each."""
+    def run(self, chunk: Chunk, rows: Tensor, shares: Tensor) -> None:
+        """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
         flat = (rows + self.offsets).flatten()
-        kernel = self.kernel[flat].unflatten(0, rows.shape)
-        carried = kernel @ torch.cat((self.position, self.velocity), dim=2)
-        position, velocity = carried.chunk(2, dim=2)
-        logits = self.untrained.flatten(0, 1)[flat].view_as(position) * share[:, None]
-        logits.addcmul_(position, chunk.ageing[:, :1]).addcmul_(velocity, chunk.ageing[:, 1:])
+        kernel = self.kernel[flat].view(*rows.shape, -1)
+        states = kernel @ torch.cat((self.position, self.velocity), dim=2)
+        position, velocity = torch.chunk(states, 2, dim=2)
+        logits = self.untrained.flatten(0, 1)[flat].view_as(position) * shares[:, None]
+        logits.addcmul_(position, chunk.ageing[0]).addcmul_(velocity, chunk.ageing[1])
         mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
-        errors = _errors(logits, mix, self.targets[rows], chunk.batch_size)
+        errors = _errors(chunk, logits, mix, self.targets[rows])
         self._advance(chunk, errors, flat)
 
-    def _advance(self, chunk: _Chunk, errors: Tensor, flat: Tensor) -> None:
-        """Position and velocity at the end of the chunk; a chunk uses each row at most once."""
-        (pp, pv), (vp, vv) = chunk.carry.tolist()
-        position = (self.position * pp).add_(self.velocity, alpha=pv)
-        self.velocity.mul_(vv).add_(self.position, alpha=vp)
-        self.position = position
-        for state, weights in zip((position, self.velocity), chunk.arrival.mT, strict=True):
-            state.flatten(0, 1)[flat] += (errors * weights[:, None]).flatten(0, 1)
+    def _advance(self, chunk: Chunk, errors: Tensor, flat: Tensor) -> None:
+        """Position and velocity at the chunk's end; a chunk uses no row twice, so += is exact."""
+        (pp, pv), (vp, vv) = chunk.carry
+        old = self.position
+        self.position = (old * pp).add_(self.velocity, alpha=pv)
+        self.velocity.mul_(vv).add_(old, alpha=vp)
+        for state, weights in zip((self.position, self.velocity), chunk.arrival, strict=True):
+            state.flatten(0, 1)[flat] += (errors * weights).flatten(0, 1)
 
 
-def _errors(logits: Tensor, mix: Tensor, targets: Tensor, batch_size: int) -> Tensor:
+def _errors(chunk: Chunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
     """softmax - onehot (E, m, C) of each row at its own step, from the errors of earlier steps."""
     errors = torch.empty_like(logits)
-    for low in range(0, logits.shape[1], batch_size):
-        batch = slice(low, low + batch_size)
+    for batch in chunk.batches:
         z = logits[:, batch]
-        if low:
-            z = torch.baddbmm(z, mix[:, batch, :low], errors[:, :low])
+        if batch.start:
+            earlier = slice(batch.start)
+            z = torch.baddbmm(z, mix[:, batch, earlier], errors[:, earlier])
         torch.sub(torch.softmax(z, dim=2), targets[:, batch], out=errors[:, batch])
     return errors

@@ -77,19 +77,17 @@ class ProbeHeads:
     """
 
     def __init__(self, spec: ProbeSpec, start: Tensor) -> None:
-        self.spec, self.shape = spec, (len(spec.lrs), start.shape[1])
-        self.weight, self.bias = (
-            start[:-1].repeat(1, self.shape[0]),
-            start[-1].repeat(self.shape[0]),
-        )
+        n_heads, n_classes = len(spec.lrs), start.shape[1]
+        self.spec, self.n_classes = spec, n_classes
+        self.weight, self.bias = start[:-1].repeat(1, n_heads), start[-1].repeat(n_heads)
         self.velocity = torch.zeros_like(self.weight), torch.zeros_like(self.bias)
-        self.lr = start.new_tensor(spec.lrs).repeat_interleave(start.shape[1])
-        hard = torch.eye(start.shape[1], dtype=start.dtype, device=start.device)
-        self.targets = hard * (1 - spec.label_smoothing) + spec.label_smoothing / start.shape[1]
+        self.lr = start.new_tensor(spec.lrs).repeat_interleave(n_classes)
+        hard = torch.eye(n_classes).to(start)
+        self.targets = hard * (1 - spec.label_smoothing) + spec.label_smoothing / n_classes
 
     def train_epoch(self, train: Side, order: Tensor) -> None:
         """One epoch over train in the given order (N,); the last batch may be smaller."""
-        for batch in order.split(self.spec.batch_size):
+        for batch in torch.split(order, self.spec.batch_size):
             self.step(train.x[batch], train.y[batch])
 
     def step(self, x: Tensor, y: Tensor) -> None:
@@ -106,12 +104,14 @@ class ProbeHeads:
 
     def logits(self, x: Tensor) -> Tensor:
         """(m, L, C) of features (m, D)."""
-        return torch.addmm(self.bias, x, self.weight).unflatten(1, self.shape)
+        return torch.addmm(self.bias, x, self.weight).view(len(x), -1, self.n_classes)
 
     def correct(self, test: Side) -> NDArray[np.bool_]:
         """(L, N): the top-1 class is right and every logit of the image is finite."""
         parts = []
-        for x, y in zip(test.x.split(TEST_ROWS), test.y.split(TEST_ROWS), strict=True):
+        for x, y in zip(
+            torch.split(test.x, TEST_ROWS), torch.split(test.y, TEST_ROWS), strict=True
+        ):
             logits = self.logits(x)
             hit = (logits.argmax(dim=2) == y[:, None]) & logits.isfinite().all(dim=2)
             parts.append(hit.mT.cpu().numpy())

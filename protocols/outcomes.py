@@ -22,7 +22,7 @@ def episode_records(episodes: Sequence[Episode], logits: Tensor, n_query: int) -
     return EpisodeRecords(
         index=np.array([episode.index for episode in episodes], dtype=np.int64),
         class_ids=np.stack([episode.class_ids for episode in episodes]),
-        correct=(predicted == truth).unflatten(1, (-1, n_query)).cpu().numpy(),
+        correct=(predicted == truth).view(len(episodes), -1, n_query).cpu().numpy(),
         collapsed=(predicted == predicted[:, :1]).all(dim=1).cpu().numpy(),
         finite=torch.isfinite(logits).flatten(1).all(dim=1).cpu().numpy(),
     )

@@ -33,7 +33,8 @@ def powers(spec: HeadSpec, n: int) -> Array:
 
 def responses(spec: HeadSpec, n: int) -> Array:
     """(n + 1, 2): what a unit of velocity added `j` steps before the last step makes of (a, v)."""
-    return powers(spec, n) @ np.array([-spec.lr, 1.0])
+    found: Array = powers(spec, n) @ np.array([-spec.lr, 1.0])
+    return found
 
 
 def shrinkage(spec: HeadSpec, steps: int) -> Array:
