@@ -95,7 +95,7 @@ def verify(
 
     verdict = check(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
     rows = [
-        [str(c), class_name, str(found), str(official)]
+        [c, class_name, found, official]
         for c, (class_name, (found, official)) in enumerate(
             zip(verdict.facts.classes, verdict.counts, strict=True)
         )
@@ -104,7 +104,11 @@ def verify(
     if as_json:
         emit_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        table(f"{verdict.facts.name}: {verdict.images} images", columns, rows)
+        table(
+            f"{verdict.facts.name}: {verdict.images} images",
+            columns,
+            [[str(v) for v in row] for row in rows],
+        )
     for note in verdict.notes:
         typer.echo(note, err=True)
     if problem := verdict.problem():

@@ -57,10 +57,12 @@ def _entry(dataset: TargetDataset, index: int, known: Known) -> list[int | str]:
 
 def _load(store: Path) -> Known:
     try:
-        known: Known = json.loads(store.read_text())
+        known = json.loads(store.read_text())
     except (OSError, ValueError):
         return {}
-    return known
+    if not isinstance(known, dict):
+        return {}
+    return {path: e for path, e in known.items() if isinstance(e, list) and len(e) == 3}
 
 
 def _save(store: Path, known: Known) -> None:

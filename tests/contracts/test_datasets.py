@@ -1,0 +1,77 @@
+"""What every data set of the registries must keep."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fsbench.data import SOURCES, TARGETS, groups, resolve
+from fsbench.data.catalog import all_facts, archives
+from fsbench.schema import DatasetFacts
+
+ALL = all_facts()
+CDFSL_TOTALS = {"chestx": 25_848, "isic": 10_015, "eurosat": 27_000, "cropdisease": 43_456}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_facts_are_complete(name: str) -> None:
+    facts = ALL[name]
+    assert facts.name == name
+    assert len(facts.classes) == len(facts.images_per_class) == len(set(facts.classes)) >= 5
+    assert min(facts.images_per_class) > 0
+    for field in ("title", "label_rule", "dropped", "layout", "download", "license", "citation"):
+        assert len(getattr(facts, field)) >= 3, field
+    assert facts.folders
+    assert DatasetFacts.model_validate_json(facts.model_dump_json()) == facts
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_alias_and_folder_name_leads_to_one_data_set(name: str) -> None:
+    for spelling in (name, *ALL[name].aliases):
+        assert resolve(spelling) == resolve(spelling.upper()) == name
+    others = [facts for facts in ALL.values() if facts.name != name]
+    lower = {folder.lower() for folder in ALL[name].folders}
+    assert not any(lower & {folder.lower() for folder in facts.folders} for facts in others)
+
+
+@pytest.mark.parametrize("name", [*CDFSL_TOTALS])
+def test_cdfsl_counts_are_the_official_ones(name: str) -> None:
+    facts = ALL[name]
+    assert sum(facts.images_per_class) == CDFSL_TOTALS[name]
+    assert min(facts.images_per_class) >= 65, "50 shots and 15 queries"
+    lists = TARGETS.load(name).LISTS  # type: ignore[attr-defined]
+    assert re.fullmatch("[0-9a-f]{64}", lists.labeled_80_hash)
+
+
+@pytest.mark.parametrize("name", ["eurosat", "cropdisease", "chestx"])
+def test_classes_stand_in_string_order(name: str) -> None:
+    assert list(ALL[name].classes) == sorted(ALL[name].classes)
+
+
+def test_isic_classes_stand_in_the_official_column_order() -> None:
+    assert ALL["isic"].classes == ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")
+
+
+def test_groups_name_targets() -> None:
+    assert set(groups()) == {"cdfsl", "toy"}
+    assert all(name in TARGETS.names() for names in groups().values() for name in names)
+    assert {ALL[name].domain for name in SOURCES.names()} == {"source", "toy"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_archives_are_https_or_lack_a_hash(name: str) -> None:
+    for archive in archives(name):
+        assert archive.file.endswith(".zip")
+        assert archive.known_hash is None or re.match("(md5|sha256):[0-9a-f]+$", archive.known_hash)
+
+
+def test_facts_load_without_torch_and_other_heavy_packages() -> None:
+    code = (
+        "import sys; from fsbench.data.catalog import all_facts; all_facts();"
+        "print([m for m in ('torch', 'datasets', 'pyarrow', 'pooch', 'scipy') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

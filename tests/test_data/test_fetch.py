@@ -1,0 +1,183 @@
+"""Downloads from a local server: hashes, resume after a broken transfer, safe unpacking."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from fsbench.data import fetch as module
+from fsbench.data.archives import Archive
+from fsbench.data.catalog import all_facts
+from fsbench.data.fetch import download, fetch, unpack
+from fsbench.errors import DataError, UsageError
+
+FACTS = all_facts()["eurosat"]
+
+
+class Server:
+    """Files by path; `cut` breaks the next transfer after so many bytes; `ranges` can be off."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.asked: list[str | None] = []
+        self.cut: int | None = None
+        self.ranges = True
+        self.url = ""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = state.files.get(self.path)
+            wanted = self.headers.get("Range")
+            state.asked.append(wanted)
+            if data is None:
+                self.send_error(404)
+                return
+            start = int(wanted[6:].rstrip("-")) if wanted and state.ranges else 0
+            if start >= len(data):
+                self.send_error(416)
+                return
+            body = data[start:]
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if state.cut is None else body[: state.cut])
+            state.cut = None
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{http.server_port}"
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield state
+    http.shutdown()
+    http.server_close()
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+BODY = bytes(range(256)) * 40
+
+
+def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Path) -> None:
+    server.files["/a.zip"], server.cut = BODY, 1000
+    with pytest.raises(DataError, match="run the same command again"):
+        fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    assert (tmp_path / "a.zip.part").read_bytes() == BODY[:1000]
+    assert not (tmp_path / "a.zip").exists()
+    found = fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    assert found.read_bytes() == BODY
+    assert server.asked == [None, "bytes=1000-"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_server_without_ranges_starts_over(server: Server, tmp_path: Path) -> None:
+    server.files["/a.zip"], server.ranges = BODY, False
+    (tmp_path / "a.zip.part").write_bytes(b"old")
+    found = fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    assert found.read_bytes() == BODY
+
+
+def test_a_whole_part_is_taken(server: Server, tmp_path: Path) -> None:
+    server.files["/a.zip"] = BODY
+    (tmp_path / "a.zip.part").write_bytes(BODY)
+    assert fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path).read_bytes() == BODY
+
+
+def test_a_file_that_is_there_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(BODY)
+    fetch(f"{server.url}/a.zip", f"md5:{hashlib.md5(BODY).hexdigest()}", tmp_path)
+    assert server.asked == []
+
+
+def test_a_wrong_hash_leaves_nothing(server: Server, tmp_path: Path) -> None:
+    server.files["/a.zip"] = BODY
+    with pytest.raises(DataError, match="does not have the hash"):
+        fetch(f"{server.url}/a.zip", f"sha256:{'0' * 64}", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_file_is_named(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot fetch http://127.0.0.1:\d+/gone.zip.*404"):
+        fetch(f"{server.url}/gone.zip", f"sha256:{'0' * 64}", tmp_path)
+
+
+def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None:
+    first, second = zipped({"x/a.txt": b"1"}), zipped({"x/b.txt": b"2", "c.txt": b"3"})
+    server.files |= {"/1.zip": first, "/2.zip": second}
+    archives = [
+        Archive(f"{server.url}/1.zip", f"sha256:{sha(first)}"),
+        Archive(f"{server.url}/2.zip"),
+    ]
+    download(FACTS, archives, tmp_path / "new" / "set", [sha(second).upper()])
+    files = sorted(p.relative_to(tmp_path / "new" / "set") for p in tmp_path.rglob("*.*"))
+    assert [path.as_posix() for path in files] == ["c.txt", "x/a.txt", "x/b.txt"]
+
+
+@pytest.mark.parametrize("given", [[], ["0" * 64, "1" * 64]])
+def test_no_download_without_the_hashes(server: Server, tmp_path: Path, given: list[str]) -> None:
+    archives = [Archive(f"{server.url}/1.zip", "md5:x"), Archive(f"{server.url}/2.zip")]
+    with pytest.raises(UsageError, match=r"1 needed.*/2.zip(.|\n)*--sha256"):
+        download(FACTS, archives, tmp_path / "set", given)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "a/../../out.txt", "C:/out.txt"])
+def test_paths_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "bad.zip").write_bytes(zipped({"fine.txt": b"", name: b"x"}))
+    with pytest.raises(DataError, match="unsafe entry"):
+        unpack(tmp_path / "bad.zip", tmp_path / "set")
+    assert [path.name for path in tmp_path.rglob("*")] in (["bad.zip", "set"], ["set", "bad.zip"])
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    entry = zipfile.ZipInfo("link")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+        archive.writestr(entry, "/etc/hosts")
+    with pytest.raises(DataError, match="unsafe entry: 'link'"):
+        unpack(tmp_path / "bad.zip", tmp_path)
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+def test_huge_archives_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    (tmp_path / "big.zip").write_bytes(zipped({"a": b"123", "b": b"4"}))
+    monkeypatch.setattr(module, limit, 1)
+    with pytest.raises(DataError, match="would unpack to 2 files, 4 bytes"):
+        unpack(tmp_path / "big.zip", tmp_path)
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    whole = bytearray(zipped({"a": b"1" * 50}))
+    whole[40] ^= 255
+    for data in (b"no zip", bytes(whole)):
+        (tmp_path / "a.zip").write_bytes(data)
+        with pytest.raises(DataError, match=r"a.zip is damaged"):
+            unpack(tmp_path / "a.zip", tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]

@@ -1,0 +1,68 @@
+"""Fingerprints follow the bytes, and hashes are kept by path, size and mtime."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fsbench.data import DataRoots, load_target, record
+from fsbench.data import fingerprint as module
+from fsbench.data.fingerprint import fingerprint
+from fsbench.errors import DataError
+
+
+def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    lines = []
+    for name in ("Forest/Forest_9.jpg", "River/River_1.jpg", "River/River_2.jpg"):
+        content = (eurosat / "2750" / name).read_bytes()
+        lines.append(f"{name} {hashlib.sha256(content).hexdigest()}\n")
+    expected = hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert fingerprint(dataset, tmp_path / "c") == expected
+
+
+def test_hashes_are_reused_until_a_file_changes(
+    eurosat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    before = fingerprint(dataset, tmp_path / "c")
+    changed = eurosat / "2750" / "River" / "River_1.jpg"
+    stat = changed.stat()
+    changed.write_bytes(changed.read_bytes()[::-1])
+    os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert fingerprint(dataset, tmp_path / "c") == before, "same path, size and mtime: no reading"
+    assert fingerprint(dataset, tmp_path / "other") != before
+    os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert fingerprint(dataset, tmp_path / "c") != before
+
+
+def test_a_damaged_store_is_written_anew(eurosat: Path, tmp_path: Path) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    before = fingerprint(dataset, tmp_path)
+    (store,) = (tmp_path / "hashes").iterdir()
+    for text in ("{", "[]", '{"2750/Forest/Forest_9.jpg": 3}'):
+        store.write_text(text)
+        assert fingerprint(dataset, tmp_path) == before
+    assert module._load(store), "the good store is back"
+
+
+def test_a_file_that_went_away_is_named(eurosat: Path, tmp_path: Path) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    (eurosat / "2750" / "River" / "River_1.jpg").unlink()
+    with pytest.raises(DataError, match="River_1"):
+        fingerprint(dataset, tmp_path)
+
+
+def test_record_states_the_classes_present(
+    eurosat: Path, tmp_path: Path, draw: Callable[..., Path]
+) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    found = record(dataset, tmp_path)
+    assert (found.class_ids, found.class_counts) == ((1, 8), (1, 2))
+    assert found.class_names == ("Forest", "River")
+    assert found.flags == ("subset",)
+    assert found.images_hash == dataset.images_hash

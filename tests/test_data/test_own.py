@@ -1,0 +1,97 @@
+"""folder:DIR as a target and as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torchvision.datasets import ImageFolder
+
+from fsbench.data import DataRoots, TargetDataset, load_source, load_target
+from fsbench.data.files import IMAGE_SUFFIXES
+from fsbench.errors import DataError, UsageError
+
+Draw = Callable[..., Path]
+
+
+def own(folder: Path) -> TargetDataset:
+    return load_target(f"folder:{folder}", DataRoots())
+
+
+def test_a_target_holds_what_imagefolder_holds(tmp_path: Path, draw: Draw) -> None:
+    folder = tmp_path / "my birds"
+    for name in ("b/2.PNG", "b/1.jpeg", "a/deep/er/3.png", "a/x.tiff", "C/4.bmp"):
+        draw(folder / name)
+    (folder / "a" / "notes.txt").write_text("not an image")
+    (folder / "readme.md").write_text("not a class")
+    found = own(folder)
+    reference = ImageFolder(str(folder))
+    expected = sorted((label, str(Path(p).relative_to(folder))) for p, label in reference.samples)
+    assert list(zip(found.labels.tolist(), found.paths, strict=True)) == expected
+    assert found.class_names == tuple(reference.classes)
+    assert found.name == found.facts.name == "folder-my-birds"
+    assert found.flags == {"custom"}
+    assert found.canonical_ids[1] == "a/deep/er/3.png"
+
+
+def test_suffixes_are_those_of_torchvision() -> None:
+    from torchvision.datasets.folder import IMG_EXTENSIONS
+
+    assert set(IMAGE_SUFFIXES) == set(IMG_EXTENSIONS)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "is no folder"),
+        (["a/1.png"], "holds 1 class folders"),
+        (["a/1.png", "b/1.txt"], "without an image: b"),
+        (["train/a/1.png", "val/a/1.png"], r"look like splits(.|\n)*folder:.*train"),
+    ],
+)
+def test_other_folders_are_refused(
+    tmp_path: Path, draw: Draw, files: list[str], message: str
+) -> None:
+    for name in files:
+        path = tmp_path / "x" / name
+        if name.endswith(".png"):
+            draw(path)
+        else:
+            path.parent.mkdir(parents=True)
+            path.touch()
+    with pytest.raises(DataError, match=message):
+        own(tmp_path / "x")
+
+
+def test_startup_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no pool labeled_80"):
+        load_target(f"folder:{tmp_path}", DataRoots(), "labeled_80")
+
+
+@pytest.mark.parametrize("val", ["val", "valid", "test"])
+def test_a_source_has_train_and_val(tmp_path: Path, draw: Draw, val: str) -> None:
+    for name in (
+        "train/b/1.png",
+        "train/a/2.png",
+        "train/a/3.png",
+        f"{val}/a/4.png",
+        f"{val}/b/5.png",
+    ):
+        draw(tmp_path / "src" / name, side=12)
+    found = load_source(f"folder:{tmp_path / 'src'}", DataRoots(), tmp_path / "c", 8)
+    assert found.train.images.shape == (3, 3, 8, 8)
+    assert found.train.labels.tolist() == [0, 0, 1]
+    assert found.val.labels.tolist() == [0, 1]
+    assert found.facts.classes == ("a", "b")
+    assert found.facts.images_per_class == (2, 1)
+    assert (found.n_classes, found.flags, found.name) == (2, {"custom"}, "folder-src")
+
+
+def test_a_source_needs_the_same_classes_in_both(tmp_path: Path, draw: Draw) -> None:
+    for name in ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/c/4.png"):
+        draw(tmp_path / name)
+    with pytest.raises(DataError, match="other classes \\(b, c\\)"):
+        load_source(f"folder:{tmp_path}", DataRoots(), tmp_path / "cache", 8)
+    with pytest.raises(DataError, match="train/<class>"):
+        load_source(f"folder:{tmp_path / 'train'}", DataRoots(), tmp_path / "cache", 8)

@@ -1,0 +1,96 @@
+"""The decoded cache: built once, keyed by the files, checked on every load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsbench.data import DataRoots, SourceDataset, load_source, source_cache
+
+Draw = Callable[..., Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, draw: Draw) -> Path:
+    for name in ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png"):
+        draw(tmp_path / "src" / name, side=16)
+    return tmp_path / "src"
+
+
+class Log:
+    """A Reporter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def log(self, text: str) -> None:
+        self.lines.append(text)
+
+    def task(self, what: str, total: int, unit: str, done: int = 0):  # type: ignore[no-untyped-def]
+        from contextlib import nullcontext
+
+        self.lines.append(what)
+        return nullcontext(lambda n: None)
+
+
+def load(folder: Path, size: int = 16) -> tuple[SourceDataset, list[str]]:
+    log = Log()
+    found = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, log)
+    return found, log.lines
+
+
+def test_a_second_load_decodes_nothing(folder: Path) -> None:
+    first, lines = load(folder)
+    assert lines == ["decode train", "decode val"]
+    again, lines = load(folder)
+    assert lines == []
+    assert isinstance(again.train.images, np.memmap)
+    assert again.fingerprint == first.fingerprint
+    assert np.array_equal(again.train.images, first.train.images)
+
+
+def test_writing_into_the_arrays_never_reaches_the_cache(folder: Path) -> None:
+    first, _ = load(folder)
+    first.train.images[:] = 0
+    again, lines = load(folder)
+    assert lines == []
+    assert again.train.images.any()
+
+
+def test_a_damaged_cache_is_built_anew(folder: Path) -> None:
+    first, _ = load(folder)
+    pixels = first.train.images.copy()
+    (path,) = (folder.parent / "c" / "sources").glob("*/train.npy")
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    again, lines = load(folder)
+    assert "damaged" in lines[0]
+    assert again.fingerprint == first.fingerprint
+    assert np.array_equal(again.train.images, pixels)
+
+
+@pytest.mark.parametrize("name", ["sha256.json", "val.npy"])
+def test_a_half_cache_is_built_anew(folder: Path, name: str) -> None:
+    load(folder)
+    (path,) = (folder.parent / "c" / "sources").glob(f"*/{name}")
+    path.write_bytes(path.read_bytes()[:5])
+    assert "damaged" in load(folder)[1][0]
+
+
+def test_other_files_size_or_version_make_another_cache(
+    folder: Path, draw: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = load(folder)
+    small, lines = load(folder, size=8)
+    assert small.train.images.shape == (2, 3, 8, 8)
+    assert lines
+    draw(folder / "train" / "a" / "0.png", side=16)
+    more, lines = load(folder)
+    assert len(more.train) == 3
+    assert more.fingerprint != first.fingerprint
+    monkeypatch.setattr(source_cache, "VERSION", 2)
+    assert load(folder)[1] == ["decode train", "decode val"]

@@ -1,0 +1,44 @@
+"""The derived 80/20 split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsbench.data.base import TargetDataset
+from fsbench.data.splits import derived_split
+from fsbench.data.targets.toy_photo import FACTS
+from fsbench.errors import DataError
+
+
+def dataset(counts: list[int], ids: str = "x") -> TargetDataset:
+    names = tuple(f"{c}/{ids}{n:03d}" for c, count in enumerate(counts) for n in range(count))
+    labels = np.repeat(np.arange(len(counts)), counts).astype(np.int64)
+    classes = tuple(str(c) for c in range(len(counts)))
+    return TargetDataset("d", FACTS, Path(), names, names, labels, classes)
+
+
+@given(st.lists(st.integers(2, 40), min_size=1, max_size=6))
+def test_it_is_a_stratified_partition(counts: list[int]) -> None:
+    found = dataset(counts)
+    train, test = derived_split(found)
+    assert sorted([*train, *test]) == list(range(len(found)))
+    for c, count in enumerate(counts):
+        held = int((found.labels[test] == c).sum())
+        assert held == max(1, round(count / 5))
+        assert held < count
+
+
+def test_it_follows_the_ids_alone() -> None:
+    small, large = dataset([10]), dataset([10, 30])
+    assert derived_split(small)[1].tolist() == [i for i in derived_split(large)[1] if i < 10]
+    assert derived_split(dataset([30]))[1].tolist() != derived_split(dataset([30], "y"))[1].tolist()
+
+
+def test_a_class_of_one_image_is_named() -> None:
+    with pytest.raises(DataError, match="class 1 has one image"):
+        derived_split(dataset([5, 1]))

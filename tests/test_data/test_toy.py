@@ -1,0 +1,117 @@
+"""Toy images: functions of their names, with disjoint classes, and worth pretraining on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fsbench.data import DataRoots, SourceDataset, groups, load_source, load_target
+from fsbench.data.toy import PAIRS, SHAPES, TEXTURES, pairs_of_source, pairs_of_targets
+from fsbench.data.toy_sets import toy_image
+from fsbench.seeding import stream, torch_generator
+
+TOYS = groups()["toy"]
+
+
+def test_there_are_four_and_no_class_of_theirs_is_in_the_source() -> None:
+    assert len(TOYS) == 4
+    source, targets = pairs_of_source(), pairs_of_targets()
+    assert sorted([*source, *targets]) == sorted(PAIRS)
+    assert (len(source), len(targets)) == (20, 16)
+    assert {part for pair in source for part in pair.split("-")} == {*SHAPES, *TEXTURES}
+    for name in TOYS:
+        assert set(load_target(name, DataRoots()).class_names) <= set(targets)
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_images_are_random_access_and_all_differ(name: str) -> None:
+    dataset = load_target(name, DataRoots())
+    assert dataset.file(0) is None
+    assert min(dataset.class_counts.values()) >= 20, "5-way 5-shot with 15 queries"
+    images = [np.asarray(dataset.image(i)) for i in range(0, len(dataset), 10)]
+    assert len({image.tobytes() for image in images}) == len(images)
+    again = load_target(name, DataRoots()).image(30)
+    assert np.array_equal(np.asarray(again), images[3])
+    assert images[0].shape == (32, 32, 3)
+    assert images[0].std() > 3
+
+
+def test_styles_differ() -> None:
+    scan = np.asarray(load_target("toy_scan", DataRoots()).image(0)).astype(int)
+    photo = np.asarray(load_target("toy_photo", DataRoots()).image(0)).astype(int)
+    assert np.ptp(scan, axis=2).max() <= 1, "grey but for rounding"
+    assert np.ptp(photo, axis=2).max() > 50
+
+
+def test_pixels_are_pinned() -> None:
+    """Other pixels would be another data set under the same name. Means, as libm may differ."""
+    from fsbench.data.sources.toy_source import STYLE
+
+    image = toy_image("toy_source", STYLE, "disc-rings", 0)
+    assert image.mean(axis=(0, 1)) == pytest.approx([194.293, 66.777, 81.096], abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> SourceDataset:
+    return load_source("toy_source", DataRoots(), Path(tmp_path_factory.mktemp("c")), 32)
+
+
+def test_the_source_is_balanced_and_its_splits_share_no_image(source: SourceDataset) -> None:
+    assert source.train.images.shape == (3000, 3, 32, 32)
+    assert np.bincount(source.train.labels).tolist() == [150] * 20
+    assert np.bincount(source.val.labels).tolist() == [30] * 20
+    train = {image.tobytes() for image in source.train.images}
+    assert not any(image.tobytes() in train for image in source.val.images)
+
+
+def tensor(images: np.ndarray) -> torch.Tensor:  # type: ignore[type-arg]
+    return torch.from_numpy(np.ascontiguousarray(images)).float() / 127.5 - 1
+
+
+def small_net() -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for a, b in ((3, 16), (16, 32), (32, 64)):
+        layers += [nn.Conv2d(a, b, 3, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 20))
+
+
+def train(net: nn.Module, source: SourceDataset, epochs: int) -> None:
+    images, labels = tensor(source.train.images), torch.from_numpy(source.train.labels)
+    optimizer = torch.optim.Adam(net.parameters(), 3e-3)
+    generator = torch_generator("order")
+    for _ in range(epochs):
+        for batch in torch.randperm(len(labels), generator=generator).split(50):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(net(images[batch]), labels[batch])
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+
+def few_shot(net: nn.Sequential, name: str, shots: int = 5) -> float:
+    """Accuracy of nearest class means, `shots` images a class, all eight classes."""
+    dataset = load_target(name, DataRoots())
+    pixels = [np.asarray(dataset.image(i)).transpose(2, 0, 1) for i in range(len(dataset))]
+    with torch.no_grad():
+        features = net.eval()[:-1](tensor(np.stack(pixels)))
+    features = features.reshape(8, 40, -1)
+    folds = [features[:, k : k + shots].mean(1) for k in range(0, 40, shots)]
+    labels = torch.arange(8).repeat_interleave(40)
+    right = [torch.cdist(features.flatten(0, 1), m).argmin(1) == labels for m in folds]
+    own = [torch.arange(40).repeat(8) // shots == k for k in range(len(folds))]
+    return float(torch.cat([r[~o] for r, o in zip(right, own, strict=True)]).float().mean())
+
+
+def test_pretraining_on_the_source_helps_on_every_target(source: SourceDataset) -> None:
+    with stream("toy test"):
+        net = small_net()
+        train(net, source, 0)
+        before = {name: few_shot(net, name) for name in TOYS}
+        net.train()
+        train(net, source, 4)
+    after = {name: few_shot(net, name) for name in TOYS}
+    gains = {name: after[name] - before[name] for name in TOYS}
+    assert min(gains.values()) > 0.1, (before, after)
