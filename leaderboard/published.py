@@ -51,7 +51,8 @@ class PublishedEntry(Frozen):
 @cache
 def published() -> tuple[PublishedEntry, ...]:
     """All published entries, by name. Raises ValidationFailed naming a wrong file."""
-    return tuple(read_published(path) for path in sorted(ENTRIES.glob("*.json")))
+    paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
+    return tuple(read_published(path) for path in paths)
 
 
 def read_published(path: Path) -> PublishedEntry:

@@ -11,7 +11,7 @@ import numpy as np
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.records import EpisodeRecords, ProbeRecords
 from fsbench.results import ResultStore
-from fsbench.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
+from fsbench.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
 from fsbench.seeding import uniforms
 from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
 
@@ -145,3 +145,14 @@ def write_probe(
 ) -> Result:
     cell = ResultStore(root).cell(facts(name), data or dataset(), "", probe())
     return cell.write_probe(probe_records(accuracy, name), provenance=provenance())
+
+
+DECLARATION = Declaration(
+    name="entry",
+    authors="A. Author",
+    link="https://example.org",
+    license="MIT",
+    pretraining_data=("toy_source",),
+    targets_seen=(),
+    statement="One run.",
+)

@@ -25,7 +25,7 @@ def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None
 
 
 def test_every_file_is_an_entry() -> None:
-    assert [path.stem for path in sorted(ENTRIES.iterdir())] == [e.name for e in published()]
+    assert sorted(path.stem for path in ENTRIES.iterdir()) == [e.name for e in published()]
 
 
 def seal(method: str) -> PublishedEntry:

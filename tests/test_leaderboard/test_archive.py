@@ -1,0 +1,143 @@
+"""Archives from strangers: what is good comes through, what is hostile is refused by name."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsbench.errors import UsageError, ValidationFailed
+from leaderboard import archive
+
+GOOD = {"results/a.json": b"{}", "results/deep/b.parquet": b"x" * 5000}
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in members.items():
+            out.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def tarred(path: Path, members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> Path:
+    with tarfile.open(path, "w:gz" if path.suffix != ".tar" else "w") as out:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            info.size = len(data) if kind == tarfile.REGTYPE else 0
+            out.addfile(info, io.BytesIO(data))
+    return path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    found = (p for p in folder.rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in found}
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.tar", "A.ZIP"])
+def test_good_archives_unpack_and_vanish(name: str, tmp_path: Path) -> None:
+    make = zipped if name.lower().endswith("zip") else tarred
+    with archive.opened(make(tmp_path / name, GOOD)) as folder:
+        assert content(folder) == GOOD
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "a/../../evil", "/etc/evil", "..\\evil", "C:evil", "a/" * 20 + "deep"],
+)
+def test_paths_that_leave_are_refused(name: str, tmp_path: Path) -> None:
+    for path in (zipped(tmp_path / "a.zip", {name: b""}), tarred(tmp_path / "a.tgz", {name: b""})):
+        with pytest.raises(ValidationFailed, match="leaves the folder"), archive.opened(path):
+            pass
+    assert not (tmp_path / "evil").exists()
+    assert not Path("/etc/evil").exists()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+)
+def test_links_and_devices_in_tar_are_refused(kind: bytes, tmp_path: Path) -> None:
+    path = tarred(tmp_path / "a.tar.gz", {"x": b""}, kind)
+    with pytest.raises(ValidationFailed, match="link or special"), archive.opened(path):
+        pass
+
+
+def test_links_in_zip_are_refused(tmp_path: Path) -> None:
+    info = zipfile.ZipInfo("x")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.writestr(info, "/etc/passwd")
+    with pytest.raises(ValidationFailed, match="link"), archive.opened(tmp_path / "a.zip"):
+        pass
+
+
+@pytest.mark.parametrize("make", [zipped, tarred])
+def test_bombs_stop_at_the_limit(
+    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_FILE", 50_000)
+    path = make(tmp_path / ("a.zip" if make is zipped else "a.tgz"), {"x": b"0" * 10**7})  # type: ignore[operator]
+    assert path.stat().st_size < 50_000
+    with pytest.raises(ValidationFailed, match="more than 50000 bytes"), archive.opened(path):
+        pass
+
+
+def test_total_size_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = zipped(tmp_path / "a.zip", {f"f{i}": b"0" * 100 for i in range(20)})
+    monkeypatch.setattr(archive, "MAX_TOTAL", 1500)
+    with pytest.raises(ValidationFailed, match="unpacks to more"), archive.opened(path):
+        pass
+    monkeypatch.setattr(archive, "MAX_FILES", 10)
+    with pytest.raises(ValidationFailed, match="more than 10"), archive.opened(path):
+        pass
+
+
+def test_one_name_twice_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.writestr("x", "1")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            out.writestr("x", "2")
+    with pytest.raises(ValidationFailed, match="twice"), archive.opened(tmp_path / "a.zip"):
+        pass
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=st.integers(0, 400), flip=st.integers(0, 400), name=st.sampled_from(["a.zip", "a.tgz"]))
+def test_damaged_archives_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, flip: int, name: str
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / name
+    (zipped if name == "a.zip" else tarred)(path, GOOD)
+    raw = bytearray(path.read_bytes())
+    raw[flip % len(raw)] ^= 0xFF
+    path.write_bytes(raw[: len(raw) - cut] if cut < len(raw) else raw)
+    with suppress(ValidationFailed), archive.opened(path) as folder:
+        assert set(content(folder)) <= set(GOOD)
+
+
+def test_links_in_folders_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "x.json").symlink_to("/etc/passwd")
+    with pytest.raises(ValidationFailed, match="link or special"), archive.opened(tmp_path):
+        pass
+
+
+def test_big_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"0" * 100)
+    monkeypatch.setattr(archive, "MAX_TOTAL", 99)
+    with pytest.raises(ValidationFailed, match="more than"), archive.opened(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["none", "a.rar"])
+def test_what_is_no_archive_is_a_usage_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.rar").write_text("x")
+    with pytest.raises(UsageError, match=r"does not exist|no archive"):
+        archive.opened(tmp_path / name).__enter__()

@@ -1,0 +1,158 @@
+"""The board folder: entries whole or not there, two submitters at once, columns, hand edits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import UsageError, ValidationFailed
+from fsbench.results import read
+from leaderboard.board import Board, BoardFile, Column, EntryFile, column_of
+from leaderboard.candidate import collect
+from leaderboard.standing import view
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None:
+    results = [fakes.write(tmp_path / "r"), fakes.write_probe(tmp_path / "r")]
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    folder = tmp_path / "board" / "entry"
+    assert sorted(read(folder), key=lambda r: r.task) == sorted(results, key=lambda r: r.task)
+    entry = EntryFile.model_validate_json((folder / "entry.json").read_text())
+    assert entry.kind == "measured"
+    assert entry.declaration == DECLARATION
+    assert [p.name for p in (tmp_path / "board").iterdir() if p.name[0] != "."] == ["entry"]
+
+
+def test_only_what_was_checked_is_written(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "r")
+    (tmp_path / "r" / "evil.py").write_text("boom")
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    assert not list((tmp_path / "board").rglob("*.py"))
+
+
+def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "r")
+    fakes.write_probe(tmp_path / "r")
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    fakes.write(tmp_path / "new", 0.9)
+    with pytest.raises(ValidationFailed, match="taken"):
+        submit(tmp_path / "new", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
+    assert [r.task for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
+    assert not list((tmp_path / "board").glob(".staging-*"))
+
+
+def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
+    """Both passed the checks before either wrote."""
+    fakes.write(tmp_path / "r")
+    board = Board.open(tmp_path / "board")
+    first, second = (collect(tmp_path / "r", DECLARATION) for _ in range(2))
+    board.add(first)
+    with pytest.raises(ValidationFailed, match="already has an entry 'entry'"):
+        board.add(second)
+
+
+def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from leaderboard.submission import submit\n"
+        "from tests.fakes import DECLARATION as d\n"
+        "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
+        " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
+    )
+    runs = []
+    for who in "abc":
+        fakes.write(tmp_path / who, name=who)
+        command = [sys.executable, "-c", script, str(tmp_path / who), str(tmp_path / "board"), who]
+        runs.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE))
+    assert [(run.communicate()[1], run.returncode) for run in runs] == [(b"", 0)] * 3
+    board = Board.open(tmp_path / "board")
+    assert board.names() == sorted(f"{who}{i}" for who in "abc" for i in range(4))
+    assert all(len(entry.cells) == 1 for entry in board.entries())
+
+
+def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fakes.write(tmp_path / "r")
+
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("leaderboard.board.write_record", full)
+    with pytest.raises(OSError, match="disk full"):
+        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    assert Board.open(tmp_path / "board").names() == []
+    assert {p.name for p in (tmp_path / "board").iterdir()} <= {".lock"}
+
+
+def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "r")
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    file = next((tmp_path / "board").rglob("5w*.json"))
+    data = json.loads(file.read_text())
+    data["score"]["mean"] = 0.99
+    file.write_text(json.dumps(data))
+    with pytest.raises(ValidationFailed, match=file.name):
+        view(tmp_path / "board")
+
+
+def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "r")
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    (tmp_path / "board" / "entry").rename(tmp_path / "board" / "other")
+    with pytest.raises(ValidationFailed, match="declares the name 'entry'"):
+        view(tmp_path / "board")
+
+
+def named(board: Path, columns: tuple[Column, ...], official: bool = False) -> None:
+    board.mkdir()
+    file = BoardFile(name="cdfsl", official=official, columns=columns)
+    (board / "board.json").write_text(file.model_dump_json())
+
+
+def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
+    one = fakes.write(tmp_path / "r")
+    fakes.write(tmp_path / "r", shots=5)
+    named(tmp_path / "board", (column_of(one),))
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    seen = view(tmp_path / "board")
+    assert seen.ranking.columns == (one.column,)
+    assert seen.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
+    assert len(read(tmp_path / "board")) == 1
+
+
+def test_official_boards_leave_out_what_is_no_column(tmp_path: Path) -> None:
+    """The derived probe of a whole benchmark does not keep its episodes off the board."""
+    one = fakes.write(tmp_path / "r", data=fakes.official())
+    fakes.write_probe(tmp_path / "r", data=fakes.official())
+    named(tmp_path / "board", (column_of(one),), official=True)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    assert [r.task for r in read(tmp_path / "board")] == [one.task]
+
+
+def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "a")
+    moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
+    fakes.write(tmp_path / "b", name="b", data=moved)
+    for who in "ab":
+        declared = DECLARATION.model_copy(update={"name": who})
+        submit(tmp_path / who, tmp_path / "board", declared)
+    ranking = view(tmp_path / "board").ranking
+    assert len(ranking.columns) == 2
+    assert all(" 32px #" in column for column in ranking.columns)
+    assert [s.name for s in ranking.unranked] == ["a", "b"]
+
+
+def test_bad_boards_are_named(tmp_path: Path) -> None:
+    (tmp_path / "board.json").write_text('{"schema_version": 1, "name": "x", "colour": 1}')
+    with pytest.raises(ValidationFailed, match=r"board\.json.*colour"):
+        Board.open(tmp_path)
+    with pytest.raises(UsageError, match="is a file"):
+        Board.open(tmp_path / "board.json")

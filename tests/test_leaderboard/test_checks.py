@@ -1,0 +1,234 @@
+"""One hostile or careless submission per rule; each is refused with its own code, unwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsbench.errors import ValidationFailed
+from fsbench.results import episode_records, parquet
+from fsbench.results.summary import records_digest, summarise
+from leaderboard.board import Board, BoardFile, Column, column_of
+from leaderboard.candidate import collect
+from leaderboard.checks import RULES, check
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+
+def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:
+    return Board(folder / "board", BoardFile(name="b", official=official, columns=columns))
+
+
+def codes(results: Path, on: Board, **declared: object) -> set[str]:
+    declaration = DECLARATION.model_copy(update=declared)
+    return {p.code for each in collect(results, declaration) for p in check(each, on)}
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    for file in folder.rglob("5w*.json"):
+        data = json.loads(file.read_text())
+        change(data)
+        file.write_text(json.dumps(data))
+
+
+def forge(folder: Path, **columns: object) -> None:
+    """Other outcomes with digest and score made to fit: all that a careful forger can do."""
+    file = next(folder.rglob("5w*.json"))
+    records = episode_records(file)
+    for name, values in columns.items():
+        object.__setattr__(records, name, values)
+    parquet.write(file.with_suffix(".parquet"), records)
+    score = summarise(records).score.model_dump()
+    digest = records_digest(records)
+    edit(folder, lambda d: d.update(records_digest=digest, score=score))
+
+
+def test_a_sound_submission_has_no_problem(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    fakes.write(results)
+    fakes.write(results, shots=5)
+    fakes.write_probe(results)
+    assert codes(results, board(tmp_path)) == set()
+
+
+def test_an_official_cell_enters_an_official_board(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results", data=fakes.official())
+    assert codes(tmp_path / "results", board(tmp_path, official=True)) == set()
+
+
+def test_official_boards_refuse_every_flag(tmp_path: Path) -> None:
+    official = board(tmp_path, official=True)
+    fewer = (30,) * len(fakes.official().class_ids)
+    subset = fakes.official().model_copy(update={"class_counts": fewer, "flags": ("subset",)})
+    for name, data, index in (
+        ("custom", fakes.dataset(), range(40)),
+        ("short", fakes.official(), range(39)),
+        ("subset", subset, range(40)),
+    ):
+        fakes.write(tmp_path / name, data=data, index=index)
+        assert codes(tmp_path / name, official) == {"flagged"}, name
+        assert codes(tmp_path / name, board(tmp_path)) == set(), name
+    fakes.write_probe(tmp_path / "derived", data=fakes.official())
+    assert codes(tmp_path / "derived", official) == {"flagged"}
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("score", lambda d: d["score"].update(mean=0.99)),
+        ("records-digest", lambda d: d.update(records_digest="0" * 64)),
+        ("spec-digest", lambda d: d.update(spec_digest="0" * 64)),
+        ("manifest", lambda d: d.update(manifest_hash="0" * 64)),
+        ("manifest", lambda d: d["dataset"].update(class_counts=[31] * 6)),
+        ("manifest", lambda d: d["dataset"].update(class_counts=[3] * 6)),
+        ("flags", lambda d: d.update(flags=[])),
+        ("unreadable", lambda d: d.update(extra=1)),
+        ("unreadable", lambda d: d["score"].update(mean=float("nan"))),
+        ("text", lambda d: d["backbone"].update(architecture="\x1b[2Jgone")),
+        ("text", lambda d: d["provenance"].update(command="x" * 5000)),
+        ("text", lambda d: d["backbone"].update(ref="abc\u202e")),
+        ("py-reference", lambda d: d["backbone"].update(ref="py:a:b", source="py")),
+        ("size", lambda d: d["dataset"].update(class_counts=[10**12] * 6)),
+        ("task", lambda d: d.update(task="<script>")),
+    ],
+)
+def test_edited_results(
+    code: str, change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    fakes.write(tmp_path / "results")
+    edit(tmp_path / "results", change)
+    assert code in codes(tmp_path / "results", board(tmp_path))
+
+
+def test_forged_outcomes_of_undrawn_classes(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    file = next((tmp_path / "results").rglob("5w*.json"))
+    shifted = (episode_records(file).class_ids + 1) % 6
+    forge(tmp_path / "results", class_ids=shifted)
+    assert codes(tmp_path / "results", board(tmp_path)) == {"classes"}
+
+
+def test_episodes_picked_by_hand(tmp_path: Path) -> None:
+    """Forty good episodes out of many are no evaluation."""
+    fakes.write(tmp_path / "results", index=range(3, 43))
+    assert codes(tmp_path / "results", board(tmp_path)) == {"incomplete"}
+
+
+def test_an_episode_number_without_end_costs_no_memory(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results", index=[0, 2**31 - 1])
+    assert codes(tmp_path / "results", board(tmp_path)) == {"incomplete"}
+
+
+def test_too_many_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leaderboard.checks.MAX_EPISODES", 39)
+    fakes.write(tmp_path / "results")
+    assert codes(tmp_path / "results", board(tmp_path)) == {"size"}
+
+
+def test_hidden_subset(tmp_path: Path) -> None:
+    """The official name with other counts and no flag."""
+    data = fakes.dataset("toy_tiles", ())
+    fakes.write(tmp_path / "results", data=data)
+    assert codes(tmp_path / "results", board(tmp_path)) == {"flags"}
+
+
+def test_unknown_data_set_without_its_flag(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results", data=fakes.dataset("eurosat-easy", ()))
+    assert codes(tmp_path / "results", board(tmp_path)) == {"flags"}
+
+
+def test_two_results_of_one_column(tmp_path: Path) -> None:
+    for part, accuracy in (("x", 0.5), ("y", 0.6)):
+        fakes.write(tmp_path / "results" / part, accuracy)
+    assert codes(tmp_path / "results", board(tmp_path)) == {"duplicate"}
+
+
+def test_cells_of_other_features(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    fakes.write(tmp_path / "results" / "x", shots=5, backbone=fakes.facts(features="cls token"))
+    assert "backbone" in codes(tmp_path / "results", board(tmp_path))
+
+
+def test_cells_of_other_images(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
+    fakes.write(tmp_path / "results", shots=5, data=moved)
+    assert codes(tmp_path / "results", board(tmp_path)) == {"images"}
+
+
+def test_targets_seen(tmp_path: Path) -> None:
+    results, data = tmp_path / "results", fakes.official("toy_tiles")
+    fakes.write(results, data=data)
+    official = board(tmp_path, official=True)
+    assert codes(results, official, targets_seen=("toy_tiles",)) == {"target-seen"}
+    assert codes(results, board(tmp_path), targets_seen=("toy_tiles",)) == set()
+    assert codes(results, board(tmp_path), pretraining_data=("Toy-Tiles",)) == {"undeclared"}
+    trained = fakes.facts(pretraining_data=("toy_tiles",))
+    fakes.write(tmp_path / "facts", data=data, backbone=trained)
+    assert codes(tmp_path / "facts", board(tmp_path)) == {"undeclared"}
+
+
+@pytest.mark.parametrize("name", ["..", ".hidden", "-x", "ünicode", "a" * 150])
+def test_names_that_hurt(name: str, tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    assert "name" in codes(tmp_path / "results", board(tmp_path), name=name)
+
+
+def test_board_columns_need_their_spec_and_images(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    column = column_of(fakes.write(results))
+    assert codes(results, board(tmp_path, columns=(column,))) == set()
+    for change in ({"spec_digest": "1" * 64}, {"fingerprint": "2" * 64}):
+        other = column.model_copy(update=change)
+        assert codes(results, board(tmp_path, columns=(other,))) == {"column"}
+
+
+def test_a_taken_name_in_any_case(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    on = Board.open(tmp_path / "board")
+    assert codes(tmp_path / "results", on, name="ENTRY") == {"taken"}
+    again = collect(tmp_path / "results", DECLARATION)[0]
+    assert check(again, on, replace=True) == []
+
+
+def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    fakes.write(results, index=range(3, 43))
+    fakes.write(results, shots=5)
+    edit(results, lambda d: d["score"].update(mean=0.99))
+    next(results.rglob("5w5s*.parquet")).unlink()
+    with pytest.raises(ValidationFailed) as caught:
+        submit(results, tmp_path / "board", DECLARATION)
+    text = str(caught.value)
+    for part in ("[unreadable]", "[score]", "[incomplete]", "episodes 0-2 missing", "expected"):
+        assert part in text
+    assert "3 problems, nothing was written" in text
+    assert not (tmp_path / "board").exists()
+
+
+def test_a_result_alone_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "x.json").write_text("{}")
+    assert codes(tmp_path / "results", board(tmp_path)) == {"unreadable", "results"}
+
+
+def test_every_rule_says_what_it_demands() -> None:
+    assert all(rule.__doc__ for rule in RULES)
+
+
+def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "results")
+    file = next((tmp_path / "results").rglob("5w*.json"))
+    records = episode_records(file)
+    flipped = np.array(records.correct)
+    flipped[0, 0, 0] ^= True
+    object.__setattr__(records, "correct", flipped)
+    parquet.write(file.with_suffix(".parquet"), records)
+    assert codes(tmp_path / "results", board(tmp_path)) == {"records-digest", "score"}

@@ -1,0 +1,96 @@
+"""Declarations: the same from JSON, TOML, YAML and options; options win; gaps are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import UsageError, ValidationFailed
+from leaderboard.declaration import declare, find
+
+VALUES = {
+    "name": "seal-r50",
+    "authors": "A. Author",
+    "link": "https://example.org",
+    "license": "MIT",
+    "pretraining_data": ["tinyimagenet"],
+    "targets_seen": [],
+    "statement": "One run.",
+}
+YAML = """name: seal-r50
+authors: A. Author
+link: https://example.org
+license: MIT
+pretraining_data: tinyimagenet
+targets_seen: none
+statement: One run.
+"""
+TOML = "\n".join(f"{name} = {json.dumps(value)}" for name, value in VALUES.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("d.json", json.dumps(VALUES)), ("d.yaml", YAML), ("d.yml", YAML), ("d.toml", TOML)],
+)
+def test_every_format_says_the_same(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    declared = declare(tmp_path / name, {})
+    assert declared == declare(None, VALUES)
+    assert declared.pretraining_data == ("tinyimagenet",)
+    assert declared.targets_seen == ()
+
+
+def test_options_beat_the_file(tmp_path: Path) -> None:
+    (tmp_path / "declaration.json").write_text(json.dumps(VALUES))
+    found = find(tmp_path)
+    assert declare(found, {"name": "other", "authors": None}).name == "other"
+
+
+def test_it_is_found_one_level_below(tmp_path: Path) -> None:
+    assert find(tmp_path) is None
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "declaration.toml").write_text(TOML)
+    assert find(tmp_path) == tmp_path / "results" / "declaration.toml"
+
+
+def test_missing_fields_are_named_as_options() -> None:
+    with pytest.raises(UsageError, match="lacks --authors, --licence, --targets-seen"):
+        declare(
+            None,
+            {k: v for k, v in VALUES.items() if k not in ("authors", "license", "targets_seen")},
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.json", "[1]"),
+        ("d.json", "{"),
+        ("d.json", json.dumps(VALUES | {"extra": 1})),
+        ("d.json", json.dumps(VALUES | {"name": "a/b"})),
+        ("d.json", json.dumps(VALUES | {"authors": "\x1b[31mred"})),
+        ("d.json", json.dumps(VALUES | {"authors": "x" * 5000})),
+        ("d.json", json.dumps(VALUES | {"pretraining_data": 3})),
+        ("d.toml", "name = "),
+        ("d.yaml", "!!python/object/apply:os.system ['true']"),
+        ("d.yaml", "a: [1"),
+        ("d.yaml", "just text"),
+        ("d.yaml", "a: &a [x]\nb: [*a, *a]\nname: *a"),
+    ],
+)
+def test_bad_files_are_refused_and_named(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((ValidationFailed, UsageError)) as caught:
+        declare(tmp_path / name, {})
+    assert name in str(caught.value) or "lacks" in str(caught.value)
+
+
+def test_a_yaml_alias_bomb_stays_small(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    (tmp_path / "d.yaml").write_text("\n".join(lines) + "\nname: *a11\n")
+    with pytest.raises((ValidationFailed, UsageError)) as caught:
+        declare(tmp_path / "d.yaml", {k: v for k, v in VALUES.items() if k != "name"})
+    assert len(str(caught.value)) < 5000

@@ -1,0 +1,169 @@
+"""Tiers by the leader rule, on outcomes with known gaps; Holm by hand as reference."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leaderboard.rank import Outcomes, Ranking, compare, holm, rank
+
+FEW = settings(max_examples=15, deadline=None)
+"""statsmodels collects garbage on every call, 50 ms in a process with torch."""
+
+
+def outcomes(values: np.ndarray, first: int = 0) -> Outcomes:
+    return Outcomes(np.arange(first, first + len(values)), np.asarray(values, np.float64))
+
+
+def noisy(mean: float, seed: int, n: int = 600, sd: float = 0.08) -> np.ndarray:
+    """Episodes with a shared difficulty, so that pairing matters."""
+    shared = np.random.default_rng(0).normal(0, 0.1, n)
+    own = np.random.default_rng(seed + 1).normal(0, sd, n)
+    return mean + shared + own - own.mean() - shared.mean()
+
+
+def names(ranking: Ranking) -> list[list[str]]:
+    return [[s.name for s in tier] for tier in ranking.tiers]
+
+
+def test_three_known_tiers() -> None:
+    held = {
+        "best": {"c": outcomes(noisy(0.700, 1))},
+        "equal": {"c": outcomes(noisy(0.698, 2))},
+        "middle": {"c": outcomes(noisy(0.650, 3))},
+        "last": {"c": outcomes(noisy(0.500, 4))},
+    }
+    ranking = rank(held, ["c"])
+    assert names(ranking) == [["best", "equal"], ["middle"], ["last"]]
+    assert [s.tier for s in ranking.standings] == [1, 1, 2, 3]
+    equal = ranking.tiers[0][1]
+    assert equal.behind is not None
+    assert equal.behind.gap == pytest.approx(0.002)
+    assert equal.p is not None
+    assert equal.p > 0.05
+
+
+def test_the_leader_decides_not_the_neighbour() -> None:
+    """b is not worse than a, c is not worse than b, but c is worse than a: c is tier 2."""
+    gap = 0.5 * 1.96 * 0.08 * math.sqrt(2) / math.sqrt(600) * 1.5
+    held = {
+        "a": {"c": outcomes(noisy(0.6, 1))},
+        "b": {"c": outcomes(noisy(0.6 - gap, 2))},
+        "c": {"c": outcomes(noisy(0.6 - 2 * gap, 3))},
+    }
+    assert compare(held["b"], held["c"], ["c"]).p > 0.05
+    assert compare(held["a"], held["c"], ["c"]).p < 0.02
+    assert names(rank(held, ["c"])) == [["a", "b"], ["c"]]
+
+
+def test_a_tier_may_skip_an_entry() -> None:
+    """c lies below b but is too noisy to be told from the leader."""
+    held = {
+        "a": {"c": outcomes(noisy(0.70, 1, sd=0.01))},
+        "b": {"c": outcomes(noisy(0.69, 2, sd=0.01))},
+        "c": {"c": outcomes(noisy(0.688, 3, sd=0.5))},
+    }
+    assert names(rank(held, ["c"])) == [["a", "c"], ["b"]]
+
+
+def test_holm_is_over_the_comparisons_of_this_leader() -> None:
+    """At p = .03 alone b would be worse; with a second comparison at .04 neither is."""
+    assert holm([0.03]) == [0.03]
+    assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
+    assert holm([]) == []
+
+
+@FEW
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+def test_holm_against_its_definition(p: list[float]) -> None:
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    expected, running = [0.0] * len(p), 0.0
+    for place, i in enumerate(order):
+        running = max(running, min(1.0, (len(p) - place) * p[i]))
+        expected[i] = running
+    assert holm(p) == pytest.approx(expected)
+
+
+def test_overall_weighs_columns_equally_and_gaps_are_unranked() -> None:
+    held = {
+        "a": {"x": outcomes(np.array([1.0, 0.0])), "y": outcomes(np.full(100, 0.75))},
+        "b": {"x": outcomes(np.array([1.0, 1.0]))},
+    }
+    ranking = rank(held, ["x", "y"])
+    assert ranking.tiers[0][0].overall == pytest.approx(0.625)
+    assert [(s.name, s.missing, s.tier) for s in ranking.unranked] == [("b", ("y",), None)]
+    assert ranking.unranked[0].scores["x"].mean == 1.0
+
+
+def test_only_shared_episodes_are_paired() -> None:
+    a = {"c": outcomes(np.array([0.5, 0.5, 0.9, 0.7]))}
+    b = {"c": outcomes(np.array([0.7, 0.6, 0.0]), first=2)}
+    assert compare(a, b, ["c"]).n == 2
+    assert compare(a, b, ["c"]).gap == pytest.approx(0.15)
+    apart = {"c": outcomes(np.array([0.7]), first=9)}
+    assert compare(a, apart, ["c"]).p == 1.0
+
+
+def test_an_empty_board_ranks_nothing() -> None:
+    assert rank({}, []).standings == ()
+    assert rank({"a": {}}, []).unranked[0].name == "a"
+
+
+def test_one_episode_tells_nothing() -> None:
+    held = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
+    assert names(rank(held, ["c"])) == [["a", "b"]]
+
+
+boards = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.tuples(*[st.lists(st.integers(0, 8).map(lambda k: k / 8), min_size=6, max_size=6)] * 2),
+    min_size=2,
+)
+
+
+def held(board: dict[str, tuple[list[float], list[float]]]) -> dict[str, dict[str, Outcomes]]:
+    return {
+        n: {c: outcomes(np.array(v)) for c, v in zip("xy", vs, strict=True)}
+        for n, vs in board.items()
+    }
+
+
+@FEW
+@given(boards, st.randoms())
+def test_order_of_entries_does_not_matter(board: dict, shuffle: object) -> None:  # type: ignore[type-arg]
+    mixed = list(board.items())
+    shuffle.shuffle(mixed)  # type: ignore[attr-defined]
+    assert rank(held(board), "xy") == rank(held(dict(mixed)), "xy")
+
+
+@FEW
+@given(boards)
+def test_identical_entries_share_a_tier(board: dict) -> None:  # type: ignore[type-arg]
+    twin = {**board, "twin": board[min(board)]}
+    tiers = {s.name: s.tier for s in rank(held(twin), "xy").standings}
+    assert tiers["twin"] == tiers[min(board)]
+
+
+@FEW
+@given(boards)
+def test_everyone_stands_once_and_leaders_fall(board: dict) -> None:  # type: ignore[type-arg]
+    ranking = rank(held(board), "xy")
+    assert sorted(s.name for s in ranking.standings) == sorted(board)
+    leaders = [tier[0].overall or 0 for tier in ranking.tiers]
+    assert leaders == sorted(leaders, reverse=True)
+    assert all(tier[0].behind is None for tier in ranking.tiers)
+
+
+def test_false_separations_keep_to_alpha() -> None:
+    """Two entries without a true gap part in about 5 % of boards."""
+    parted, boards = 0, 400
+    rng = np.random.default_rng(3)
+    for _ in range(boards):
+        base = rng.normal(0.6, 0.1, 200)
+        a, b = (outcomes(base + rng.normal(0, 0.05, 200)) for _ in range(2))
+        parted += len(rank({"a": {"c": a}, "b": {"c": b}}, ["c"]).tiers) == 2
+    assert 0.025 < parted / boards < 0.08

@@ -1,0 +1,143 @@
+"""fsbench submit and leaderboard show, through the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.errors import UnknownName
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+GIVEN = (
+    "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",
+    "--licence", "MIT", "--pretraining-data", "tinyimagenet,places", "--targets-seen", "none",
+    "--statement", "One run.",
+)  # fmt: skip
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    fakes.write(tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_submit_then_show(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board"
+    assert call("submit", results, "--board", board, *GIVEN) == 0
+    assert "added" in capsys.readouterr().out
+    entry = json.loads((board / "mine" / "entry.json").read_text())["declaration"]
+    assert entry["pretraining_data"] == ["tinyimagenet", "places"]
+    assert entry["targets_seen"] == []
+    assert call("leaderboard", "show", "--board", board) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[4].split()[:2] == ["1", "mine"]
+    assert "Holm" in shown.err
+    assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
+    assert capsys.readouterr().out.startswith("### board\n")
+    assert call("leaderboard", "show", "--board", board, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["entries"][0]["name"] == "mine"
+
+
+@pytest.mark.parametrize("kind", ["zip", "gztar", "tar"])
+def test_an_archive_is_as_good_as_a_folder(kind: str, results: Path, tmp_path: Path) -> None:
+    (results / "declaration.json").write_text(DECLARATION.model_dump_json())
+    path = shutil.make_archive(str(tmp_path / "packed"), kind, tmp_path, "results")
+    assert call("submit", path, "--board", tmp_path / "board") == 0
+    assert (tmp_path / "board" / "entry" / "entry.json").is_file()
+
+
+def test_a_dry_run_writes_nothing(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("submit", results, "--board", tmp_path / "board", *GIVEN, "--dry-run") == 0
+    assert "ok, not written" in capsys.readouterr().out
+    assert not (tmp_path / "board").exists()
+
+
+def test_several_models_become_several_entries(results: Path, tmp_path: Path) -> None:
+    fakes.write(results, 0.8, name="b")
+    board = tmp_path / "board"
+    assert call("submit", results, "--board", board, *GIVEN) == 0
+    assert {p.name for p in board.glob("[!.]*")} == {"mine-a", "mine-b"}
+    assert call("submit", results, "--board", board, *GIVEN, "-m", "b") == 0
+    assert (board / "mine").is_dir()
+
+
+def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: Path) -> None:
+    fakes.write(results, backbone=fakes.facts(weights_hash="0" * 64))
+    added = submit(results, tmp_path / "board", DECLARATION)
+    assert sorted(each.name for each in added) == [
+        "entry-a-000000",
+        f"entry-a-{fakes.facts().weights_hash[:6]}",
+    ]
+
+
+def test_an_unknown_model_has_its_nearest_name(results: Path, tmp_path: Path) -> None:
+    fakes.write(results, name="pilot-seal-s0")
+    with pytest.raises(UnknownName, match="did you mean 'pilot-seal-s0'"):
+        submit(results, tmp_path / "board", DECLARATION, models=["pilot-seal-s1"])
+
+
+def test_exit_codes_and_messages(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.zip").write_text("no archive")
+    for code, arguments, text in (
+        (2, ("submit", results, "--board", board), "the declaration lacks --name"),
+        (2, ("submit", tmp_path / "none", "--board", board, *GIVEN), "does not exist"),
+        (2, ("submit", tmp_path / "empty", "--board", board, *GIVEN), "holds no results"),
+        (2, ("submit", results, "--board", board, "-m", "zzz", *GIVEN), "unknown model"),
+        (5, ("submit", tmp_path / "bad.zip", "--board", board, *GIVEN), "no readable archive"),
+        (2, ("leaderboard", "show", "--board", board), "no board at"),
+        (2, ("leaderboard", "show", "--board", results, "--format", "html"), "html"),
+    ):  # fmt: skip
+        assert call(*arguments) == code, arguments
+        shown = capsys.readouterr().err
+        assert text in shown
+        assert "Traceback" not in shown
+    assert not board.exists()
+
+
+def test_problems_exit_5_with_every_one_listed(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = next(results.rglob("5w*.json"))
+    data = json.loads(file.read_text())
+    data["score"]["mean"], data["manifest_hash"] = 0.99, "0" * 64
+    file.write_text(json.dumps(data))
+    assert call("submit", results, "--board", tmp_path / "board", *GIVEN) == 5
+    shown = capsys.readouterr().err
+    assert "2 problems, nothing was written" in shown
+    assert str(file) in shown
+    assert shown.count("fix:") == 2
+    assert not (tmp_path / "board").exists()
+
+
+def test_showing_a_board_loads_no_torch(results: Path, tmp_path: Path) -> None:
+    submit(results, tmp_path / "board", DECLARATION)
+    script = (
+        "import sys; from pathlib import Path; from fsbench.cli.leaderboard import print_board\n"
+        "print_board(Path(sys.argv[1]))\n"
+        "print(sorted({'torch', 'timm', 'datasets', 'sklearn'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "board")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
