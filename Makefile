@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow lint types wheel-test meta benchmarks clean
+.PHONY: demo test test-slow lint types wheel-test meta readme benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -38,6 +38,9 @@ meta: .venv/.meta
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 		--config-settings=--global-option=build_ext learn2learn==0.2.0
 	touch $@
+
+readme: $(STAMP)  ## write the generated tables of the README anew
+	$(BIN)/python -m fsbench.api.readme README.md
 
 benchmarks: $(STAMP)
 	$(BIN)/python tests/benchmarks/heads.py

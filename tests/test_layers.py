@@ -55,7 +55,9 @@ def imports(path: Path) -> list[str]:
     return [name for name in found if name.split(".")[0] in PACKAGES]
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("module", "path"), modules(), ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_imports_only_from_layers_below(module: str, path: Path) -> None:
     for used in imports(path):
         assert layer(used) <= layer(module), f"{path} (layer {layer(module)}) imports {used}"
@@ -75,9 +77,15 @@ def test_random_numbers_come_from_seeding_only() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["import leaderboard.render", "from fsbench.cli.main import build; build()", "import fsbench.data"],
+    [
+        "import leaderboard.render",
+        "from fsbench.cli.main import build; build()",
+        "import fsbench.data",
+    ],
 )
 def test_light_imports_leave_torch_alone(statement: str) -> None:
-    check = f"{statement}; import sys; print(sorted({{'torch','timm','pyarrow'}} & set(sys.modules)))"
+    check = (
+        f"{statement}; import sys; print(sorted({{'torch','timm','pyarrow'}} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

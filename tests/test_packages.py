@@ -53,9 +53,24 @@ def test_an_installed_wheel_evaluates_and_ranks_from_another_folder(
     assert str(home) in where
     fsbench = home / "bin" / "fsbench"
     call(
-        fsbench, "episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "-t", "toy",
-        "--shots", "1", "--episodes", "4", "--input-size", "native", "-o", "results",
-        cwd=work, env=env,
+        fsbench,
+        "episodic",
+        "-m",
+        "fsbench/toy_resnet",
+        "--random-init",
+        "0",
+        "-t",
+        "toy",
+        "--shots",
+        "1",
+        "--episodes",
+        "4",
+        "--input-size",
+        "native",
+        "-o",
+        "results",
+        cwd=work,
+        env=env,
     )
     shown = call(fsbench, "show", "results", cwd=work, env=env)
     assert "5w1s" in shown

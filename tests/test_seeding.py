@@ -9,7 +9,14 @@ from fsbench.seeding import permutations, seed_for, stream, torch_generator, uni
 
 
 def test_seeds_depend_on_every_name_and_on_order_and_type() -> None:
-    seeds = {seed_for("a", "b"), seed_for("b", "a"), seed_for("a"), seed_for("ab"), seed_for(1), seed_for("1")}
+    seeds = {
+        seed_for("a", "b"),
+        seed_for("b", "a"),
+        seed_for("a"),
+        seed_for("ab"),
+        seed_for(1),
+        seed_for("1"),
+    }
     assert len(seeds) == 6
     assert all(0 <= seed < 2**63 for seed in seeds)
 
@@ -46,4 +53,6 @@ def test_stream_seeds_the_inside_and_restores_the_outside() -> None:
     assert torch.equal(torch.rand(3), expected)
     with stream("init", 0):
         assert torch.equal(torch.rand(3), inside)
-    assert torch.equal(torch.rand(2, generator=torch_generator("x")), torch.rand(2, generator=torch_generator("x")))
+    assert torch.equal(
+        torch.rand(2, generator=torch_generator("x")), torch.rand(2, generator=torch_generator("x"))
+    )

@@ -16,6 +16,15 @@ from pretrain import recipes
 from pretrain.loop import pretrain
 
 RECIPES = ("toy/normal", "toy/seal")
+DECLARATION = Declaration(
+    name="demo",
+    authors="fsbench demo",
+    link="fsbench demo",
+    license="Apache-2.0",
+    pretraining_data=("toy_source",),
+    targets_seen=(),
+    statement="Made by `fsbench demo` on generated images.",
+)
 
 
 def run_demo(output: Path, threads: int | None, report: Reporter) -> Path:
@@ -23,7 +32,7 @@ def run_demo(output: Path, threads: int | None, report: Reporter) -> Path:
     machine = Machine(threads=threads, cache=output / "cache")
     clock = machine.start()
     runs = [train(name, output, machine, clock.device, report) for name in RECIPES]
-    control = recipes.get(RECIPES[0]).architecture
+    control = f"fsbench/{recipes.get(RECIPES[0]).architecture}"
     tasks = parse_tasks(["toy"], Options(shots=(1, 5)))
     request = Request(tasks, input_size=None)
     results = output / "results"
@@ -32,8 +41,7 @@ def run_demo(output: Path, threads: int | None, report: Reporter) -> Path:
     for models in (trained, random):
         evaluate(models, request, output=results, machine=machine, report=report)
     board = output / "board"
-    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
-        submission.submit(folder, board, declaration(folder.name), replace=True)
+    submission.submit(results, board, DECLARATION, replace=True)
     return board
 
 
@@ -42,17 +50,4 @@ def train(name: str, output: Path, machine: Machine, device: str, report: Report
     source = load_source(
         recipe.source, DataRoots.parse([]), machine.cache, recipe.input_size, report
     )
-    run = output / "runs" / f"{name.replace('/', '-')}-s{recipe.seed}"
-    return pretrain(recipe, source, run, device=device, report=report)
-
-
-def declaration(model: str) -> Declaration:
-    return Declaration(
-        name=model,
-        authors="fsbench demo",
-        link="fsbench demo",
-        license="Apache-2.0",
-        pretraining_data=("toy_source",),
-        targets_seen=(),
-        statement="Made by `fsbench demo` on generated images.",
-    )
+    return pretrain(recipe, source, output / "runs" / recipe.label, device=device, report=report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,35 +20,36 @@ def rows(what: str) -> list[Row]:
 
 def methods() -> list[Row]:
     from pretrain import METHODS
-    from pretrain.loop import hooks_of
+    from pretrain.method import hooks_of
 
     return [
         {
             "method": name,
-            "does": summary(method.__doc__),
-            "paper": method.PAPER.short,
+            "does": summary(sys.modules[method.__module__].__doc__),
+            "source": method.SOURCE,
             "hooks": list(hooks_of(method)),
-            "options": {f: repr(v) for f, v in method.options().items()},
+            "options": {n: f.get_default() for n, f in method.model_fields.items()},
         }
         for name, method in METHODS.items()
     ]
 
 
 def recipes() -> list[Row]:
-    from pretrain import recipes as registry
+    from pretrain.recipes import RECIPES
 
-    found = [registry.get(name) for name in registry.names()]
     return [
         {
-            "recipe": recipe.name,
-            "method": "+".join(recipe.method_names) or "normal",
+            "recipe": name,
+            "method": "+".join(method.name for method in recipe.methods),
             "architecture": recipe.architecture,
             "source": recipe.source,
-            "input size": recipe.input_size,
-            "rounds x epochs": f"{recipe.plan.rounds} x {recipe.plan.epochs}",
-            "published": recipe.published,
+            "px": recipe.input_size,
+            "rounds x epochs": f"{recipe.plan.total_rounds} x {recipe.plan.epochs}",
+            "published": [
+                f"{100 * figure.accuracy:.2f} ({figure.where})" for figure in RECIPES.figures(name)
+            ],
         }
-        for recipe in found
+        for name, recipe in ((name, RECIPES.load(name)) for name in RECIPES.names())
     ]
 
 
@@ -108,7 +110,7 @@ def backbones() -> list[Row]:
 
 
 def entries() -> list[Row]:
-    from leaderboard.board import published
+    from leaderboard.published import published
 
     return [
         {

@@ -8,7 +8,10 @@ from fsbench.cli.console import Plain, emit_json, line, table
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
-    assert line("features", 50, 200, "images", 25.0) == "features: 50/200 images, 25 images/s, 6 s left"
+    assert (
+        line("features", 50, 200, "images", 25.0)
+        == "features: 50/200 images, 25 images/s, 6 s left"
+    )
 
 
 def test_plain_progress_is_sparse_and_counts_only_new_work(

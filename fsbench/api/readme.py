@@ -1,0 +1,59 @@
+"""The tables of README.md, written from the registries: `python -m fsbench.api.readme README.md`.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; tests/test_docs.py compares.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from fsbench.api.listing import Row, rows
+
+BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+COLUMNS = {
+    "methods": ("method", "does", "source"),
+    "recipes": ("recipe", "architecture", "source", "px", "rounds x epochs", "published"),
+    "datasets": ("data set", "domain", "classes", "images", "licence", "title"),
+    "protocols": ("field", "linear@ibm", "linear@startup", "probe"),
+    "backbones": ("reference", "what"),
+}
+
+
+def fill(text: str) -> str:
+    """The README with every table made anew."""
+    return BLOCK.sub(lambda match: block(match[1]), text)
+
+
+def block(name: str) -> str:
+    found = transposed(rows(name)) if name == "protocols" else rows(name)
+    return f"<!-- table: {name} -->\n{markdown(COLUMNS[name], found)}<!-- end -->"
+
+
+def transposed(protocols: list[Row]) -> list[Row]:
+    """One row a field of the specs, one column a protocol."""
+    names = dict.fromkeys(field for row in protocols for field in row["fields"])
+    return [
+        {"field": field} | {row["protocol"]: row["fields"].get(field) for row in protocols}
+        for field in names
+    ]
+
+
+def markdown(columns: tuple[str, ...], found: list[Row]) -> str:
+    lines = [columns, ("---",) * len(columns)]
+    lines += [tuple(cell(row.get(column)) for column in columns) for row in found]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    text = "" if value is None else f"{value:,}" if type(value) is int else str(value)
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(fill(path.read_text(encoding="utf8")), encoding="utf8")

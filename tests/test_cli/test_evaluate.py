@@ -1,0 +1,141 @@
+"""benchmark, episodic and probe through the command line, on generated targets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results import episode_records, read
+
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def test_benchmark_runs_probe_and_episodes_and_prints_one_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "results")
+    task = ("-t", "toy_scan", "--shots", "1,5", "--limit", "3")
+    assert call("benchmark", *CONTROL, *task, "-o", out) == 0
+    shown = capsys.readouterr().out
+    assert "toy_scan:5w1s" in shown
+    assert "toy_scan:probe" in shown
+    results = {result.task: result for result in read(Path(out))}
+    assert set(results) == {
+        "toy_scan:probe",
+        "toy_scan:5w1s/linear@ibm",
+        "toy_scan:5w5s/linear@ibm",
+    }
+    assert all("limited" in result.flags for result in results.values())
+    assert results["toy_scan:5w1s/linear@ibm"].score.n == 3
+    assert results["toy_scan:5w1s/linear@ibm"].backbone.random_init == 0
+
+
+def test_json_is_a_list_of_results_with_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "results")
+    cell = ("-t", "toy_scan:5w1s", "--episodes", "2")
+    assert call("episodic", *CONTROL, *cell, "-o", out, "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    (path,) = Path(out).glob("*/*/*/*.json")
+    assert record["mean"] == episode_records(path).accuracy.mean()
+    assert record["flags"] == ["short"]
+
+
+def test_more_episodes_extend_a_cell_and_a_complete_cell_is_not_run_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, whole = tmp_path / "grown", tmp_path / "whole"
+    cell = (*CONTROL, "-t", "toy_scan:5w1s")
+    assert call("episodic", *cell, "--episodes", "2", "-o", str(out)) == 0
+    assert call("episodic", *cell, "--episodes", "5", "-o", str(out)) == 0
+    assert call("episodic", *cell, "--episodes", "5", "-o", str(whole)) == 0
+    assert digests(out) == digests(whole)
+    capfd.readouterr()
+    assert call("episodic", *cell, "--episodes", "4", "-o", str(out)) == 0
+    assert "episodes/s" not in capfd.readouterr().err
+
+
+def test_shards_merge_to_the_records_of_one_process(tmp_path: Path) -> None:
+    cell = (*CONTROL, "-t", "toy_scan:5w1s", "--episodes", "700")
+    parts = [str(tmp_path / f"part{i}") for i in range(2)]
+    for i, part in enumerate(parts):
+        assert call("episodic", *cell, "--shard", f"{i}/2", "-o", part) == 0
+        (result,) = read(Path(part))
+        assert "shard" in result.flags
+    merged, whole = tmp_path / "merged", tmp_path / "whole"
+    assert call("results", "merge", *parts, "-o", str(merged)) == 0
+    assert call("episodic", *cell, "-o", str(whole)) == 0
+    assert digests(merged) == digests(whole)
+
+
+def digests(folder: Path) -> list[str]:
+    return [result.records_digest for result in read(folder)]
+
+
+def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(tmp_path: Path) -> None:
+    """kill -9 as soon as the first block of episodes is on disk."""
+    command = [sys.executable, "-m", "fsbench", "episodic", *CONTROL]
+    command += ["-t", "toy_scan:5w20s", "--episodes", "600", "--threads", "1"]
+    env = os.environ | {"FSBENCH_CACHE": str(tmp_path / "cache")}
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = subprocess.Popen(
+        [*command, "-o", str(killed)], env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    while process.poll() is None and not list(killed.rglob("*.parquet")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    assert not list(killed.rglob("5w20s*.json")), "a killed run shows no result"
+    for folder in (killed, whole):
+        subprocess.run([*command, "-o", str(folder)], env=env, check=True, capture_output=True)
+    assert digests(killed) == digests(whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("-m", "tim/resnet18", "-t", "toy_scan:5w1s"), 2, "timm/"),
+        (("-m", "fsbench/toy_resnet", "-t", "toy_scan:5w1s"), 2, "--random-init"),
+        ((*CONTROL, "-t", "toy_skan"), 2, "did you mean 'toy_scan'"),
+        ((*CONTROL, "-t", "toy_scan:5w1s", "--shots", "1"), 2, "--shots"),
+        ((*CONTROL, "-t", "toy_scan", "--shots", "one"), 2, "--shots"),
+        ((*CONTROL, "-t", "toy_scan", "--adapt", "affin"), 2, "linear"),
+        ((*CONTROL, "-t", "toy_scan", "--shard", "2/2"), 2, "i/n"),
+        ((*CONTROL, "-t", "toy_scan", "--input-size", "big"), 2, "native"),
+        ((*CONTROL, "-t", "toy_scan:5w500s"), 3, "500"),
+        ((*CONTROL, "-t", "toy_scan:50w1s"), 3, "50"),
+        ((*CONTROL, "-t", "eurosat:5w1s"), 3, "fsbench data download eurosat"),
+        ((*CONTROL, "-t", "folder:no/such/folder"), 3, "no/such/folder"),
+        (("-m", "missing.pth", "--arch", "resnet18", "-t", "toy_scan:5w1s"), 2, "missing.pth"),
+    ],
+)
+def test_errors_come_before_any_work_with_fix_and_exit_code(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if "--input-size" not in arguments:
+        arguments = (*arguments, "--input-size", "32")
+    assert call("episodic", *arguments, "-o", str(tmp_path / "results")) == code
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert "fix:" in shown
+    assert "Traceback" not in shown
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,46 @@
+"""The README cannot rot: its tables come from the registries, its commands exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from fsbench.api.readme import BLOCK, fill
+from fsbench.cli.main import build
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf8")
+CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+JOINED = "\n".join(CONSOLE).replace("\\\n", " ")
+COMMANDS = [
+    line[2:].split("  #")[0] for line in JOINED.splitlines() if line.startswith("$ fsbench")
+]
+
+
+def test_tables_are_those_of_the_registries() -> None:
+    assert len(BLOCK.findall(README)) >= 4
+    assert fill(README) == README, "run `make readme`"
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_of_the_readme_exist_with_these_options(line: str) -> None:
+    words = shlex.split(line)[1:]
+    command = get_command(build())
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+    assert not getattr(command, "commands", {}), f"no such command: {line}"
+    known = {flag for parameter in command.params for flag in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= known, line
+
+
+def test_every_command_group_is_in_the_readme() -> None:
+    for name in get_command(build()).commands:  # type: ignore[attr-defined]
+        assert f"fsbench {name}" in README, name
+
+
+def test_the_map_names_every_room() -> None:
+    for room in ("fsbench/data", "fsbench/backbones", "pretrain", "protocols", "leaderboard"):
+        assert f"`{room}`" in README, room
