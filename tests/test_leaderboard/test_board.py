@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -59,6 +60,20 @@ def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
     board.add(first)
     with pytest.raises(ValidationFailed, match="already has an entry 'entry'"):
         board.add(second)
+
+
+def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
+    fakes.write(tmp_path / "r")
+    board = Board.open(tmp_path / "board")
+    entrants = collect(tmp_path / "r", DECLARATION)
+    with board.lock():
+        waiting = Thread(target=board.add, args=(entrants,))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        assert board.names() == []
+    waiting.join(30)
+    assert board.names() == ["entry"]
 
 
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
