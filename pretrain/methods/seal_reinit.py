@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import Rank
+from pretrain.method import Neutral, Rank
 from pretrain.methods.llf import forget
 from pretrain.methods.seal import Seal, paper_row
+from pretrain.surgery import END
 
 if TYPE_CHECKING:
     from pretrain.context import Context
@@ -20,7 +21,7 @@ class SealReinit(Seal):
 
     SOURCE: ClassVar = "SEAL Table 7, + Reinit"
     RANK: ClassVar = Rank.ROUND
-    NEUTRAL: ClassVar = "it always re-draws the late layers; seal is the part without"
+    NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
     PAPER: ClassVar = paper_row("seal_reinit", 0.5682, 0.5887, "SEAL Table 7")
 
     def round_start(self, ctx: Context) -> None:

@@ -1,0 +1,90 @@
+"""Batches: order, stages and augmentation are right, random, and the same again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fsbench.errors import DataError
+from pretrain.batches import PAD, Batches, Normalise, crop_flip
+from pretrain.plan import Clock
+from tests.fakes_pretrain import source, tiny
+
+CPU = torch.device("cpu")
+
+
+def batches(*assignments: str) -> Batches:
+    return Batches(tiny("normal", *assignments), source(), CPU)
+
+
+def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
+    generator = torch.Generator().manual_seed(3)
+    images = torch.randint(0, 256, (6, 3, 5, 5), generator=generator, dtype=torch.uint8)
+    offsets = torch.tensor([[0, 0], [8, 8], [4, 4], [1, 7], [4, 4], [3, 2]])
+    flip = torch.tensor([False, True, False, True, True, False])
+    result = crop_flip(images, offsets, flip)
+    for i in range(6):
+        padded = np.zeros((3, 5 + 2 * PAD, 5 + 2 * PAD), np.uint8)
+        padded[:, PAD : PAD + 5, PAD : PAD + 5] = images[i].numpy()
+        row, column = offsets[i].tolist()
+        expected = padded[:, row : row + 5, column : column + 5]
+        expected = expected[:, :, ::-1] if flip[i] else expected
+        assert np.array_equal(result[i].numpy(), expected)
+    assert torch.equal(result[2], images[2])
+
+
+def test_draws_reach_every_offset_and_both_sides() -> None:
+    loader = batches("batch_size=16")
+    draws = [loader._draws(16, Clock(loader.recipe.plan, batch=i)) for i in range(50)]
+    offsets, flips = torch.cat([d[0] for d in draws]), torch.cat([d[1] for d in draws])
+    assert set(offsets.flatten().tolist()) == set(range(2 * PAD + 1))
+    assert 0.4 < flips.float().mean() < 0.6
+
+
+def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None:
+    loader = batches("plan.epoch_images=null", "augmentation=none")
+    orders = [loader._epoch_order(Clock(loader.recipe.plan, epoch=e)).tolist() for e in (0, 1)]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
+    assert orders[0] != orders[1]
+    assert loader.steps(0) == 5
+
+
+def test_a_short_epoch_takes_another_part_each_time() -> None:
+    loader = batches()
+    parts = [set(loader._epoch_order(Clock(loader.recipe.plan, epoch=e)).tolist()) for e in (0, 1)]
+    assert [len(part) for part in parts] == [16, 16]
+    assert parts[0] != parts[1]
+
+
+def test_stages_are_parts_of_one_order() -> None:
+    loader = batches('plan.stages=[{"stop": 0.5}, {"start": 0.5}, {}]', "plan.epoch_images=null")
+    first, second, whole = (set(stage.tolist()) for stage in loader.stages)
+    assert len(first) == len(second) == 20
+    assert first | second == whole == set(range(40))
+    order = loader._epoch_order(Clock(loader.recipe.plan, round=2))
+    assert set(order.tolist()) == second
+
+
+def test_a_batch_depends_on_seed_and_position_alone() -> None:
+    clock = Clock(tiny("normal").plan, epoch=2, batch=1)
+    again = batches()
+    again.batch(Clock(clock.plan))
+    first, second = batches().batch(clock), again.batch(clock)
+    assert torch.equal(first.images, second.images)
+    assert torch.equal(first.labels, second.labels)
+    assert not torch.equal(first.images, batches("seed=1").batch(clock).images)
+
+
+def test_normalise_is_pixels_over_255_minus_mean_over_std() -> None:
+    images = torch.from_numpy(source().train.images[:4])
+    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (source().mean, source().std))
+    result = Normalise(source(), CPU, channels_last=True)(images)
+    torch.testing.assert_close(result, (images / 255 - mean) / std)
+    assert result.is_contiguous(memory_format=torch.channels_last)
+    assert images.dtype == torch.uint8
+
+
+def test_a_stage_without_images_is_refused() -> None:
+    with pytest.raises(DataError, match="fewer than 2 images of tiny"):
+        batches('plan.stages=[{"stop": 0.01}]')

@@ -1,0 +1,99 @@
+"""Checkpoints: complete or absent at every moment, and refused when they are not ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from fsbench.errors import CheckpointError
+from pretrain import checkpoint
+from pretrain.loop import pretrain
+from tests.fakes_pretrain import killed_at, source, tiny
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}
+
+
+def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
+    assert checkpoint.load(tmp_path) is None
+    state = {"x": 1.5, "saves": 0}
+    checkpoint.save(tmp_path, {"a": torch.zeros(1)}, state)
+    checkpoint.save(tmp_path, TENSORS, state)
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert all(torch.equal(found[0][name], TENSORS[name]) for name in TENSORS)
+    assert found[1] == {"x": 1.5, "saves": 2}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"checkpoint.json", "checkpoint-2.safetensors"}
+
+
+@pytest.mark.parametrize("dies_in", ["tensors", "sidecar", "cleaning"])
+def test_a_kill_while_saving_leaves_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
+) -> None:
+    checkpoint.save(tmp_path, {"a": torch.zeros(1)}, {"saves": 0, "turn": 1})
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    target = {"tensors": "save_file", "sidecar": "write_atomic"}
+    with monkeypatch.context() as patch:
+        if dies_in == "cleaning":
+            patch.setattr(Path, "unlink", die)
+        else:
+            patch.setattr(checkpoint, target[dies_in], die)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint.save(tmp_path, {"a": torch.ones(1)}, {"saves": 1, "turn": 2})
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    turn = 2 if dies_in == "cleaning" else 1
+    assert (found[1]["turn"], float(found[0]["a"])) == (turn, turn - 1)
+
+
+def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tiny("normal")
+    killed_at(3, recipe, tmp_path, monkeypatch)
+    sidecar = tmp_path / "checkpoint.json"
+    whole = json.loads(sidecar.read_text())
+    tensors = tmp_path / whole["tensors"]
+    content = bytearray(tensors.read_bytes())
+    content[-1] ^= 1
+    tensors.write_bytes(content)
+    for text, says in [
+        (json.dumps(whole), f"{tensors} is missing or corrupt"),
+        (json.dumps({**whole, "tensors": "../x"}), "is of format"),
+        (json.dumps({**whole, "format": "theirs"}), "is of format 'theirs'"),
+        ("{", f"{sidecar} is no checkpoint of ours"),
+        ("[]", f"{sidecar} is no checkpoint of ours"),
+    ]:
+        sidecar.write_text(text)
+        with pytest.raises(CheckpointError, match="delete") as caught:
+            pretrain(recipe, source(), tmp_path)
+        assert says in str(caught.value)
+
+
+def test_weights_of_another_network_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny("normal")
+    killed_at(3, recipe, tmp_path, monkeypatch)
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    tensors, state = found
+    tensors["model/fc.weight"] = torch.zeros(7, 16)
+    checkpoint.save(tmp_path, tensors, state)
+    with pytest.raises(CheckpointError, match=r"differing: fc\.weight"):
+        pretrain(recipe, source(), tmp_path)
+
+
+def test_a_file_that_is_no_tensor_file_is_refused(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, TENSORS, {"saves": 0})
+    path = tmp_path / "checkpoint-1.safetensors"
+    path.write_bytes(b"not tensors")
+    sidecar = tmp_path / "checkpoint.json"
+    found = json.loads(sidecar.read_text())
+    sidecar.write_text(json.dumps({**found, "sha256": checkpoint.digest(path)}))
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        checkpoint.load(tmp_path)

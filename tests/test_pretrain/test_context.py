@@ -1,0 +1,109 @@
+"""What a hook may do: rewrite with a log, re-draw, rebuild the optimizer, draw from its stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pretrain import optimizer
+from pretrain.context import Context
+from tests.fakes_pretrain import epochs, lines, tiny, trainer
+
+
+def after_one_epoch(out: Path, *assignments: str) -> Context:
+    made = trainer(tiny("llf", *assignments), out)
+    epochs(made, 1)
+    made.ctx.acting = "llf"
+    return made.ctx
+
+
+def momenta(ctx: Context) -> dict[str, torch.Tensor]:
+    state = optimizer.state(ctx.optimizer, ctx.parameters)
+    return {name: held["momentum_buffer"].clone() for name, held in state.items()}
+
+
+def test_a_rewrite_changes_and_logs_what_it_says(tmp_path: Path) -> None:
+    ctx = after_one_epoch(tmp_path)
+    before = {n: t.clone() for n, t in ctx.model.state_dict().items()}
+    new = ctx.parameters["fc.bias"].detach().clone()
+    new[0] += 1
+    ctx.rewrite({"fc.bias": new}, "first class")
+    changed = [n for n, t in ctx.model.state_dict().items() if not torch.equal(t, before[n])]
+    assert changed == ["fc.bias"]
+    assert lines(tmp_path, "rewrites.jsonl") == [
+        {
+            "step": 2,
+            "stage": 0,
+            "round": 0,
+            "epoch": 1,
+            "method": "llf",
+            "tensors": ["fc.bias"],
+            "fraction_changed": 0.25,
+            "optimizer_state": "reset",
+            "note": "first class",
+        }
+    ]
+
+
+@pytest.mark.parametrize("drop", ["none", "touched", "all"])
+def test_whose_momentum_survives_a_new_optimizer(tmp_path: Path, drop: str) -> None:
+    ctx = after_one_epoch(tmp_path)
+    before = momenta(ctx)
+    assert before.keys() == ctx.parameters.keys()
+    ctx.rewrite({"fc.weight": torch.zeros_like(ctx.parameters["fc.weight"])}, "head")
+    ctx.rebuild_optimizer(drop)  # type: ignore[arg-type]
+    after = momenta(ctx)
+    gone = {"none": set(), "touched": {"fc.weight"}, "all": set(before)}[drop]
+    assert before.keys() - after.keys() == gone
+    assert all(torch.equal(after[name], before[name]) for name in after)
+
+
+def test_touched_is_forgotten_once_its_momentum_is(tmp_path: Path) -> None:
+    ctx = after_one_epoch(tmp_path)
+    ctx.rewrite({"fc.weight": torch.zeros_like(ctx.parameters["fc.weight"])}, "head")
+    ctx.rebuild_optimizer("none")
+    assert ctx.touched == {"fc.weight"}
+    ctx.rebuild_optimizer("touched")
+    assert ctx.touched == set()
+
+
+@pytest.mark.parametrize(
+    ("law", "std"), [("init", (2 / 144) ** 0.5), ("kaiming_uniform_sqrt5", (1 / 432) ** 0.5)]
+)
+def test_redraw_follows_the_recipes_law(tmp_path: Path, law: str, std: float) -> None:
+    ctx = after_one_epoch(tmp_path, f"redraw={law}")
+    name = "layer4.0.conv2.weight"
+    ctx.redraw([name], "test")
+    assert float(ctx.parameters[name].detach().std()) == pytest.approx(std, rel=0.05)
+    assert lines(tmp_path, "rewrites.jsonl")[0]["fraction_changed"] == 1.0
+
+
+def test_redraws_differ_by_round_and_repeat_by_position(tmp_path: Path) -> None:
+    ctx = after_one_epoch(tmp_path)
+    drawn = []
+    for round_ in (1, 2, 1):
+        ctx.clock.round = round_
+        ctx.redraw(["fc.weight"], "test")
+        drawn.append(ctx.parameters["fc.weight"].detach().clone())
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_every_method_draws_from_its_own_stream(tmp_path: Path) -> None:
+    ctx = after_one_epoch(tmp_path)
+    draws = {}
+    for name in ("llf", "other"):
+        ctx.acting = name
+        with ctx.stream("mask"):
+            draws[name] = torch.rand(3)
+        assert not torch.equal(draws[name], torch.rand(3, generator=ctx.generator("other")))
+        assert torch.equal(draws[name], torch.rand(3, generator=ctx.generator("mask")))
+    assert not torch.equal(draws["llf"], draws["other"])
+
+
+def test_there_is_no_optimizer_before_the_first_round(tmp_path: Path) -> None:
+    ctx = trainer(tiny("normal"), tmp_path).ctx
+    with pytest.raises(RuntimeError, match="before the first round"):
+        _ = ctx.optimizer

@@ -1,0 +1,61 @@
+"""LLF forgets the later kernels and the head's weight, and nothing else (methods.md D3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.fakes_pretrain import epochs, lines, tiny, trainer
+
+LATE = {
+    f"{stage}.0.{part}.weight"
+    for stage in ("layer3", "layer4")
+    for part in ("conv1", "conv2", "downsample.0")
+} | {"fc.weight"}
+
+
+def across_the_event(out: Path, *assignments: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """All tensors before and after the start of round 1."""
+    made = trainer(tiny("llf", *assignments), out)
+    epochs(made, made.recipe.plan.epochs)
+    before = {n: t.clone() for n, t in made.ctx.model.state_dict().items()}
+    made._open_epoch(2)
+    return before, dict(made.ctx.model.state_dict())
+
+
+def test_later_kernels_and_head_weight_change_and_nothing_else(tmp_path: Path) -> None:
+    before, after = across_the_event(tmp_path)
+    assert {n for n in before if not torch.equal(before[n], after[n])} == LATE
+    record = lines(tmp_path, "rewrites.jsonl")
+    assert len(record) == 1
+    assert set(record[0]["tensors"]) == LATE
+    assert (record[0]["round"], record[0]["step"], record[0]["fraction_changed"]) == (1, 8, 1.0)
+
+
+def test_forgotten_kernels_have_their_initial_spread(tmp_path: Path) -> None:
+    _, after = across_the_event(tmp_path, "width=8")
+    for name, fan_in in (("layer4.0.conv1.weight", 32 * 9), ("layer3.0.conv2.weight", 32 * 9)):
+        assert float(after[name].std()) == pytest.approx((2 / fan_in) ** 0.5, rel=0.03)
+
+
+def test_from_the_first_layer_on_every_kernel_is_new(tmp_path: Path) -> None:
+    before, after = across_the_event(tmp_path, "llf.threshold=conv1")
+    kernels = {n for n, t in before.items() if t.ndim > 1}
+    assert {n for n in before if not torch.equal(before[n], after[n])} == kernels
+
+
+def test_after_the_last_layer_nothing_is_forgotten(tmp_path: Path) -> None:
+    before, after = across_the_event(tmp_path, "llf.threshold=end")
+    assert all(torch.equal(before[n], after[n]) for n in before)
+    assert lines(tmp_path, "rewrites.jsonl") == []
+
+
+def test_nothing_is_forgotten_before_the_first_round(tmp_path: Path) -> None:
+    made, plain = trainer(tiny("llf"), tmp_path / "a"), trainer(tiny("normal"), tmp_path / "b")
+    made._open_epoch(2)
+    plain._open_epoch(2)
+    ours, theirs = made.ctx.model.state_dict(), plain.ctx.model.state_dict()
+    assert all(torch.equal(ours[n], theirs[n]) for n in theirs)

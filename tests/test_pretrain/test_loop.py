@@ -1,0 +1,243 @@
+"""The loop: order of hooks, logs, resuming, refusing to go on with NaN, the exported run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fsbench.errors import DataError, FsbenchError
+from pretrain import checkpoint, loop
+from pretrain.batches import Batch
+from pretrain.context import Context
+from pretrain.loop import Trainer, pretrain
+from pretrain.method import HOOKS, Group, Method, Rank
+from pretrain.recipe import Recipe
+from pretrain.run_folder import finished
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+
+CALLS: list[str] = []
+DRAWN = (
+    "setup", "round_start", "stage_start", "param_groups", "epoch_start", "lr_changed",
+    "training_step", "loss_term", "after_backward", "before_step", "after_step", "round_end",
+    "finalize",
+)  # fmt: skip
+
+
+class Spy(Method):
+    """Overrides every hook but training_step, and does nothing."""
+
+    RANK: ClassVar = Rank.STEP
+
+    def setup(self, ctx: Context) -> None:
+        CALLS.append("setup")
+
+    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+        CALLS.append("param_groups")
+        return groups
+
+    def round_start(self, ctx: Context) -> None:
+        CALLS.append("round_start")
+
+    def stage_start(self, ctx: Context) -> None:
+        CALLS.append("stage_start")
+
+    def epoch_start(self, ctx: Context) -> None:
+        CALLS.append("epoch_start")
+
+    def lr_changed(self, ctx: Context, old: float, new: float) -> None:
+        CALLS.append(f"lr_changed {new / old:.2g}")
+
+    def loss_term(self, ctx: Context) -> Tensor:
+        CALLS.append("loss_term")
+        return torch.zeros(())
+
+    def after_backward(self, ctx: Context) -> None:
+        CALLS.append("after_backward")
+
+    def before_step(self, ctx: Context) -> None:
+        CALLS.append("before_step")
+
+    def after_step(self, ctx: Context) -> None:
+        CALLS.append("after_step")
+
+    def round_end(self, ctx: Context) -> None:
+        CALLS.append("round_end")
+
+    def finalize(self, ctx: Context) -> None:
+        CALLS.append("finalize")
+
+
+class OwnStep(Method):
+    """Minimises something else: half the mean squared logit."""
+
+    RANK: ClassVar = Rank.STEP
+
+    def training_step(self, ctx: Context, batch: Batch) -> Tensor:
+        return ctx.forward(batch.images).square().mean() / 2
+
+
+def recipe_with(method: Method, *assignments: str) -> Recipe:
+    return Recipe.model_construct(**{**dict(tiny("normal", *assignments)), "methods": (method,)})
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    CALLS.clear()
+    yield
+    CALLS.clear()
+
+
+def test_hooks_run_in_the_documented_order(tmp_path: Path) -> None:
+    fields = ("plan.rounds=1", "plan.epochs=2", "schedule=step", "warmup=0")
+    stages = 'plan.stages=[{"stop": 0.5}, {}]'
+    pretrain(recipe_with(Spy(), *fields, stages), source(), tmp_path)
+    step = ["loss_term", "after_backward", "before_step", "after_step"]
+    opening = ["round_start", "stage_start", "param_groups", "epoch_start"]
+    second = ["epoch_start", "lr_changed 0.1"]
+    a_round = [*opening, *step * 2, *second, *step * 2, "round_end"]
+    assert ["setup", *a_round, *a_round, "finalize"] == CALLS
+    words = [line.split()[0] for line in (loop.__doc__ or "").splitlines() if line.strip()]
+    assert [word for word in words if word in HOOKS] == list(DRAWN)
+
+
+def test_a_method_whose_hooks_do_nothing_leaves_every_bit(tmp_path: Path) -> None:
+    pretrain(recipe_with(Spy()), source(), tmp_path / "spy")
+    pretrain(tiny("normal"), source(), tmp_path / "normal")
+    assert equal(weights(tmp_path / "spy"), weights(tmp_path / "normal"))
+
+
+def test_a_method_may_replace_the_training_step(tmp_path: Path) -> None:
+    pretrain(recipe_with(OwnStep()), source(), tmp_path)
+    log = lines(tmp_path)
+    assert log[-1]["train_loss"] < 0.8 * log[0]["train_loss"]
+    assert log[-1]["train_accuracy"] is None
+
+
+def test_one_line_an_epoch_with_what_it_measured(tmp_path: Path) -> None:
+    pretrain(tiny("normal", "validate_every=3"), source(), tmp_path)
+    log = lines(tmp_path)
+    assert [(x["round"], x["epoch"], x["step"]) for x in log] == [
+        (i // 4, i % 4, 2 * i + 2) for i in range(8)
+    ]
+    measured = [x["val_accuracy"] is not None for x in log]
+    assert measured == [False, False, True, True] * 2
+    assert all(0 <= x["train_accuracy"] <= 1 and x["train_loss"] > 0 for x in log)
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    pretrain(
+        tiny("normal", "plan.epoch_images=40", "width=8", "augmentation=none"), source(), tmp_path
+    )
+    assert lines(tmp_path)[-1]["val_accuracy"] > 0.6
+
+
+def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -> None:
+    from fsbench.backbones import classifier
+
+    pretrain(tiny("normal"), source(), tmp_path)
+    found = classifier(f"run:{tmp_path}")
+    made = trainer(tiny("normal"), tmp_path / "scratch")
+    assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
+
+
+def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tiny("normal")
+    assert pretrain(recipe, source(), tmp_path) == tmp_path
+    monkeypatch.setattr(loop, "Trainer", None)
+    assert pretrain(recipe, source(), tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 7, 8, 9, 15])
+def test_a_killed_run_ends_at_the_same_bits_and_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
+    pretrain(recipe, source(), whole)
+    killed_at(step, recipe, parts, monkeypatch)
+    assert not finished(parts)
+    pretrain(recipe, source(), parts)
+    assert (parts / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    for name in ("log.jsonl", "rewrites.jsonl"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_run_killed_before_its_export_only_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny("normal")
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_finish", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            pretrain(recipe, source(), tmp_path / "killed")
+    monkeypatch.setattr(Trainer, "_step", None)
+    pretrain(recipe, source(), tmp_path / "killed")
+    monkeypatch.undo()
+    pretrain(recipe, source(), tmp_path / "whole")
+    assert equal(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) -> None:
+    recipe = tiny("normal", "lr=1e25", "schedule=constant", "warmup=0")
+    with pytest.raises(FsbenchError, match=r"not finite at step \d+ \(round 0") as caught:
+        pretrain(recipe, source(), tmp_path)
+    assert caught.value.exit_code == 1
+    assert "--set lr=" in str(caught.value)
+    found = checkpoint.load(tmp_path)
+    assert found is None or all(torch.isfinite(t).all() for t in found[0].values())
+    assert not finished(tmp_path)
+
+
+def test_a_checkpoint_never_holds_a_weight_that_is_not_finite(tmp_path: Path) -> None:
+    made = trainer(tiny("normal"), tmp_path)
+    made._epoch(lambda n: None)
+    before = (tmp_path / "checkpoint.json").read_bytes()
+    with torch.no_grad():
+        made.ctx.model.get_parameter("fc.bias")[0] = torch.inf
+    with pytest.raises(FsbenchError, match="a weight is not finite"):
+        made._save()
+    assert (tmp_path / "checkpoint.json").read_bytes() == before
+
+
+def test_a_source_of_another_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="was loaded at 8 px"):
+        pretrain(tiny("normal", "input_size=16"), source(), tmp_path)
+
+
+def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path: Path) -> None:
+    made = trainer(tiny("normal"), tmp_path)
+    norm = made.ctx.model.get_submodule("bn1")
+    assert isinstance(norm, nn.BatchNorm2d)
+    norm.eval()
+    before = {n: t.clone() for n, t in made.ctx.model.state_dict().items()}
+    state = torch.get_rng_state()
+    made.validation.accuracy(made.ctx.model)
+    assert equal(before, made.ctx.model.state_dict())
+    assert torch.equal(state, torch.get_rng_state())
+    assert not norm.training
+    assert made.ctx.model.get_submodule("layer1").training
+
+
+def test_training_leaves_the_global_random_state_alone(tmp_path: Path) -> None:
+    state = torch.get_rng_state()
+    pretrain(tiny("seal_reinit"), source(), tmp_path)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("text", ["precision=bf16", "channels_last=false", "optimizer=adam"])
+def test_options_train(tmp_path: Path, text: str) -> None:
+    pretrain(tiny("seal", text, "lr=0.01"), source(), tmp_path)
+    values: list[Any] = list(weights(tmp_path).values())
+    assert all(t.is_floating_point() is False or torch.isfinite(t).all() for t in values)
+
+
+def test_adam_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tiny("seal", "optimizer=adam", "lr=0.01")
+    pretrain(recipe, source(), tmp_path / "whole")
+    killed_at(11, recipe, tmp_path / "parts", monkeypatch)
+    pretrain(recipe, source(), tmp_path / "parts")
+    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))

@@ -1,0 +1,129 @@
+"""`fsbench pretrain` from outside: one table, errors with exit codes, kill -9 and resume."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from pretrain import estimate
+
+SMALL = ["--set", "width=2", "--set", "plan.epoch_images=64"]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the toy source, so that only one run draws it."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _cache(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(drawn))
+
+
+def command(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        run(["pretrain", *arguments])
+    return int(exit_.value.code or 0)
+
+
+def test_a_run_prints_one_table_and_again_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["toy/seal", *SMALL, "-o", str(tmp_path), "--threads", "1", "--seed", "3"]
+    assert command(*call) == 0
+    first = capsys.readouterr()
+    folder = tmp_path / "toy-seal-s3"
+    record = json.loads((folder / "run.json").read_text())
+    for text in ("toy/seal", "2 x 4", "16", record["weights_hash"][:12], f"run:{folder}"):
+        assert text in first.out
+    assert "16 steps, about" in first.err
+    assert command(*call) == 0
+    second = capsys.readouterr()
+    assert second.out == first.out
+    assert "finished already" in second.err
+
+
+def test_json_is_the_run_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("toy/normal", *SMALL, "-o", str(tmp_path), "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["recipe"] == "toy/normal"
+    assert record["recipe_fields"]["width"] == 2
+    assert record["folder"] == str(tmp_path / "toy-normal-s0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["seal"], 2, "choose one of paper/seal, pilot/seal, toy/seal"),
+        (["toy/seel"], 2, "did you mean 'toy/seal'"),
+        (["toy/seal", "--set", "plan.round=3"], 2, "did you mean 'plan.rounds'"),
+        (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs a round"),
+        (["toy/seal", "--set", "seed=1", "--seed", "1"], 2, "seed is set twice"),
+        (["toy/seal", "--device", "tpu"], 2, "no device 'tpu'"),
+        (["pilot/normal"], 3, "tinyimagenet"),
+    ],
+)
+def test_errors_name_the_fix(
+    arguments: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*arguments, "-o", str(tmp_path / "runs")) == code
+    text = capsys.readouterr().err
+    assert says in text
+    assert "fix:" in text
+    assert "Traceback" not in text
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_of_another_recipe_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [*SMALL, "--set", "plan.rounds=1", "-o", str(tmp_path)]
+    assert command("toy/normal", *small) == 0
+    (tmp_path / "toy-normal-s0" / "run.json").unlink()
+    assert command("toy/normal", *small, "--set", "lr=0.5") == 2
+    assert "recipe.lr 0.05 -> 0.5" in capsys.readouterr().err
+
+
+def test_a_run_of_over_an_hour_wants_yes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "step_seconds", lambda ctx: 1000.0)
+    assert command("toy/normal", *SMALL, "-o", str(tmp_path)) == 2
+    text = capsys.readouterr().err
+    assert "16 steps, about 18.3 h" in text
+    assert "--yes" in text
+    assert command("toy/normal", *SMALL, "-o", str(tmp_path), "--yes") == 0
+
+
+def spawn(folder: Path) -> subprocess.Popen[bytes]:
+    sets = ["--set", "width=2", "--set", "plan.epoch_images=320"]
+    call = ["pretrain", "toy/seal", *sets, "-o", str(folder), "--threads", "1"]
+    start = f"from fsbench.cli.main import run; run({call!r})"
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-c", start], stdout=quiet, stderr=quiet)
+
+
+def test_kill_9_and_the_same_command_end_at_the_same_bytes(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    running = [spawn(whole), spawn(killed)]
+    sidecar = killed / "toy-seal-s0" / "checkpoint.json"
+    deadline = time.monotonic() + 120
+    while not sidecar.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    running[1].send_signal(signal.SIGKILL)
+    assert running[1].wait() == -signal.SIGKILL
+    assert sidecar.exists()
+    assert not (killed / "toy-seal-s0" / "run.json").exists()
+    again = spawn(killed)
+    assert [running[0].wait(), again.wait()] == [0, 0]
+    for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
+        paths = [folder / "toy-seal-s0" / name for folder in (whole, killed)]
+        assert paths[0].read_bytes() == paths[1].read_bytes()

@@ -1,0 +1,183 @@
+"""SEAL's ascent against an independent loop, and its invariants (methods.md D4)."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fsbench.errors import UsageError
+from pretrain.loop import Trainer, pretrain
+from pretrain.plan import Clock
+from tests.fakes_pretrain import epochs, equal, source, tiny, trainer
+
+LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
+"""Four steps an epoch, the first epoch of round 1 ascends."""
+EARLY = ("conv1.", "bn1.", "layer1.", "layer2.")
+
+
+def early(name: str) -> bool:
+    return name.startswith(EARLY)
+
+
+def at_round_one(out: Path, method: str = "seal", *assignments: str) -> Trainer:
+    """A trainer that has done round 0 and opened round 1."""
+    made = trainer(tiny(method, *LONG, *assignments), out)
+    epochs(made, 4)
+    made._open_epoch(4)
+    return made
+
+
+def official(made: Trainer, factor: float, decay: float) -> torch.optim.SGD:
+    """SGD as the official code builds it: descent first, ascent by a negative learning rate."""
+    model, recipe = copy.deepcopy(made.ctx.model), made.recipe
+    named = dict(model.named_parameters())
+    groups = [[p for n, p in named.items() if early(n) is side] for side in (False, True)]
+    sgd = torch.optim.SGD(
+        groups[0], lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
+    sgd.add_param_group({"params": groups[1]})
+    sgd.param_groups[1]["weight_decay"] = decay * recipe.weight_decay
+    sgd.model, sgd.factor = model, factor  # type: ignore[attr-defined]
+    return sgd
+
+
+def official_step(sgd: torch.optim.SGD, made: Trainer, clock: Clock, lr: float) -> None:
+    batch = made.ctx.loader.batch(clock)
+    model: nn.Module = sgd.model  # type: ignore[attr-defined]
+    sgd.param_groups[0]["lr"], sgd.param_groups[1]["lr"] = lr, lr * -sgd.factor  # type: ignore[attr-defined]
+    sgd.zero_grad()
+    functional.cross_entropy(model(batch.images), batch.labels, label_smoothing=0.1).backward()
+    sgd.step()
+
+
+@pytest.mark.parametrize("decay", [-1, 0])
+def test_ascent_equals_the_official_negative_rate_bit_for_bit(tmp_path: Path, decay: int) -> None:
+    made = at_round_one(
+        tmp_path,
+        "seal",
+        f"seal.ascent_decay={decay}",
+        "seal.ascent_factor=0.5",
+        "weight_decay=0.05",
+    )
+    reference = official(made, 0.5, decay)
+    for _ in range(4):
+        clock = copy.copy(made.ctx.clock)
+        made._step(4)
+        official_step(reference, made, clock, made.lr)
+    expected = reference.model.state_dict()  # type: ignore[attr-defined]
+    assert equal(made.ctx.model.state_dict(), expected)
+
+
+def moves(made: Trainer, steps: int = 1) -> dict[str, Tensor]:
+    before = {n: p.detach().clone() for n, p in made.ctx.model.named_parameters()}
+    for _ in range(steps):
+        made._step(4)
+    return {n: p.detach() - before[n] for n, p in made.ctx.model.named_parameters()}
+
+
+def gradients(made: Trainer) -> dict[str, Tensor]:
+    """Gradients of the coming batch, on a copy."""
+    model, batch = copy.deepcopy(made.ctx.model), made.ctx.loader.batch(made.ctx.clock)
+    loss = functional.cross_entropy(model(batch.images), batch.labels, label_smoothing=0.1)
+    grads = torch.autograd.grad(loss, list(model.parameters()))
+    return dict(zip(dict(model.named_parameters()), grads, strict=True))
+
+
+def test_early_layers_climb_by_s_and_late_layers_descend(tmp_path: Path) -> None:
+    made = at_round_one(tmp_path / "seal", "seal", "weight_decay=0")
+    plain = at_round_one(tmp_path / "normal", "normal", "weight_decay=0")
+    assert equal(made.ctx.model.state_dict(), plain.ctx.model.state_dict())
+    slope = gradients(made)
+    up, down = moves(made), moves(plain)
+    for side, sign in ((True, 1), (False, -1)):
+        names = [n for n in up if early(n) is side]
+        assert sign * sum(float((up[n].double() * slope[n]).sum()) for n in names) > 0
+    for name in up:
+        scale = -0.01 if early(name) else 1.0
+        torch.testing.assert_close(up[name], scale * down[name], rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize(("decay", "shrinks"), [(-1, True), (0, None)])
+def test_decay_in_ascent_shrinks_weights_or_is_off(
+    tmp_path: Path, decay: int, shrinks: bool | None
+) -> None:
+    fields = (f"seal.ascent_decay={decay}", "seal.ascent_factor=1")
+    moved = moves(at_round_one(tmp_path / "wd", "seal", *fields, "weight_decay=0.1"))
+    # another decay in round 0 would give other weights: only the groups of round 1 are compared
+    made = at_round_one(tmp_path / "wd0", "seal", *fields, "weight_decay=0.1")
+    for group in made.ctx.optimizer.param_groups:
+        group["weight_decay"] = 0.0
+    weight = made.ctx.model.get_parameter("layer1.0.conv1.weight").detach().double().clone()
+    without = moves(made)
+    effect = (moved["layer1.0.conv1.weight"] - without["layer1.0.conv1.weight"]).double()
+    along = float((effect * weight).sum())
+    assert (along < 0) if shrinks else torch.equal(effect, torch.zeros_like(effect))
+
+
+def test_early_and_late_are_all_parameters_once(tmp_path: Path) -> None:
+    made = at_round_one(tmp_path)
+    groups = [{id(p) for p in g["params"]} for g in made.ctx.optimizer.param_groups]
+    by_id = {id(p): n for n, p in made.ctx.model.named_parameters()}
+    assert groups[0] | groups[1] == set(by_id)
+    assert not groups[0] & groups[1]
+    assert {by_id[i] for i in groups[1]} == {n for n in by_id.values() if early(n)}
+    assert {"bn1.weight", "layer2.0.bn2.bias"} < {by_id[i] for i in groups[1]}
+
+
+def test_momentum_is_dropped_at_the_round_start_and_when_ascent_ends(tmp_path: Path) -> None:
+    made = at_round_one(tmp_path)
+    assert not made.ctx.optimizer.state
+    epochs_left = [made.ctx.clock.epoch]
+    for _ in range(4):
+        made._step(4)
+    assert len(made.ctx.optimizer.state) == len(made.ctx.parameters)
+    made._close_epoch()
+    made._open_epoch(4)
+    epochs_left.append(made.ctx.clock.epoch)
+    assert epochs_left == [0, 1]
+    assert not made.ctx.optimizer.state
+    assert len(made.ctx.optimizer.param_groups) == 1
+    for _ in range(4):
+        made._step(4)
+    made._close_epoch()
+    made._open_epoch(4)
+    assert len(made.ctx.optimizer.state) == len(made.ctx.parameters)
+
+
+def test_after_the_ascent_it_is_plain_descent(tmp_path: Path) -> None:
+    made = at_round_one(tmp_path)
+    for _ in range(4):
+        made._step(4)
+    made._close_epoch()
+    made._open_epoch(4)
+    model = copy.deepcopy(made.ctx.model)
+    recipe = made.recipe
+    sgd = torch.optim.SGD(
+        model.parameters(), lr=1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
+    for _ in range(4):
+        batch = made.ctx.loader.batch(made.ctx.clock)
+        made._step(4)
+        sgd.param_groups[0]["lr"] = made.lr
+        sgd.zero_grad()
+        functional.cross_entropy(model(batch.images), batch.labels, label_smoothing=0.1).backward()
+        sgd.step()
+    assert equal(made.ctx.model.state_dict(), model.state_dict())
+
+
+def test_the_first_round_is_normal_bit_for_bit(tmp_path: Path) -> None:
+    for method in ("seal", "normal"):
+        pretrain(tiny(method, *LONG, "plan.rounds=1"), source(), tmp_path / method)
+    ours, theirs = (tmp_path / m / "model.safetensors" for m in ("seal", "normal"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_rounds_too_short_to_ascend_are_refused() -> None:
+    with pytest.raises(UsageError, match="would never ascend") as caught:
+        tiny("seal", "plan.epochs=3")
+    assert "at least 4 epochs a round" in caught.value.fix
