@@ -30,8 +30,8 @@ class EpisodeRecords:
     @property
     def accuracy(self) -> NDArray[np.float64]:
         """Per-episode accuracy (E,), a fraction of n_way * n_query."""
-        right = self.correct.sum(axis=(1, 2), dtype=np.float64)
-        return right / float(np.prod(self.correct.shape[1:]))
+        right: NDArray[np.float64] = self.correct.mean(axis=(1, 2), dtype=np.float64)
+        return right
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> EpisodeRecords:
         """The given rows, as a mask (E,) or as positions."""
