@@ -1,0 +1,99 @@
+"""What every episodic protocol must keep, found through the registry.
+
+A protocol that adapts the backbone itself is given a small one of its own to adapt; features are
+what that backbone makes of the images.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fsbench.data.base import TargetDataset
+from fsbench.records import EpisodeRecords
+from fsbench.specs import EpisodeSpec, EpisodicSpec
+from protocols import EPISODIC
+from protocols.base import Inputs
+from tests.fakes_protocols import noise, separable, target
+
+every = pytest.mark.parametrize("adaptation", EPISODIC.names())
+
+
+def spec(adaptation: str, k_shot: int = 1) -> EpisodicSpec:
+    return EpisodicSpec.model_validate(
+        {"adaptation": adaptation, "episode": EpisodeSpec(k_shot=k_shot, n_query=8)}
+    )
+
+
+def run(
+    adaptation: str,
+    features: NDArray[np.float32],
+    block: int = 0,
+    k_shot: int = 1,
+    dataset: TargetDataset | None = None,
+) -> EpisodeRecords:
+    given = Inputs(None, dataset or target(), features)
+    return EPISODIC.load(adaptation).evaluate_block(given, spec(adaptation, k_shot), block)
+
+
+@every
+def test_the_name_is_the_file_and_a_value_of_the_spec(adaptation: str) -> None:
+    protocol = EPISODIC.load(adaptation)
+    assert protocol.ADAPTATION == adaptation == spec(adaptation).adaptation
+    assert protocol.__name__ == f"protocols.finetune_{adaptation}"  # type: ignore[attr-defined]
+
+
+@every
+def test_a_block_holds_its_episodes_whole(adaptation: str) -> None:
+    size = EPISODIC.load(adaptation).block_size(spec(adaptation), 13)
+    assert size >= 2
+    records = run(adaptation, noise(target()), block=2)
+    assert records.index.tolist() == list(range(2 * size, 3 * size))
+    assert records.correct.shape == (size, 5, 8)
+    assert records.class_ids.shape == (size, 5)
+    assert records.collapsed.shape == records.finite.shape == (size,)
+
+
+@every
+def test_labels_that_features_know_nothing_of_give_chance(adaptation: str) -> None:
+    accuracy = run(adaptation, noise(target())).accuracy
+    error = accuracy.std(ddof=1) / np.sqrt(len(accuracy))
+    assert abs(accuracy.mean() - 0.2) < 4 * error
+
+
+@every
+@pytest.mark.parametrize("k_shot", [1, 4])
+def test_separable_features_give_every_query(adaptation: str, k_shot: int) -> None:
+    records = run(adaptation, separable(target()), k_shot=k_shot)
+    assert records.correct.all()
+    assert records.finite.all()
+    assert not records.collapsed.any()
+
+
+@every
+def test_order_of_blocks_and_repetition_change_no_bit(adaptation: str) -> None:
+    features = noise(target()) + 0.1 * separable(target())
+    forward = [run(adaptation, features, block) for block in (0, 1)]
+    backward = [run(adaptation, features, block) for block in (1, 0)][::-1]
+    for a, b in zip(forward, backward, strict=True):
+        np.testing.assert_array_equal(a.index, b.index)
+        np.testing.assert_array_equal(a.correct, b.correct)
+    assert (forward[0].correct != forward[1].correct).any()
+
+
+@every
+def test_two_backbones_meet_the_same_episodes(adaptation: str) -> None:
+    small, large = noise(target(), dim=13), noise(target(), dim=40, seed=1)
+    a, b = run(adaptation, small), run(adaptation, large)
+    np.testing.assert_array_equal(a.class_ids, b.class_ids)
+    assert (a.correct != b.correct).any()
+
+
+@every
+def test_features_are_left_as_they_were(adaptation: str) -> None:
+    features = separable(target())
+    before = features.copy()
+    features.flags.writeable = False
+    run(adaptation, features)
+    np.testing.assert_array_equal(features, before)

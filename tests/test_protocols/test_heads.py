@@ -1,0 +1,159 @@
+"""Batched heads against one torch.optim.SGD loop an episode (design.md 5: tolerances)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, pad
+
+from fsbench.seeding import torch_generator
+from fsbench.specs import HeadSpec
+from protocols.heads import Heads, train
+
+WAY = 5
+
+
+class Case(NamedTuple):
+    support: Tensor
+    query: Tensor
+    labels: Tensor
+    start: Heads
+    orders: Tensor
+
+
+def case(k: int, dim: int, epochs: int, episodes: int = 2, norm2: float = 30.0) -> Case:
+    """Rectified features with a class mean, |x|^2 = norm2, float64."""
+    rng = torch_generator("heads", k, dim, epochs)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+    means = draw(episodes, WAY, 1, dim)
+    images = (means + draw(episodes, WAY, k + 3, dim)).relu() + 0.01
+    images *= (norm2 / images.square().sum(-1, keepdim=True)).sqrt()
+    n = WAY * k
+    return Case(
+        images[:, :, :k].flatten(1, 2),
+        images[:, :, k:].flatten(1, 2),
+        torch.arange(WAY).repeat_interleave(k),
+        Heads(draw(episodes, dim, WAY) / dim**0.5, draw(episodes, WAY) / dim**0.5),
+        torch.argsort(torch.rand(episodes, epochs, n, generator=rng), dim=2),
+    )
+
+
+def reference(case: Case, spec: HeadSpec, episode: int) -> Tensor:
+    """Query logits after a plain training loop, in float64."""
+    support, labels = case.support[episode], case.labels
+    head = nn.Linear(support.shape[1], WAY, dtype=torch.float64)
+    with torch.no_grad():
+        head.weight.copy_(case.start.weight[episode].T)
+        head.bias.copy_(case.start.bias[episode])
+    optimizer = torch.optim.SGD(
+        head.parameters(),
+        lr=spec.lr,
+        momentum=spec.momentum,
+        dampening=spec.dampening,
+        weight_decay=spec.weight_decay,
+    )
+    for order in case.orders[episode]:
+        for batch in order.split(spec.batch_size):
+            optimizer.zero_grad()
+            cross_entropy(head(support[batch]), labels[batch]).backward()
+            optimizer.step()
+    return head(case.query[episode]).detach()
+
+
+def ours(case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64) -> Tensor:
+    start = Heads(case.start.weight.to(dtype), case.start.bias.to(dtype))
+    heads = train(case.support.to(dtype), case.labels, start, case.orders, spec)
+    return heads.logits(case.query.to(dtype))
+
+
+@pytest.mark.parametrize(
+    ("k", "dim", "epochs"),
+    [
+        (1, 3, 100),  # 5 support rows above D, all epochs
+        (1, 64, 100),
+        (5, 16, 100),  # 25 above D
+        (5, 128, 100),
+        (20, 32, 3),  # two chunks an epoch, the last one partly filled
+        (20, 256, 3),
+        (50, 48, 2),  # a last batch of 2
+    ],
+)
+def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
+    given, spec = case(k, dim, epochs), HeadSpec(epochs=epochs)
+    logits = ours(given, spec)
+    for episode in range(len(logits)):
+        expected = reference(given, spec, episode)
+        assert (logits[episode] - expected).abs().max() <= 1e-9 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"momentum": 0.0, "dampening": 0.0},
+        {"momentum": 0.5, "dampening": 1.0},
+        {"weight_decay": 0.3, "lr": 0.1},
+        {"weight_decay": 0.0},
+        {"batch_size": 1},
+        {"batch_size": 7},
+        {"batch_size": 100},
+    ],
+    ids=str,
+)
+def test_every_setting_equals_the_sgd_loop(fields: dict[str, Any]) -> None:
+    given = case(k=4, dim=24, epochs=12)
+    spec = HeadSpec.model_validate({"epochs": 12, **fields})
+    expected = torch.stack([reference(given, spec, episode) for episode in range(2)])
+    assert (ours(given, spec) - expected).abs().max() <= 1e-9 * expected.abs().max()
+
+
+@pytest.mark.parametrize("norm2", [30.0, 2000.0, 20000.0])
+@pytest.mark.parametrize(("k", "epochs"), [(1, 100), (5, 100), (20, 4)])
+def test_float32_stays_near_the_float64_loop(k: int, epochs: int, norm2: float) -> None:
+    given, spec = case(k, 128, epochs, norm2=norm2), HeadSpec(epochs=epochs)
+    logits = ours(given, spec, torch.float32).double()
+    for episode in range(len(logits)):
+        expected = reference(given, spec, episode)
+        allowed = 1e-4 * expected.abs().max()
+        assert (logits[episode] - expected).abs().max() <= allowed
+        top = expected.topk(2, dim=1).values
+        clear = top[:, 0] - top[:, 1] > 2 * allowed
+        assert clear.float().mean() > 0.9, "the margin would excuse everything"
+        same = logits[episode].argmax(1) == expected.argmax(1)
+        assert same[clear].all()
+
+
+def test_an_episode_does_not_depend_on_its_neighbours() -> None:
+    given, spec = case(k=3, dim=16, epochs=5, episodes=4), HeadSpec(epochs=5)
+    reversed_ = Case(
+        given.support.flip(0),
+        given.query.flip(0),
+        given.labels,
+        Heads(given.start.weight.flip(0), given.start.bias.flip(0)),
+        given.orders.flip(0),
+    )
+    torch.testing.assert_close(ours(given, spec), ours(reversed_, spec).flip(0), rtol=0, atol=1e-12)
+
+
+def test_features_padded_with_zeros_give_the_same_logits() -> None:
+    given, spec = case(k=2, dim=13, epochs=10), HeadSpec(epochs=10)
+    wide = given._replace(
+        support=pad(given.support, (0, 3)),
+        query=pad(given.query, (0, 3)),
+        start=Heads(pad(given.start.weight, (0, 0, 0, 3)), given.start.bias),
+    )
+    torch.testing.assert_close(ours(wide, spec), ours(given, spec), rtol=0, atol=1e-12)
+
+
+def test_a_diverging_episode_leaves_the_others_alone() -> None:
+    given, spec = case(k=2, dim=8, epochs=5), HeadSpec(epochs=5)
+    broken = given.support.clone()
+    broken[0] *= 1e200
+    logits = ours(given._replace(support=broken), spec)
+    assert not logits[0].isfinite().all()
+    torch.testing.assert_close(logits[1], ours(given, spec)[1], rtol=0, atol=1e-12)

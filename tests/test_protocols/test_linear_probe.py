@@ -1,0 +1,132 @@
+"""The linear probe against separate torch.optim.SGD runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fsbench.errors import CheckpointError, DataError
+from fsbench.seeding import permutations
+from fsbench.specs import ProbeSpec
+from protocols.base import Inputs
+from protocols.draws import linear_init
+from protocols.linear_probe import ProbeHeads, Side, evaluate
+from tests.fakes_protocols import noise, separable, target
+
+DATASET = target()
+TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
+TEST = np.flatnonzero(np.arange(len(DATASET)) % 4 == 0)
+
+
+def inputs(features: NDArray[np.float32]) -> Inputs:
+    return Inputs(None, DATASET, features)
+
+
+def mixed() -> NDArray[np.float32]:
+    return noise(DATASET) + 0.1 * separable(DATASET)
+
+
+def reference(spec: ProbeSpec, lr: float, x: torch.Tensor, y: torch.Tensor) -> list[nn.Linear]:
+    """The head after each epoch of a plain run on x[TRAIN]."""
+    start = torch.from_numpy(linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name))
+    head = nn.Linear(x.shape[1], 7).double()
+    with torch.no_grad():
+        head.weight.copy_(start[:-1].T)
+        head.bias.copy_(start[-1])
+    sgd = torch.optim.SGD(
+        head.parameters(), lr=lr, momentum=spec.momentum, weight_decay=spec.weight_decay
+    )
+    loss = nn.CrossEntropyLoss(label_smoothing=spec.label_smoothing)
+    found = []
+    for epoch in range(spec.epochs):
+        order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
+        for batch in torch.from_numpy(TRAIN[order]).split(spec.batch_size):
+            sgd.zero_grad()
+            loss(head(x[batch]), y[batch]).backward()
+            sgd.step()
+        copy = nn.Linear(x.shape[1], 7).double()
+        copy.load_state_dict(head.state_dict())
+        found.append(copy.requires_grad_(False))
+    return found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"label_smoothing": 0.1}, {"momentum": 0.0, "weight_decay": 0.05}, {"batch_size": 7}],
+    ids=str,
+)
+def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
+    spec = ProbeSpec.model_validate({"epochs": 8, **fields})
+    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
+    start = linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name)
+    heads = ProbeHeads(spec, torch.from_numpy(start))
+    for epoch in range(spec.epochs):
+        order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
+        heads.train_epoch(Side(x[TRAIN], y[TRAIN]), torch.from_numpy(order))
+    logits = heads.logits(x[TEST])
+    for column, lr in enumerate(spec.lrs):
+        expected = reference(spec, lr, x, y)[-1](x[TEST])
+        assert (logits[:, column] - expected).abs().max() <= 1e-9 * expected.abs().max()
+
+
+def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
+    spec = ProbeSpec(epochs=12)
+    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
+    assert found.lr.tolist() == list(spec.lrs)
+    assert found.curve.shape == (3, 12)
+    for column, lr in enumerate(spec.lrs):
+        right = np.stack(
+            [(h(x[TEST]).argmax(1) == y[TEST]).numpy() for h in reference(spec, lr, x, y)]
+        )
+        np.testing.assert_allclose(found.curve[column], right.mean(axis=1), atol=1.5 / len(TEST))
+        best = int(found.curve[column].argmax())
+        assert found.last[column].mean() == pytest.approx(found.curve[column, -1])
+        assert found.best[column].mean() == pytest.approx(found.curve[column, best])
+        assert np.mean(found.last[column] != right[-1]) < 0.05
+        assert np.mean(found.best[column] != right[best]) < 0.05
+
+
+def test_separable_features_are_learnt_and_noise_is_not() -> None:
+    spec = ProbeSpec(epochs=5)
+    assert evaluate(inputs(separable(DATASET)), spec, TRAIN, TEST).last.mean(axis=1).max() == 1.0
+    shuffled = noise(DATASET)[permutations(1, len(DATASET), "shuffle")[0]]
+    assert evaluate(inputs(shuffled), spec, TRAIN, TEST).last.mean() < 0.35
+
+
+def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
+    wild = ProbeSpec(epochs=4, lrs=(1e38, 0.01))
+    tame = ProbeSpec(epochs=4, lrs=(0.01,))
+    found = evaluate(inputs(mixed()), wild, TRAIN, TEST)
+    assert not found.curve[0].any()
+    assert not found.last[0].any()
+    np.testing.assert_array_equal(
+        found.last[1], evaluate(inputs(mixed()), tame, TRAIN, TEST).last[0]
+    )
+
+
+def test_the_seed_changes_the_run_and_nothing_else_does() -> None:
+    def curve(seed: int = 0) -> NDArray[np.float64]:
+        return evaluate(inputs(mixed()), ProbeSpec(epochs=3, seed=seed), TRAIN, TEST).curve
+
+    torch.rand(3)
+    np.testing.assert_array_equal(curve(), curve())
+    assert (curve() != curve(1)).any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_non_finite_features_are_refused(value: float) -> None:
+    features = mixed()
+    features[TEST[2], 4] = value
+    with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
+        evaluate(inputs(features), ProbeSpec(epochs=1), TRAIN, TEST)
+
+
+def test_an_empty_side_is_refused() -> None:
+    with pytest.raises(DataError, match="0 test images"):
+        evaluate(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST[:0])

@@ -1,0 +1,58 @@
+"""The scalar recurrence against torch.optim.SGD on one parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fsbench.specs import HeadSpec
+from protocols.recurrence import gains, powers, responses, shrinkage
+
+SPEC = HeadSpec(lr=0.3, momentum=0.8, dampening=0.6, weight_decay=0.2)
+
+
+def sgd(start: float, gradients: list[float]) -> list[float]:
+    """The parameter after each step under the given loss gradients."""
+    a = torch.tensor([start], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.SGD(
+        [a],
+        lr=SPEC.lr,
+        momentum=SPEC.momentum,
+        dampening=SPEC.dampening,
+        weight_decay=SPEC.weight_decay,
+    )
+    seen = [start]
+    for gradient in gradients:
+        a.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        seen.append(float(a.detach()))
+    return seen
+
+
+def test_shrinkage_is_sgd_without_a_loss() -> None:
+    np.testing.assert_allclose(shrinkage(SPEC, 9), sgd(1.0, [0.0] * 9), rtol=1e-14)
+
+
+@pytest.mark.parametrize("when", [0, 1, 4])
+def test_the_response_to_one_gradient(when: int) -> None:
+    """A coefficient at 0 gets one gradient; batches of one row, so the gain has no mean in it."""
+    steps = 9
+    seen = sgd(0.0, [2.5 if t == when else 0.0 for t in range(steps)])
+    gain = gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1}), np.arange(steps), steps)
+    expected = 2.5 * gain[when] * responses(SPEC, steps)[:, 0]
+    np.testing.assert_allclose(seen[: when + 1], 0.0)
+    np.testing.assert_allclose(seen[when + 1 :], expected[: steps - when], rtol=1e-13)
+
+
+def test_powers_compose() -> None:
+    found = powers(SPEC, 5)
+    np.testing.assert_allclose(found[2] @ found[3], found[5], rtol=1e-14)
+
+
+def test_gains_hold_the_mean_over_the_batch_as_large_as_it_is() -> None:
+    spec = HeadSpec(batch_size=4, dampening=0.9)
+    first = gains(spec, np.arange(6) // 4, 6)
+    np.testing.assert_allclose(first, [1 / 4] * 4 + [0.1 / 2] * 2)
+    later = gains(spec, np.arange(6) // 4 + 2, 6)
+    np.testing.assert_allclose(later, [0.1 / 4] * 4 + [0.1 / 2] * 2)
