@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fsbench.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.results.names import model_name, safe
 from fsbench.results.reading import load, result_files
 from fsbench.results.rules import Loaded, Problem
 from fsbench.schema import BackboneFacts, Declaration
@@ -58,7 +57,7 @@ def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) 
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue
-        groups[model_of(cell), cell.result.backbone.weights_hash].append(cell)
+        groups[cell.model, cell.result.backbone.weights_hash].append(cell)
     chosen = select(groups, models)
     found = [
         Candidate(declaration, key[0], tuple(cells), tuple(broken))
@@ -67,14 +66,6 @@ def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) 
     if not found:
         return [Candidate(declaration, "unnamed", (), tuple(broken))]
     return found if len(found) == 1 else [suffixed(each, found) for each in found]
-
-
-def model_of(cell: Loaded) -> str:
-    """The model's folder in a results tree, else the name that its reference gives."""
-    facts = cell.result.backbone
-    parents = cell.path.resolve().parents
-    in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
-    return safe(parents[2].name) if in_tree else model_name(facts)
 
 
 def select(

@@ -22,19 +22,22 @@ def register(app: typer.Typer) -> None:
 
 def show(results: Results, as_json: options.Json = False) -> None:
     """Verify results against their outcomes and print them; several models become columns."""
-    from fsbench.results import read
+    from fsbench.results.reading import cells
 
-    print_results([result for path in results for result in read(path)], as_json=as_json)
+    read = [(cell.result, cell.model) for path in results for cell in cells(path)]
+    print_results([r for r, _ in read], as_json=as_json, models=[m for _, m in read])
 
 
-def print_results(results: Sequence[Result], as_json: bool = False) -> None:
+def print_results(
+    results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
+) -> None:
     """One table on stdout, what to know of it on stderr; or a JSON list of records with `mean`."""
     from fsbench.results import table
 
     if as_json:
         console.emit_json([table.as_json(result) for result in results])
         return
-    header, rows, notes = table.table(results)
+    header, rows, notes = table.table(results, models)
     console.table("results", header, rows)
     for note in notes:
         console.log(note)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.records import EpisodeRecords, ProbeRecords
-from fsbench.results.names import result_flags, stem, task_id
+from fsbench.results.names import model_name, result_flags, safe, stem, task_id
 from fsbench.results.summary import Records, Summary, records_digest, summarise
 from fsbench.schema import Result
 from fsbench.specs import POOLS, EpisodicSpec
@@ -43,6 +43,14 @@ class Loaded:
     path: Path
     result: Result
     records: Records
+
+    @property
+    def model(self) -> str:
+        """The model's folder in a results tree, else the name that its reference gives."""
+        facts = self.result.backbone
+        parents = self.path.resolve().parents
+        in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
+        return safe(parents[2].name) if in_tree else model_name(facts)
 
     def problem(self, code: str, found: object, expected: object, fix: str = AGAIN) -> Problem:
         return Problem(code, str(self.path), str(found)[:300], str(expected)[:300], fix)

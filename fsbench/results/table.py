@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fsbench.results.names import model_name
@@ -13,24 +13,24 @@ SOURCE_ROW = "source (in-domain)"
 
 
 def table(
-    results: Sequence[Result], names: Mapping[int, str] | None = None
+    results: Sequence[Result], models: Sequence[str] | None = None
 ) -> tuple[list[str], list[list[str]], list[str]]:
     """Header, rows and notes: mean ± 95 % interval in percent, flags marked, '-' where absent.
 
-    names: place in `results` -> name of the model; by default the name its reference gives, with
-    the start of the weights hash where two weights share it.
+    models: the model of each result; by default the name that its reference gives. The start of
+    the weights hash is added where two weights share a name.
     """
-    labels = names or model_labels(results)
-    models = list(dict.fromkeys(labels[i] for i in range(len(results))))
+    labels = distinct(results, models or [model_name(r.backbone) for r in results])
+    header = list(dict.fromkeys(labels))
     rows: dict[str, dict[str, list[str]]] = {}
-    for i, result in enumerate(results):
-        rows.setdefault(result.column, {}).setdefault(labels[i], []).append(cell(result))
+    for label, result in zip(labels, results, strict=True):
+        rows.setdefault(result.column, {}).setdefault(label, []).append(cell(result))
         source = result.backbone.source_accuracy
         if source is not None:
-            rows.setdefault(SOURCE_ROW, {})[labels[i]] = [f"{100 * source:.2f}"]
+            rows.setdefault(SOURCE_ROW, {})[label] = [f"{100 * source:.2f}"]
     order = sorted(rows, key=lambda name: (name == SOURCE_ROW, row_key(name)))
-    body = [[name, *(" / ".join(rows[name].get(m, ["-"])) for m in models)] for name in order]
-    return ["task", *models], body, notes(results)
+    body = [[name, *(" / ".join(rows[name].get(m, ["-"])) for m in header)] for name in order]
+    return ["task", *header], body, notes(results)
 
 
 def cell(result: Result) -> str:
@@ -41,16 +41,15 @@ def cell(result: Result) -> str:
     return f"{100 * score.mean:.2f}{half}{flags}"
 
 
-def model_labels(results: Sequence[Result]) -> dict[int, str]:
-    """Place -> model name, with the weights hash where one name stands for several weights."""
+def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
+    """Model names, with the weights hash where one name stands for several weights."""
     weights: dict[str, set[str]] = {}
-    for result in results:
-        weights.setdefault(model_name(result.backbone), set()).add(result.backbone.weights_hash)
-    return {
-        i: name if len(weights[name]) == 1 else f"{name} {r.backbone.weights_hash[:6]}"
-        for i, r in enumerate(results)
-        for name in [model_name(r.backbone)]
-    }
+    for result, model in zip(results, models, strict=True):
+        weights.setdefault(model, set()).add(result.backbone.weights_hash)
+    return [
+        model if len(weights[model]) == 1 else f"{model} {result.backbone.weights_hash[:6]}"
+        for result, model in zip(results, models, strict=True)
+    ]
 
 
 def row_key(column: str) -> tuple[str, int, str]:

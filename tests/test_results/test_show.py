@@ -54,6 +54,16 @@ def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert header == ["task", f"a {fakes.facts().weights_hash[:6]}", "a 000000"]
 
 
+def test_models_go_by_the_name_of_their_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name given by --name when the results were made."""
+    fakes.write(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "my-net")
+    assert call("show", tmp_path) == 0
+    assert capsys.readouterr().out.split()[1:3] == ["task", "my-net"]
+
+
 def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     result = fakes.write(tmp_path).model_copy(update={"collapsed": 2, "non_finite": 1})
     _, _, notes = table.table([result])
