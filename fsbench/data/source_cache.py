@@ -39,7 +39,7 @@ def dataset(
         train, val = (_decode(part, size) for part in (listing.train, listing.val))
         hashes = {"train": _sha(train), "val": _sha(val)}
     else:
-        key = hash_lines([str(VERSION), str(size), listing.stamp])[:16]
+        key = hash_lines([str(VERSION), listing.stamp])[:16]
         folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
         train, val, hashes = _cached(folder, listing, size, report)
     splits = [
@@ -77,8 +77,7 @@ def _read(folder: Path) -> tuple[Pixels, Pixels, dict[str, str]] | None:
     """The cached arrays, copy on write; None if they are not what was written."""
     try:
         hashes = json.loads((folder / "sha256.json").read_text())
-        # Copy on write, not read only: torch.from_numpy warns of arrays that it must not write.
-        train, val = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("train", "val"))
+        train, val = _open(folder)
     except (OSError, ValueError):
         return None
     intact = hashes == {"train": _sha(train), "val": _sha(val)}
@@ -98,8 +97,13 @@ def _build(
         partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    return *_open(folder), hashes
+
+
+def _open(folder: Path) -> tuple[Pixels, Pixels]:
+    # Copy on write, not read only: torch.from_numpy warns of arrays that it must not write.
     train, val = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("train", "val"))
-    return train, val, hashes
+    return train, val
 
 
 def _fill(path: Path, part: Sequence[Sample], size: int, what: str, report: Reporter) -> Pixels:

@@ -38,7 +38,7 @@ def chestx(tmp_path: Path) -> Path:
     folder = tmp_path / "data" / "ChestX"
     for name, _ in rows:
         picture(folder / "images" / name, mode="L")
-    lines = ["Patient ID,Finding Labels,Image Index", *(f"1,{label},{n}" for n, label in rows)]
+    lines = ["Finding Labels,Patient ID,Image Index", *(f"{label},1,{n}" for n, label in rows)]
     (folder / "Data_Entry_2017.csv").write_text("﻿" + "\n".join(lines) + "\n", encoding="utf8")
     return folder
 

@@ -34,6 +34,7 @@ def test_the_environment_takes_several_and_named_folders(
     value = os.pathsep.join([str(tmp_path), f"isic={tmp_path / 'a'}"])
     monkeypatch.setenv("FSBENCH_DATA", value)
     assert DataRoots.parse() == DataRoots((tmp_path,), {"isic": tmp_path / "a"})
+    assert DataRoots.parse([f"isic={tmp_path}"]).named == {"isic": tmp_path}
 
 
 def test_a_root_that_is_the_data_set_itself_counts(tmp_path: Path) -> None:

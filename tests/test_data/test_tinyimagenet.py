@@ -103,7 +103,9 @@ def test_parquet(tmp_path: Path) -> None:
     write_parquet(tmp_path / "p" / "train-00000-of-00002.parquet", TRAIN[:2])
     write_parquet(tmp_path / "p" / "train-00001-of-00002.parquet", TRAIN[2:])
     write_parquet(tmp_path / "p" / "val-00000-of-00001.parquet", VAL)
-    check(load(tmp_path / "p", tmp_path))
+    found = load(tmp_path / "p", tmp_path)
+    check(found)
+    assert found.train.labels.tolist() == [199, 0, 1, 0], "wnids.txt order, without the file"
 
 
 def test_changed_parquet_is_read_again(tmp_path: Path) -> None:
