@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench.seeding import Name, permutations, uniforms
+from protocols.gram import Start, padded
 
 Names = tuple[Name, ...]
 
@@ -29,24 +30,20 @@ def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
     return drawn
 
 
-def untrained(
-    names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Weight (E, P, n_way) and bias (E, n_way) of the heads of the given episodes.
+def untrained(names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor) -> Start:
+    """The untrained heads of the given episodes for features of `dim` numbers.
 
-    dim: the true feature dimension; like (E, images, P): gives dtype, device and the padded
-    dimension P >= dim, whose surplus rows are zero.
+    The weight is (E, padded(dim), n_way), its surplus rows zero; like: gives device and dtype.
     """
-    both = np.zeros((len(indices), like.shape[2] + 1, n_way))
+    both = np.zeros((len(indices), padded(dim) + 1, n_way))
     for place, i in zip(both, indices, strict=True):
         drawn = linear_init(dim, n_way, *names, i, "head-init")
         place[:dim], place[-1] = drawn[:-1], drawn[-1]
     tensor = torch.from_numpy(both).to(like)
-    return tensor[:, :-1].contiguous(), tensor[:, -1].contiguous()
+    return Start(tensor[:, :-1].contiguous(), tensor[:, -1].contiguous())
 
 
-def orders(names: Names, indices: Sequence[int], epochs: int, like: Tensor) -> Tensor:
-    """Order of the support rows in each epoch, (E, epochs, n), on the device of like (E, n, D)."""
-    n = like.shape[1]
+def orders(names: Names, indices: Sequence[int], epochs: int, n: int, device: str) -> Tensor:
+    """Order of the n support images in each epoch, (E, epochs, n)."""
     drawn = [permutations(epochs, n, *names, i, "head-order") for i in indices]
-    return torch.from_numpy(np.stack(drawn)).to(like.device)
+    return torch.from_numpy(np.stack(drawn)).to(device)

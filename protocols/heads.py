@@ -20,53 +20,50 @@ import torch
 from torch import Tensor
 
 from fsbench.specs import HeadSpec
+from protocols.gram import Gram
 from protocols.recurrence import shrinkage
 from protocols.schedule import Chunk, chunks
 
 
-class Heads(NamedTuple):
-    """E linear heads: weight (E, D, C) with the class dimension last, bias (E, C)."""
+class Trained(NamedTuple):
+    """E trained heads: position A (E, n, C), and the share c of the initial weights left."""
 
-    weight: Tensor
-    bias: Tensor
+    position: Tensor
+    share: float
 
-    def logits(self, features: Tensor) -> Tensor:
-        """(E, m, C) of features (E, m, D)."""
-        return torch.baddbmm(self.bias[:, None], features, self.weight)
+    def logits(self, images: Gram) -> Tensor:
+        """(E, m, C) of any m images."""
+        return torch.baddbmm(images.untrained, images.kernel, self.position, beta=self.share)
 
 
-def train(support: Tensor, labels: Tensor, start: Heads, orders: Tensor, spec: HeadSpec) -> Heads:
+def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trained:
     """Heads after spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
 
-    support (E, n, D); labels (n,) in 0..C-1, shared by all episodes; start: the untrained heads;
-    orders (E, epochs, n): order of the support rows in each epoch. All on one device, floats of one
-    dtype.
+    support: of n images an episode, with themselves; labels (n,) in 0..C-1, shared by all episodes;
+    orders (E, epochs, n): order of the support images in each epoch. All on one device.
     """
-    n = support.shape[1]
-    training = _Training(support, labels, start)
+    n = len(labels)
+    training = _Training(support, labels)
     steps = -(-n // spec.batch_size)
-    shares = start.bias.new_tensor(shrinkage(spec, steps * spec.epochs))
-    first, later = chunks(spec, n, 0, support), chunks(spec, n, 1, support)
+    shares = support.kernel.new_tensor(shrinkage(spec, steps * spec.epochs))
+    first, later = (chunks(spec, n, epoch, support.kernel) for epoch in (0, 1))
     for epoch in range(spec.epochs):
         now = shares[epoch * steps :]
         for chunk in later if epoch else first:
             training.run(chunk, orders[:, epoch, chunk.rows], now[chunk.steps])
-    share = float(shares[-1])
-    weight = torch.baddbmm(start.weight, support.mT, training.position, beta=share)
-    return Heads(weight, share * start.bias + training.position.sum(1))
+    return Trained(training.position, float(shares[-1]))
 
 
 class _Training:
     """The state of E heads in training: position A and velocity (E, n, C), both zero at first."""
 
-    def __init__(self, support: Tensor, labels: Tensor, start: Heads) -> None:
-        self.kernel = torch.baddbmm(support.new_ones(1, 1, 1), support, support.mT).flatten(0, 1)
-        self.untrained = start.logits(support)
-        self.position = torch.zeros_like(self.untrained)
-        self.velocity = torch.zeros_like(self.untrained)
-        self.targets = torch.eye(start.bias.shape[1]).to(support)[labels]
-        episodes, n, _ = support.shape
-        self.offsets = torch.arange(episodes, device=support.device)[:, None] * n
+    def __init__(self, support: Gram, labels: Tensor) -> None:
+        episodes, n, n_classes = support.untrained.shape
+        self.kernel, self.untrained = support.kernel.flatten(0, 1), support.untrained.flatten(0, 1)
+        self.position = torch.zeros_like(support.untrained)
+        self.velocity = torch.zeros_like(support.untrained)
+        self.targets = torch.eye(n_classes).to(support.kernel)[labels]
+        self.offsets = torch.arange(episodes, device=labels.device)[:, None] * n
 
     def run(self, chunk: Chunk, rows: Tensor, shares: Tensor) -> None:
         """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
@@ -74,7 +71,7 @@ class _Training:
         kernel = self.kernel[flat].view(*rows.shape, -1)
         states = kernel @ torch.cat((self.position, self.velocity), dim=2)
         position, velocity = torch.chunk(states, 2, dim=2)
-        logits = self.untrained.flatten(0, 1)[flat].view_as(position) * shares[:, None]
+        logits = self.untrained[flat].view_as(position) * shares[:, None]
         logits.addcmul_(position, chunk.ageing[0]).addcmul_(velocity, chunk.ageing[1])
         mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
         errors = _errors(chunk, logits, mix, self.targets[rows])

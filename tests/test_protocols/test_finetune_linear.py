@@ -12,10 +12,10 @@ from fsbench.data.episodes import EpisodeSampler
 from fsbench.errors import DataError
 from fsbench.seeding import permutations
 from fsbench.specs import EpisodeSpec, EpisodicSpec, HeadSpec
-from protocols import finetune_linear
+from protocols import finetune_linear, gram
 from protocols.base import Inputs
 from protocols.draws import linear_init
-from protocols.finetune_linear import block_size, evaluate_block
+from protocols.finetune_linear import block_size, evaluate_block, piece_size
 from tests.fakes_protocols import noise, separable, target
 
 SPEC = EpisodicSpec(
@@ -25,7 +25,9 @@ SPEC = EpisodicSpec(
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finetune_linear, "PIECES", (3, 2))
+    monkeypatch.setattr(finetune_linear, "BLOCK", 12)
+    monkeypatch.setattr(finetune_linear, "PIECES", (3,))
+    monkeypatch.setattr(gram, "SLICE_BYTES", 2 * 8 * 16 * 35)
 
 
 def one_episode(inputs: Inputs, spec: EpisodicSpec, i: int) -> np.ndarray:
@@ -102,12 +104,18 @@ def test_a_data_set_too_small_is_refused() -> None:
         evaluate_block(Inputs(None, dataset, noise(dataset)), SPEC, 0)
 
 
-def test_block_size_is_a_function_of_the_shapes() -> None:
-    def size(k: int, dim: int, dtype: str = "float32") -> int:
+def test_sizes_are_functions_of_the_shapes() -> None:
+    def sizes(k: int, dtype: str = "float32") -> tuple[int, int]:
         head = HeadSpec.model_validate({"dtype": dtype})
-        return block_size(EpisodicSpec(episode=EpisodeSpec(k_shot=k), head=head), dim)
+        spec = EpisodicSpec(episode=EpisodeSpec(k_shot=k), head=head)
+        return block_size(spec, 512), piece_size(spec)
 
-    assert [size(k, 2048) for k in (1, 5, 20, 50)] == [200] * 4
-    assert size(50, 2048, "float64") == 100
-    assert size(1000, 100_000) == 8
-    assert size(1, 500) == size(1, 512)
+    assert [sizes(k) for k in (1, 5, 20, 50, 1000)] == [
+        (200, 100),
+        (200, 100),
+        (200, 100),
+        (200, 50),
+        (200, 2),
+    ]
+    assert sizes(50, "float64") == (200, 25)
+    assert all(finetune_linear.BLOCK % size == 0 for size in finetune_linear.PIECES)
