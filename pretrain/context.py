@@ -129,20 +129,24 @@ class Context:
         )
 
     def redraw(self, names: Iterable[str], note: str) -> None:
-        """Rewrite tensors with fresh draws from the method's stream (recipe field `redraw`).
-
-        `init` follows the initial law of each tensor; the official codes' law is for kernels only.
-        """
+        """Rewrite tensors with fresh draws from the method's stream (recipe field `redraw`)."""
         names = tuple(names)
-        if not names:
-            return
+        if names:
+            self.rewrite(self.fresh(names), note)
+
+    def fresh(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Fresh draws of these tensors from the method's stream, on the CPU.
+
+        Recipe field `redraw`: `init` is the initial law of each tensor; the official codes' law is
+        for kernels only.
+        """
         with self.stream("redraw"):
-            fresh = surgery.initial(self.architecture, self.classes, self.recipe.width)
+            drawn = surgery.initial(self.architecture, self.classes, self.recipe.width)
             if self.recipe.redraw == "kaiming_uniform_sqrt5":
-                fresh |= {
-                    n: surgery.kaiming_uniform_sqrt5(fresh[n]) for n in names if fresh[n].ndim > 1
+                drawn |= {
+                    n: surgery.kaiming_uniform_sqrt5(drawn[n]) for n in names if drawn[n].ndim > 1
                 }
-        self.rewrite({name: fresh[name] for name in names}, note)
+        return {name: drawn[name] for name in names}
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -62,6 +62,17 @@ def initial(architecture: Architecture, classes: int, width: int | None) -> dict
     return dict(architecture.build(classes, width).state_dict())
 
 
+def plain_names(architecture: Architecture, classes: int, width: int | None) -> tuple[str, ...]:
+    """Names of all tensors of the plain network, in the order of registration."""
+    with torch.device("meta"):
+        return tuple(architecture.build(classes, width).state_dict())
+
+
+def norm(weight: Tensor) -> float:
+    """Frobenius norm, accumulated in float64."""
+    return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
+
+
 def kaiming_uniform_sqrt5(like: Tensor) -> Tensor:
     """A kernel with std 1 / sqrt(3 fan_in): what official LLF and SEAL code re-draws."""
     return nn.init.kaiming_uniform_(torch.empty(like.shape), a=5**0.5)

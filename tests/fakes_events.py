@@ -1,0 +1,58 @@
+"""Driving a run over its round starts, with all effective tensors before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pretrain import surgery
+from pretrain.loop import Trainer
+from tests.fakes_pretrain import epochs, tiny, trainer
+
+Tensors = dict[str, Tensor]
+
+
+def tensors(made: Trainer) -> Tensors:
+    """Clones of all effective tensors of the plain architecture."""
+    ctx = made.ctx
+    names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+    return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
+
+
+def train_round(made: Trainer) -> None:
+    """The rest of the current round, up to the start of the next one."""
+    left = made.recipe.plan.epochs - made.ctx.clock.epoch
+    epochs(made, left)
+
+
+def open_round(made: Trainer) -> tuple[Tensors, Tensors]:
+    """All tensors before and after the events of the round that starts."""
+    before = tensors(made)
+    made._open_epoch(made.ctx.loader.steps(made.ctx.clock.stage))
+    return before, tensors(made)
+
+
+def at_event(method: str, out: Path, *assignments: str) -> tuple[Trainer, Tensors, Tensors]:
+    """A run at its first event, the start of round 1: trainer, tensors before and after."""
+    made = trainer(tiny(method, *assignments), out)
+    train_round(made)
+    return made, *open_round(made)
+
+
+def finish_epoch(made: Trainer) -> None:
+    """The steps of an epoch that is open already."""
+    steps = made.ctx.loader.steps(made.ctx.clock.stage)
+    while made.ctx.clock.batch < steps:
+        made._step(steps)
+    made._close_epoch()
+
+
+def changed(before: Tensors, after: Tensors) -> set[str]:
+    """Names of the tensors with any other bit."""
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def kernel_names(made: Trainer) -> set[str]:
+    return {f"{layer}.weight" for layer in made.ctx.roles.layers}
