@@ -1,0 +1,53 @@
+"""WELS: at every round start the same random part of all weights goes back to random.
+
+Weight-level splitting: Taha et al. 2021, "Knowledge Evolution in Neural Networks", code
+ahmdtaha/knowledge_evolution; "The Impact of Reinitialization", section 1 (methods.md A4).
+
+    before training:    s ~ Bernoulli(fraction) per element, kept for the whole run
+    round start r > 0:  w <- (1 - s) w + s eta,  eta a fresh draw
+
+The whole network trains in between; the mask never enters the forward pass.
+
+| setting  | study | Knowledge Evolution | LLF's comparator | here                            |
+|----------|-------|---------------------|------------------|---------------------------------|
+| fraction | 0.2   | 0.5                 | 0.2              | 0.2: 1 - split_rate             |
+| weights  | -     | kernels, head's too | same             | kernels, the head's included    |
+
+Untouched: biases, norm layers and their statistics. No figure on TinyImageNet was published.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from pretrain import masks
+from pretrain.events import need_rounds
+from pretrain.method import Method, Neutral, Rank
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+
+class Wels(Method):
+    """fraction: part of the elements that is re-drawn, the same ones in every round."""
+
+    fraction: float = Field(0.2, ge=0, le=1)
+
+    SOURCE: ClassVar = "WELS (Taha et al. 2021); reinitialization study, section 1"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
+
+    def check(self, recipe: Recipe) -> None:
+        need_rounds(self, recipe)
+
+    def setup(self, ctx: Context) -> None:
+        for name, weight in masks.kernels(ctx).items():
+            taken = masks.bernoulli(weight.shape, self.fraction, ctx.generator("mask", name))
+            ctx.memory[name] = taken.to(ctx.device)
+
+    def round_start(self, ctx: Context) -> None:
+        if ctx.clock.round > 0:
+            masks.refill(ctx, ctx.memory, f"the fixed random {self.fraction:g} of every kernel")
