@@ -1,0 +1,86 @@
+"""DSD: at every round start the weights of smallest magnitude go back to random.
+
+"The Impact of Reinitialization", section 1, which extends dense-sparse-dense training (Han et al.
+2017) to many rounds and a random fill (methods.md A3).
+
+    round start r > 0:  s = 1 on the floor(fraction n) elements of smallest |w|
+                        w <- (1 - s) w + s eta,  eta a fresh draw
+    with a sparse phase: w <- (1 - s) w, held there for `sparse_epochs`, then the fill
+
+| setting       | study    | Han et al. 2017          | here                                   |
+|---------------|----------|--------------------------|----------------------------------------|
+| fraction      | 0.2      | per layer, 0.25 to 0.5   | 0.2                                    |
+| scope         | not said | per layer                | layer; `global` is one threshold       |
+| fill          | random   | zero                     | init                                   |
+| sparse_epochs | none     | training under the mask  | 0                                      |
+| events        | all      | one                      | null: every round start but the first  |
+
+The original is fill=zero, sparse_epochs > 0, events=1. Ties go to the earlier element, so the count
+is exact. Weights: kernels, the head's included; biases and norm layers are untouched. No figure on
+TinyImageNet was published.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from fsbench.errors import UsageError
+from pretrain import masks
+from pretrain.events import need_rounds
+from pretrain.method import Method, Neutral, Rank
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+
+class Dsd(Method):
+    """sparse_epochs: epochs of a round under the mask; events: rounds that act, null for all."""
+
+    fraction: float = Field(0.2, ge=0, le=1)
+    scope: masks.Scope = "layer"
+    fill: masks.Fill = "init"
+    sparse_epochs: int = Field(0, ge=0)
+    events: int | None = Field(None, ge=1)
+
+    SOURCE: ClassVar = "reinitialization study, section 1; Han et al. 2017"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
+
+    def check(self, recipe: Recipe) -> None:
+        need_rounds(self, recipe)
+        if self.sparse_epochs >= recipe.plan.epochs:
+            raise UsageError(
+                f"dsd.sparse_epochs={self.sparse_epochs} leaves no dense epoch in a round of"
+                f" plan.epochs={recipe.plan.epochs}",
+                fix=f"use at most {recipe.plan.epochs - 1}, or more epochs a round",
+            )
+
+    def round_start(self, ctx: Context) -> None:
+        acts = 0 < ctx.clock.round <= (self.events or ctx.clock.round)
+        if not acts or self.fraction == 0:
+            return
+        taken = masks.smallest(masks.kernels(ctx), self.fraction, self.scope)
+        note = f"the smallest {self.fraction:g} by magnitude, {self.scope} scope"
+        if self.sparse_epochs:
+            masks.refill(ctx, taken, f"{note}: sparse phase", "zero")
+            ctx.memory.update({name: ~mask for name, mask in taken.items()})
+        else:
+            masks.refill(ctx, taken, note, self.fill)
+
+    def epoch_start(self, ctx: Context) -> None:
+        if ctx.memory and ctx.clock.epoch == self.sparse_epochs:
+            pruned = {name: ~keep for name, keep in ctx.memory.items()}
+            ctx.memory.clear()
+            if self.fill == "init":
+                masks.refill(ctx, pruned, "end of the sparse phase")
+
+    def after_backward(self, ctx: Context) -> None:
+        if ctx.memory:
+            masks.mask_gradients(ctx, ctx.memory)
+
+    def after_step(self, ctx: Context) -> None:
+        if ctx.memory:
+            masks.hold_at_zero(ctx, ctx.memory)
