@@ -1,0 +1,41 @@
+"""FC re-draws the fully-connected layers and nothing of the convolutional part (methods.md A5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scipy.stats import kstest
+
+from fsbench.backbones.architectures import RoleMap
+from fsbench.errors import UsageError
+from pretrain.methods.fc import fully_connected
+from tests.fakes_events import at_event, changed
+from tests.fakes_pretrain import tiny
+
+
+@pytest.mark.parametrize("scope", ["all", "head"])
+def test_a_net_with_one_fully_connected_layer_loses_its_head(tmp_path: Path, scope: str) -> None:
+    _, before, after = at_event("fc", tmp_path, f"fc.scope={scope}")
+    assert changed(before, after) == {"fc.weight", "fc.bias"}
+
+
+def test_all_is_from_the_first_fully_connected_layer_on_with_the_norms_between() -> None:
+    roles = RoleMap(("conv1", "conv2", "dense", "head"), (), "head", ("dense", "head"), ())
+    names = ("conv1.weight", "norm1.weight", "conv2.weight", "norm2.weight")
+    dense = ("dense.weight", "dense.bias", "norm3.weight", "norm3.bias", "head.weight", "head.bias")
+    assert fully_connected((*names, *dense), roles) == dense
+    odd = ("dense.weight", "conv2.weight", "head.weight")
+    assert fully_connected(odd, roles) == ("dense.weight", "head.weight")
+
+
+def test_the_new_head_follows_the_initial_law(tmp_path: Path) -> None:
+    _, _, after = at_event("fc", tmp_path, "width=32")
+    weight = after["fc.weight"].flatten().double()
+    sigma = (2 / 256) ** 0.5
+    assert kstest(weight.numpy(), "norm", args=(0, sigma)).pvalue > 0.01
+
+
+def test_one_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="fc would never act"):
+        tiny("fc", "plan.rounds=1")
