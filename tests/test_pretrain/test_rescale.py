@@ -1,0 +1,79 @@
+"""Rescaling gives every layer its initial size back and touches nothing else (methods.md A7)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+from torch import nn
+
+from fsbench.errors import UsageError
+from fsbench.seeding import stream
+from pretrain import surgery
+from pretrain.context import Context
+from pretrain.methods.rescale import rescale
+from tests.fakes_events import at_event, changed, kernel_names, open_round, tensors, train_round
+from tests.fakes_pretrain import lines, tiny, trainer
+
+
+def test_norms_are_those_of_the_start_and_directions_stay(tmp_path: Path) -> None:
+    start = tensors(trainer(tiny("rescale"), tmp_path / "start"))
+    made, before, after = at_event("rescale", tmp_path / "run", "lr=0.2")
+    assert changed(before, after) == kernel_names(made)
+    for name in kernel_names(made):
+        old, new, target = (t[name].double() for t in (before, after, start))
+        assert float(new.norm()) == pytest.approx(float(target.norm()), rel=1e-6)
+        assert float(old.norm()) != pytest.approx(float(target.norm()), rel=1e-4)
+        cosine = float((old * new).sum() / old.norm() / new.norm())
+        assert cosine == pytest.approx(1, abs=1e-9)
+
+
+def test_standard_deviations_instead(tmp_path: Path) -> None:
+    start = tensors(trainer(tiny("rescale"), tmp_path / "start"))
+    made, _, after = at_event("rescale", tmp_path / "run", "rescale.statistic=std", "lr=0.2")
+    for name in kernel_names(made):
+        new, target = (float(t[name].double().std(correction=0)) for t in (after, start))
+        assert new == pytest.approx(target, rel=1e-6)
+
+
+def test_a_layer_that_became_zero_is_left_and_named(tmp_path: Path) -> None:
+    made = trainer(tiny("rescale"), tmp_path)
+    train_round(made)
+    surgery.set_weight(made.ctx.model, "fc.weight", torch.zeros(4, 16))
+    _, after = open_round(made)
+    assert bool((after["fc.weight"] == 0).all())
+    record = lines(tmp_path, "rewrites.jsonl")[0]
+    assert "fc.weight" not in record["tensors"]
+    assert record["note"].endswith("left alone, of size zero: fc.weight")
+
+
+class Bare:
+    """What the event needs of a context: a model and a way to rewrite it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def rewrite(self, weights: dict[str, torch.Tensor], note: str) -> None:
+        for name, value in weights.items():
+            surgery.set_weight(self.model, name, value)
+
+
+def test_a_bias_free_relu_net_keeps_every_prediction() -> None:
+    with stream("rescale"):
+        layers = [nn.Linear(6, 6, bias=False) for _ in range(3)]
+        x = torch.randn(50, 6, dtype=torch.float64)
+    net = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2]).double()
+    before = net(x).detach()
+    sizes = {"0.weight": 0.3, "2.weight": 5.0, "4.weight": 2.0}
+    factor = math.prod(sizes[n] / float(p.detach().norm()) for n, p in net.named_parameters())
+    rescale(cast("Context", Bare(net)), sizes, "test")
+    torch.testing.assert_close(net(x).detach(), factor * before, rtol=1e-12, atol=1e-12)
+    assert torch.equal(net(x).argmax(dim=1), before.argmax(dim=1))
+
+
+def test_one_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="rescale would never act"):
+        tiny("rescale", "plan.rounds=1")
