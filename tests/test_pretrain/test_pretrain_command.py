@@ -104,7 +104,7 @@ def test_a_run_of_over_an_hour_wants_yes(
 
 
 def spawn(folder: Path) -> subprocess.Popen[bytes]:
-    sets = ["--set", "width=2", "--set", "plan.epoch_images=320"]
+    sets = ["--set", "width=2", "--set", "plan.epoch_images=160"]
     call = ["pretrain", "toy/seal", *sets, "-o", str(folder), "--threads", "1"]
     start = f"from fsbench.cli.main import run; run({call!r})"
     quiet = subprocess.DEVNULL

@@ -8,8 +8,17 @@ import pytest
 import torch
 from torch import nn
 
-from pretrain.loop import Trainer
-from tests.fakes_pretrain import epochs, lines, tiny, trainer
+from pretrain.loop import Trainer, pretrain
+from tests.fakes_pretrain import (
+    epochs,
+    equal,
+    killed_at,
+    lines,
+    source,
+    tiny,
+    trainer,
+    weights,
+)
 
 EARLY = ("conv1.", "bn1.", "layer1.", "layer2.")
 
@@ -44,6 +53,16 @@ def test_freeze_holds_the_late_layers_while_the_early_ones_ascend(
     assert parameters <= changed
     assert "layer4.0.bn1.running_mean" in changed
     assert all(m.training for m in made.ctx.model.modules() if isinstance(m, nn.BatchNorm2d))
+
+
+def test_frozen_norms_stay_frozen_across_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny("seal_freeze", "seal_freeze.freeze_norm=true")
+    pretrain(recipe, source(), tmp_path / "whole")
+    killed_at(9, recipe, tmp_path / "parts", monkeypatch)
+    pretrain(recipe, source(), tmp_path / "parts")
+    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 def test_reinit_forgets_like_llf_and_then_ascends(tmp_path: Path) -> None:
