@@ -25,9 +25,12 @@ def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
     Shape (dim + 1, n_classes): the weight, class dimension last, and the bias as last row.
     """
     unit = uniforms((n_classes * (dim + 1),), *names)
-    weight, bias = unit[: n_classes * dim].reshape(n_classes, dim), unit[n_classes * dim :]
-    drawn: NDArray[np.float64] = (2 * np.vstack([weight.T, bias]) - 1) / np.sqrt(dim)
-    return drawn
+    unit *= 2 / np.sqrt(dim)
+    unit -= 1 / np.sqrt(dim)
+    found = np.empty((dim + 1, n_classes))
+    found[:-1] = unit[: n_classes * dim].reshape(n_classes, dim).T
+    found[-1] = unit[n_classes * dim :]
+    return found
 
 
 def untrained(names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor) -> Start:

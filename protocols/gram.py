@@ -21,7 +21,7 @@ from protocols.base import Inputs
 ALIGNMENT = 16
 """Features are padded with zeros to a multiple of this: each row starts at an aligned address."""
 
-SLICE_BYTES = 8 * 2**20
+SLICE_BYTES = 4 * 2**20
 """Features in memory at once: as many episodes as fit, at least one."""
 
 

@@ -51,40 +51,39 @@ def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trai
         now = shares[epoch * steps :]
         for chunk in later if epoch else first:
             training.run(chunk, orders[:, epoch, chunk.rows], now[chunk.steps])
-    return Trained(training.position, float(shares[-1]))
+    return Trained(training.state[:, :, 0].contiguous(), float(shares[-1]))
 
 
 class _Training:
-    """The state of E heads in training: position A and velocity (E, n, C), both zero at first."""
+    """The state of E heads in training: A and its velocity, (E, n, 2, C), both zero at first."""
 
     def __init__(self, support: Gram, labels: Tensor) -> None:
         episodes, n, n_classes = support.untrained.shape
         self.kernel, self.untrained = support.kernel.flatten(0, 1), support.untrained.flatten(0, 1)
-        self.position = torch.zeros_like(support.untrained)
-        self.velocity = torch.zeros_like(support.untrained)
+        self.state = support.kernel.new_zeros(episodes, n, 2, n_classes)
         self.targets = torch.eye(n_classes).to(support.kernel)[labels]
         self.offsets = torch.arange(episodes, device=labels.device)[:, None] * n
 
     def run(self, chunk: Chunk, rows: Tensor, shares: Tensor) -> None:
         """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
         flat = (rows + self.offsets).flatten()
-        kernel = self.kernel[flat].view(*rows.shape, -1)
-        states = kernel @ torch.cat((self.position, self.velocity), dim=2)
-        position, velocity = torch.chunk(states, 2, dim=2)
-        logits = self.untrained[flat].view_as(position) * shares[:, None]
-        logits.addcmul_(position, chunk.ageing[0]).addcmul_(velocity, chunk.ageing[1])
+        kernel = self.kernel.index_select(0, flat).view(*rows.shape, -1)
+        seen = (kernel @ self.state.flatten(2)).view(*rows.shape, *self.state.shape[2:])
+        logits = self.untrained.index_select(0, flat).view(*rows.shape, -1) * shares[:, None]
+        logits.addcmul_(seen[:, :, 0], chunk.ageing[0]).addcmul_(seen[:, :, 1], chunk.ageing[1])
         mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
         errors = _errors(chunk, logits, mix, self.targets[rows])
-        self._advance(chunk, errors, flat)
+        self._age(chunk)
+        # A chunk uses no row twice, so += on the gathered rows is exact.
+        self.state.flatten(0, 1)[flat] += (errors[:, :, None] * chunk.arrival).flatten(0, 1)
 
-    def _advance(self, chunk: Chunk, errors: Tensor, flat: Tensor) -> None:
-        """Position and velocity at the chunk's end; a chunk uses no row twice, so += is exact."""
+    def _age(self, chunk: Chunk) -> None:
+        """What the chunk's steps make of the state without new errors."""
         (pp, pv), (vp, vv) = chunk.carry
-        old = self.position
-        self.position = (old * pp).add_(self.velocity, alpha=pv)
-        self.velocity.mul_(vv).add_(old, alpha=vp)
-        for state, weights in zip((self.position, self.velocity), chunk.arrival, strict=True):
-            state.flatten(0, 1)[flat] += (errors * weights).flatten(0, 1)
+        position, velocity = self.state[:, :, 0], self.state[:, :, 1]
+        before = position.clone()
+        position.mul_(pp).add_(velocity, alpha=pv)
+        velocity.mul_(vv).add_(before, alpha=vp)
 
 
 def _errors(chunk: Chunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
