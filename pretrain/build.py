@@ -37,7 +37,7 @@ def build_context(
             f" {recipe.input_size} px",
             fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
         )
-    architecture = ARCHITECTURES.load(recipe.architecture)
+    architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
         model = architecture.build(source.n_classes, recipe.width)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format

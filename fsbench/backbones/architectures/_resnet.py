@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures._roles import RoleMap, layer_names
+from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "small"]
 """imagenet: 7x7 stride 2 and 3x3 max-pooling stride 2; small: one 3x3 of stride 1."""
@@ -142,7 +142,14 @@ def roles(model: nn.Module) -> RoleMap:
         f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
     ]
     blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
-    return RoleMap(layer_names(model), blocks, "fc", ("fc",), stages(model))
+    return RoleMap(
+        layers=layer_names(model),
+        blocks=blocks,
+        head="fc",
+        fully_connected=("fc",),
+        stages=stages(model),
+        weighted=weighted_names(model),
+    )
 
 
 def resnet(

@@ -23,6 +23,16 @@ def layer_names(model: nn.Module) -> tuple[str, ...]:
     return tuple(n for n, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.Linear))
 
 
+NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+"""Layers whose output does not change with the scale of their input."""
+
+
+def weighted_names(model: nn.Module) -> tuple[str, ...]:
+    """As `layer_names`, normalisation layers included."""
+    kinds = (nn.Conv2d, nn.Linear, *NORMS)
+    return tuple(n for n, m in model.named_modules() if isinstance(m, kinds))
+
+
 def below(name: str, prefixes: Iterable[str]) -> bool:
     """Whether the module or parameter `name` is one of the modules `prefixes` or inside one."""
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
@@ -35,7 +45,8 @@ class RoleMap:
     layers: convolutions and linear layers in forward order, head included; blocks: module prefixes
     of the K blocks, the stem in the first one and the head in none; head: the classifier;
     fully_connected: all fully-connected layers, head included; stages: the coarse parts of the
-    trunk, names that `from_threshold` and the probes take.
+    trunk, names that `from_threshold` and the probes take; weighted: layers and normalisation
+    layers in forward order; chain: every weighted layer feeds the next one and no other.
     """
 
     layers: tuple[str, ...]
@@ -43,6 +54,14 @@ class RoleMap:
     head: str
     fully_connected: tuple[str, ...]
     stages: tuple[str, ...]
+    weighted: tuple[str, ...] = ()
+    chain: bool = False
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """Normalisation layers in forward order."""
+        layers = set(self.layers)
+        return tuple(name for name in self.weighted if name not in layers)
 
     @staticmethod
     def from_threshold(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -21,9 +21,10 @@ def load(request: Request) -> Loaded:
     return build(request.name)
 
 
-def build(name: str, width: int | None = None) -> Loaded:
-    """The head-free network, freshly initialised. Raises UnknownName."""
+def build(name: str, width: int | None = None, input_size: int | None = None) -> Loaded:
+    """The head-free network, freshly initialised; null: its own size. Raises UnknownName."""
     architecture = ARCHITECTURES.load(name)
+    architecture = architecture.at(input_size or architecture.input_size)
     return Loaded(
         module=architecture.build(0, width),
         architecture=f"fsbench/{name}" + ("" if width is None else f"@{width}"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from torch import nn
 
-from fsbench.backbones import checkpoint
+from fsbench.backbones import checkpoint, normalizers
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture
 from fsbench.backbones.matching import load_into
 from fsbench.backbones.sources import fsbench
@@ -29,6 +29,7 @@ class RunRecord(BaseModel):
     recipe_digest: Sha256
     architecture: str
     width: int | None = Field(None, ge=1)
+    normalizers: dict[str, tuple[PositiveInt, ...]] = {}
     n_classes: int = Field(ge=2)
     input_size: int = Field(ge=8)
     mean: Triple
@@ -50,7 +51,7 @@ def load(request: Request) -> Loaded:
     """
     folder = Path(request.name)
     record = read(folder)
-    fresh = fsbench.build(record.name, record.width)
+    fresh = fsbench.build(record.name, record.width, record.input_size)
     more = {}
     if request.random_init is None:
         load_trunk(fresh.module, record, folder, request)
@@ -93,20 +94,34 @@ def read(folder: Path) -> RunRecord:
 
 def architecture_of(record: RunRecord) -> Architecture:
     """Raises UnknownName for an architecture that this version does not have."""
-    return ARCHITECTURES.load(record.name)
+    return ARCHITECTURES.load(record.name).at(record.input_size)
 
 
 def load_trunk(module: nn.Module, record: RunRecord, folder: Path, request: Request) -> None:
     """Copy all weights but the head's."""
     path = folder / WEIGHTS
     heads = (architecture_of(record).roles(module).head,)
+    put_normalizers(module, record, folder)
     load_into(module, checkpoint.read(path), str(path), record.architecture, request.report, heads)
+
+
+def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
+    """Insert the fixed normalisers that the run trained with; their values are among its weights."""
+    try:
+        normalizers.insert(model, record.normalizers)
+    except AttributeError as error:
+        raise CheckpointError(
+            f"{folder / RECORD} is damaged: normalizers: {record.architecture} has no such module:"
+            f" {error}",
+            fix="run the same `fsbench pretrain` command into a new folder",
+        ) from error
 
 
 def load_classifier(folder: Path) -> tuple[nn.Module, RunRecord]:
     """Trunk and head with all weights of the run, and its record. Raises as `load` does."""
     record = read(folder)
     model = architecture_of(record).build(record.n_classes, record.width)
+    put_normalizers(model, record, folder)
     path = folder / WEIGHTS
     load_into(model, checkpoint.read(path), str(path), record.architecture, heads=())
     return model, record

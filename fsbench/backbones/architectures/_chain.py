@@ -1,0 +1,87 @@
+"""Plain feed-forward networks of the soft-weight-rescaling paper: stages, flatten, linear layers.
+
+"Soft Weight Rescaling", appendix D.1, and its official code (methods.md B). Initial weights are
+PyTorch's defaults. Modules: `layer1`, `layer2`, ... are the stages, then hidden linear layers, then
+the head `fc`. Every layer feeds the next one, which the paper's theorems need. The linear layers
+fix the side of the images: another one is refused before it fails in a matrix product.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
+from fsbench.errors import UsageError
+
+
+class Chain(nn.Module):
+    """Images (B, 3, side, side) -> logits (B, num_classes), or the last hidden values (B, D)."""
+
+    def __init__(
+        self,
+        stages: list[nn.Module],
+        hidden: list[tuple[str, int]],
+        num_classes: int,
+        side: int,
+        n_values: int,
+    ) -> None:
+        """hidden: name and width of the linear layers between stages and head; n_values: numbers
+        that an image has after the stages.
+        """
+        super().__init__()
+        self.side = side
+        for i, stage in enumerate(stages):
+            self.add_module(f"layer{i + 1}", stage)
+        for name, width in hidden:
+            self.add_module(name, nn.Linear(n_values, width))
+            n_values = width
+        self.hidden = tuple(name for name, _ in hidden)
+        self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
+        self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-2:] != (self.side, self.side):
+            raise UsageError(
+                f"this network was built for {self.side} px, the images have"
+                f" {x.shape[-2]} x {x.shape[-1]}",
+                fix=f"use --input-size {self.side} (or native)",
+            )
+        for name in self.stages:
+            x = self.get_submodule(name)(x)
+        x = torch.flatten(x, 1)
+        for name in self.hidden:
+            x = self.get_submodule(name)(x).relu()
+        out: Tensor = self.fc(x)
+        return out
+
+
+def conv_unit(n_in: int, n_out: int, kernel: int, norm: bool) -> list[nn.Module]:
+    """Convolution padded by 1, batch norm (the convolution then has no bias) if wanted, ReLU."""
+    conv = nn.Conv2d(n_in, n_out, kernel, padding=1, bias=not norm)
+    return [conv, *([nn.BatchNorm2d(n_out)] if norm else []), nn.ReLU(inplace=True)]
+
+
+def too_small(name: str, side: int, least: int) -> UsageError:
+    """The error for images that the pooling would shrink to nothing."""
+    return UsageError(
+        f"fsbench/{name} needs images of at least {least} px, not {side}",
+        fix=f"use --set input_size={least} or larger",
+    )
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """Every stage is a block; the linear layers after the stages are the fully-connected ones."""
+    if not isinstance(model, Chain):
+        raise TypeError(f"{type(model).__name__} is no Chain")
+    layers = layer_names(model)
+    linear = tuple(n for n in layers if isinstance(model.get_submodule(n), nn.Linear))
+    return RoleMap(
+        layers=layers,
+        blocks=tuple((name,) for name in model.stages),
+        head="fc",
+        fully_connected=linear,
+        stages=model.stages,
+        weighted=weighted_names(model),
+        chain=True,
+    )

@@ -1,0 +1,25 @@
+"""The CNN-BN of the soft-weight-rescaling paper: batch norm after both convolutions."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._chain import roles
+from fsbench.backbones.architectures._small_cnn import small_cnn
+
+
+def cnn_bn(num_classes: int, width: int, side: int) -> nn.Module:
+    return small_cnn("cnn_bn", num_classes, width, side, norm=True)
+
+
+ARCHITECTURE = Architecture(
+    name="cnn_bn",
+    factory=cnn_bn,
+    roles=roles,
+    default_width=16,
+    input_size=32,
+    summary="the cnn with batch norm after both convolutions",
+    features="last hidden layer",
+    fixed_input=True,
+)

@@ -1,0 +1,32 @@
+"""The multilayer perceptron of the soft-weight-rescaling paper: two hidden layers of 100 units.
+
+"Soft Weight Rescaling", appendix D.1: 784-100-100-10 on MNIST. Here the input is 3 s s values of an
+image of side s.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._chain import Chain, roles
+
+
+def mlp(num_classes: int, width: int, side: int) -> nn.Module:
+    stages: list[nn.Module] = [
+        nn.Sequential(nn.Flatten(), nn.Linear(3 * side * side, width), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
+    ]
+    return Chain(stages, [], num_classes, side, width)
+
+
+ARCHITECTURE = Architecture(
+    name="mlp",
+    factory=mlp,
+    roles=roles,
+    default_width=100,
+    input_size=28,
+    summary="two hidden layers of 100 units on the flattened image",
+    features="last hidden layer",
+    fixed_input=True,
+)

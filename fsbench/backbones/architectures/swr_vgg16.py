@@ -1,0 +1,62 @@
+"""VGG-16 of the soft-weight-rescaling paper: batch norm, 4096-4096 classifier, no dropout.
+
+"Soft Weight Rescaling", appendix D.1; Simonyan & Zisserman 2014, configuration D. The released code
+has only a stub, so this is a reading (methods.md B, J): batch norm because the paper's two lambdas
+are for networks with it, convolutions without bias as in its CNN-BN, PyTorch's initial weights. At
+64 px the classifier sees 512 x 2 x 2 values; at another width it scales along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from fsbench.backbones.architectures import _chain
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._roles import RoleMap
+
+STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
+"""Channels as a multiple of the width, convolutions."""
+LEAST = 32
+"""Side (px) that leaves one pixel after five poolings."""
+UNIT = 3
+"""Modules of a convolution in its stage: convolution, norm, ReLU."""
+
+
+def vgg16(num_classes: int, width: int, side: int) -> nn.Module:
+    """Raises UsageError for images under 32 px."""
+    if side < LEAST:
+        raise _chain.too_small("swr_vgg16", side, LEAST)
+    stages: list[nn.Module] = []
+    n_in = 3
+    for multiple, depth in STAGES:
+        units: list[nn.Module] = []
+        for _ in range(depth):
+            units += _chain.conv_unit(n_in, multiple * width, 3, norm=True)
+            n_in = multiple * width
+        stages.append(nn.Sequential(*units, nn.MaxPool2d(2)))
+    hidden = [("fc6", 64 * width), ("fc7", 64 * width)]
+    return _chain.Chain(stages, hidden, num_classes, side, n_in * (side // 32) ** 2)
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """K = 13: every convolution with its norm and ReLU is a block."""
+    blocks = tuple(
+        tuple(f"layer{stage + 1}.{UNIT * unit + part}" for part in range(UNIT))
+        for stage, (_, depth) in enumerate(STAGES)
+        for unit in range(depth)
+    )
+    return replace(_chain.roles(model), blocks=blocks)
+
+
+ARCHITECTURE = Architecture(
+    name="swr_vgg16",
+    factory=vgg16,
+    roles=roles,
+    default_width=64,
+    input_size=64,
+    summary="VGG-16 with batch norm and a 4096-4096 classifier without dropout",
+    features="last hidden layer",
+    fixed_input=True,
+)
