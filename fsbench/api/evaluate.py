@@ -38,6 +38,9 @@ class Targets:
         for task in request.tasks:
             if not task.probe:
                 self.sampler(task, request.episode_spec(task))
+        for dataset in self.datasets.values():
+            for note in dataset.notes:
+                report.log(f"{dataset.name}: {note}")
         self._records: dict[tuple[str, Pool], DatasetRecord] = {}
 
     def of(self, task: Task) -> TargetDataset:
