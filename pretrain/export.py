@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fsbench import __version__
-from fsbench.backbones import devices
+from fsbench.backbones import devices, normalizers
 from fsbench.backbones.weights import weights_hash
 from fsbench.progress import Reporter
 
@@ -26,6 +26,7 @@ def facts(ctx: Context, source: SourceDataset, accuracy: float, seconds: float) 
         "recipe_digest": recipe.digest(),
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
+        "normalizers": normalizers.shapes(ctx.model),
         "n_classes": source.n_classes,
         "input_size": recipe.input_size,
         "mean": list(source.mean),

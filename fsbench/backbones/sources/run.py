@@ -106,7 +106,7 @@ def load_trunk(module: nn.Module, record: RunRecord, folder: Path, request: Requ
 
 
 def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
-    """Insert the fixed normalisers that the run trained with; their values are among its weights."""
+    """Insert the normalisers that the run trained with; their values are among its weights."""
     try:
         normalizers.insert(model, record.normalizers)
     except AttributeError as error:
