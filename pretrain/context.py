@@ -92,6 +92,15 @@ class Context:
             answers.append(getattr(method, hook)(self, *args))
         return answers
 
+    def _tell_others(self, names: tuple[str, ...]) -> None:
+        """Call `rewritten` of every method but the acting one."""
+        acting = self.acting
+        for method in self._hooks["rewritten"]:
+            if method.name != acting:
+                self.acting = method.name
+                method.rewritten(self, names)
+        self.acting = acting
+
     @property
     def memory(self) -> Memory:
         return self.memories[self.acting]

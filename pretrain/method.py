@@ -129,6 +129,9 @@ class Method(Frozen):
     def after_step(self, ctx: Context) -> None:
         """Edit weights."""
 
+    def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
+        """Another method rewrote these tensors at an event."""
+
     def round_end(self, ctx: Context) -> None:
         """After the last step and validation of a round."""
 
@@ -138,8 +141,8 @@ class Method(Frozen):
 
 HOOKS = (
     "setup", "param_groups", "round_start", "stage_start", "epoch_start", "lr_changed",
-    "training_step", "loss_term", "after_backward", "before_step", "after_step", "round_end",
-    "finalize",
+    "training_step", "loss_term", "after_backward", "before_step", "after_step", "rewritten",
+    "round_end", "finalize",
 )  # fmt: skip
 """All hooks in the order of the loop."""
 
