@@ -123,6 +123,7 @@ class Context:
             surgery.set_weight(self.model, name, value.to(self.device))
         self.touched |= set(weights)
         now = [surgery.get_weight(self.model, name).detach() for name in weights]
+        self._tell_others(tuple(weights))
         self.log_rewrite(
             Rewrite(
                 step=self.clock.step,
