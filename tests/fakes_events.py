@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pretrain import surgery
+from pretrain.context import Context
 from pretrain.loop import Trainer
 from tests.fakes_pretrain import epochs, tiny, trainer
 
@@ -56,3 +58,19 @@ def changed(before: Tensors, after: Tensors) -> set[str]:
 
 def kernel_names(made: Trainer) -> set[str]:
     return {f"{layer}.weight" for layer in made.ctx.roles.layers}
+
+
+class Bare:
+    """What an event needs of a context: a model and a way to rewrite it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def rewrite(self, weights: Tensors, note: str) -> None:
+        for name, value in weights.items():
+            surgery.set_weight(self.model, name, value)
+
+
+def bare(model: nn.Module) -> Context:
+    """A context around any network, good for pure events."""
+    return cast("Context", Bare(model))

@@ -42,7 +42,9 @@ def size(weight: Tensor, statistic: Statistic) -> float:
     return float(torch.std(weight.detach().double(), correction=0))
 
 
-def rescale(ctx: Context, sizes: Mapping[str, float], note: str, by: Statistic = "norm") -> None:
+def restore_sizes(
+    ctx: Context, sizes: Mapping[str, float], note: str, by: Statistic = "norm"
+) -> None:
     """Rewrite the tensors so that they have these sizes; a size of zero is left alone."""
     old = {name: surgery.get_weight(ctx.model, name).detach() for name in sizes}
     now = {name: size(weight, by) for name, weight in old.items()}
@@ -70,4 +72,4 @@ class Rescale(Method):
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:
-            rescale(ctx, ctx.memory["sizes"], "layers at their initial size", self.statistic)
+            restore_sizes(ctx, ctx.memory["sizes"], "layers at their initial size", self.statistic)

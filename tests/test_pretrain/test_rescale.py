@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import cast
 
 import pytest
 import torch
@@ -13,9 +12,16 @@ from torch import nn
 from fsbench.errors import UsageError
 from fsbench.seeding import stream
 from pretrain import surgery
-from pretrain.context import Context
-from pretrain.methods.rescale import rescale
-from tests.fakes_events import at_event, changed, kernel_names, open_round, tensors, train_round
+from pretrain.methods.rescale import restore_sizes
+from tests.fakes_events import (
+    at_event,
+    bare,
+    changed,
+    kernel_names,
+    open_round,
+    tensors,
+    train_round,
+)
 from tests.fakes_pretrain import lines, tiny, trainer
 
 
@@ -50,17 +56,6 @@ def test_a_layer_that_became_zero_is_left_and_named(tmp_path: Path) -> None:
     assert record["note"].endswith("left alone, of size zero: fc.weight")
 
 
-class Bare:
-    """What the event needs of a context: a model and a way to rewrite it."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    def rewrite(self, weights: dict[str, torch.Tensor], note: str) -> None:
-        for name, value in weights.items():
-            surgery.set_weight(self.model, name, value)
-
-
 def test_a_bias_free_relu_net_keeps_every_prediction() -> None:
     with stream("rescale"):
         layers = [nn.Linear(6, 6, bias=False) for _ in range(3)]
@@ -69,7 +64,7 @@ def test_a_bias_free_relu_net_keeps_every_prediction() -> None:
     before = net(x).detach()
     sizes = {"0.weight": 0.3, "2.weight": 5.0, "4.weight": 2.0}
     factor = math.prod(sizes[n] / float(p.detach().norm()) for n, p in net.named_parameters())
-    rescale(cast("Context", Bare(net)), sizes, "test")
+    restore_sizes(bare(net), sizes, "test")
     torch.testing.assert_close(net(x).detach(), factor * before, rtol=1e-12, atol=1e-12)
     assert torch.equal(net(x).argmax(dim=1), before.argmax(dim=1))
 

@@ -1,0 +1,271 @@
+"""LW against its algorithm and invariants; its normalisers live in checkpoint and export."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.errors import CheckpointError, UsageError
+from fsbench.seeding import stream
+from pretrain.loop import Trainer, pretrain
+from pretrain.methods.lw import mean_and_std, schedule
+from pretrain.methods.rescale import restore_sizes
+from pretrain.observe import batch_statistics, outputs
+from tests.fakes_events import bare, changed, finish_epoch, open_round, tensors, train_round
+from tests.fakes_pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+
+FULL = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
+"""Algorithm 1 on the four blocks of the tiny net."""
+BLOCKS = (("conv1.", "bn1.", "layer1."), ("layer2.",), ("layer3.",), ("layer4.",))
+
+
+def at_round(k: int, out: Path, *assignments: str) -> Trainer:
+    """A run of Algorithm 1 that stands before the events of round k - 1, which keeps k blocks."""
+    made = trainer(tiny("lw", *FULL, *assignments), out)
+    epochs(made, k - 1)
+    return made
+
+
+def in_blocks(name: str, k: int) -> bool:
+    return any(name.startswith(block) for block in BLOCKS[:k])
+
+
+def test_rounds_go_up_block_by_block() -> None:
+    assert schedule(6, 3, 2, False) == (1, 1, 2, 2, 3, 3)
+    assert schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
+    assert schedule(3, 16, 1, True) == (0, 5, 11)
+    assert schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_kept_weights_get_their_initial_norm_and_the_rest_is_new(tmp_path: Path, k: int) -> None:
+    start = tensors(trainer(tiny("normal"), tmp_path / "start"))
+    made = at_round(k, tmp_path / "run", "lr=0.2")
+    before, after = open_round(made)
+    layers = {f"{layer}.weight" for layer in made.ctx.roles.layers}
+    rescaled = {name for name in layers if in_blocks(name, k)}
+    above = {name for name in before if not in_blocks(name, k)}
+    assert changed(before, after) == rescaled | above
+    for name in rescaled:
+        old, new = before[name].double(), after[name].double()
+        assert float(new.norm()) == pytest.approx(float(start[name].double().norm()), rel=1e-6)
+        assert float((old * new).sum() / old.norm() / new.norm()) == pytest.approx(1, abs=1e-9)
+    fresh = [name for name in above if name in layers]
+    assert all(bool((before[name] != after[name]).all()) for name in fresh)
+    norms = {n: after[n] for n in above if ".bn" in n}
+    assert all(bool((t == 1).all()) for n, t in norms.items() if n.endswith(("weight", "_var")))
+    assert all(bool((t == 0).all()) for n, t in norms.items() if n.endswith(("bias", "_mean")))
+
+
+def test_the_first_round_starts_from_the_initial_network(tmp_path: Path) -> None:
+    made = trainer(tiny("lw", *FULL), tmp_path)
+    before, after = open_round(made)
+    assert changed(before, after) == set()
+    assert [r["note"] for r in lines(tmp_path, "rewrites.jsonl")] == ["normaliser after block 1"]
+
+
+def active(made: Trainer) -> list[str]:
+    """Modules whose normaliser is not the identity."""
+    state = made.ctx.model.state_dict()
+    return [n.rpartition(".")[0] for n, t in state.items() if "_std" in n and bool((t != 1).any())]
+
+
+def test_one_more_normaliser_a_round_and_earlier_ones_stay(tmp_path: Path) -> None:
+    made = trainer(tiny("lw", *FULL), tmp_path)
+    ends, seen = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"], {}
+    for k in range(1, 5):
+        open_round(made)
+        assert active(made) == ends[:k]
+        state = {n: t.clone() for n, t in made.ctx.model.state_dict().items() if "normal" in n}
+        assert all(torch.equal(state[n], seen[n]) for n in seen)
+        finish_epoch(made)
+        now = made.ctx.model.state_dict()
+        assert all(torch.equal(now[n], t) for n, t in state.items())
+        assert not any("normal" in name for name, _ in made.ctx.model.named_parameters())
+        seen = {n: t for n, t in state.items() if n.startswith(tuple(ends[:k]))}
+
+
+@pytest.mark.parametrize("statistics", ["scalar", "per_channel"])
+def test_the_batch_comes_out_normalised_and_batch_norm_saw_nothing(
+    tmp_path: Path, statistics: str
+) -> None:
+    made = at_round(2, tmp_path, f"lw.statistics={statistics}", "width=8", "batch_size=16")
+    before, after = open_round(made)
+    kept = [n for n in before if in_blocks(n, 2) and ("running" in n or "tracked" in n)]
+    assert len(kept) == 18
+    assert all(torch.equal(before[n], after[n]) for n in kept)
+    seen: list[Tensor] = []
+    block = made.ctx.model.get_submodule("layer2.0")
+    block.register_forward_hook(lambda module, inputs, output: seen.append(output.detach()))
+    made.ctx.model(made.ctx.loader.batch(made.ctx.clock).images)
+    z = seen[0].double()
+    dims = (0, 1, 2, 3) if statistics == "scalar" else (0, 2, 3)
+    torch.testing.assert_close(
+        z.mean(dims), torch.zeros(z.mean(dims).shape).double(), atol=1e-5, rtol=0
+    )
+    alive = z.std(dims, correction=0)[z.std(dims, correction=0) > 0.5]
+    torch.testing.assert_close(alive, torch.ones_like(alive), atol=1e-4, rtol=0)
+    shape = () if statistics == "scalar" else (16, 1, 1)
+    assert made.ctx.model.get_buffer("layer2.0.normalizer_mean").shape == shape
+
+
+def test_a_repeated_block_is_measured_before_its_own_normaliser(tmp_path: Path) -> None:
+    fields = ("lw.generations=false", "lw.repeats=2", "plan.rounds=8", "plan.epochs=1")
+    made = trainer(tiny("lw", *fields), tmp_path)
+    epochs(made, 1)
+    before, _ = open_round(made)
+    with torch.no_grad():
+        plain = made.ctx.architecture.build(made.ctx.classes, made.ctx.recipe.width)
+        plain.load_state_dict(before)
+        for layer in (n for n in made.ctx.roles.layers if in_blocks(n, 1)):
+            name = f"{layer}.weight"
+            size = made.ctx.memories["lw"]["norms"][name]
+            plain.get_parameter(name).mul_(size / before[name].norm())
+        x = made.ctx.loader.batch(made.ctx.clock).images
+        z = plain.layer1(plain.relu(plain.bn1(plain.conv1(x))))
+    state = made.ctx.model.state_dict()
+    assert active(made) == ["layer1.0"]
+    torch.testing.assert_close(state["layer1.0.normalizer_mean"], z.mean())
+    torch.testing.assert_close(state["layer1.0.normalizer_std"], z.std(correction=0) + 1e-6)
+
+
+def test_statistics_of_a_dead_block_are_finite() -> None:
+    mean, std = mean_and_std(torch.full((4, 3, 2, 2), 2.0), ())
+    assert (float(mean), float(std)) == (2.0, pytest.approx(1e-6))
+    mean, std = mean_and_std(torch.tensor([[1.0, 2], [3, 6]]), (2,))
+    assert mean.tolist() == [2, 4]
+    assert std.tolist() == pytest.approx([1 + 1e-6, 2 + 1e-6])
+
+
+def test_a_net_with_scale_free_norms_keeps_its_function_when_rescaled() -> None:
+    with stream("scale-free"):
+        parts = [(nn.Linear(5, 5, False), nn.LayerNorm(5, eps=0), nn.Tanh()) for _ in range(3)]
+        net = nn.Sequential(*(module for part in parts for module in part)).double()
+        x = torch.randn(7, 5, dtype=torch.float64)
+    before, sizes = net(x).detach(), {"0.weight": 0.3, "3.weight": 7.0, "6.weight": 2.0}
+    restore_sizes(bare(net), sizes, "test")
+    assert {n: float(net.get_parameter(n).detach().norm()) for n in sizes} == pytest.approx(sizes)
+    torch.testing.assert_close(net(x).detach(), before, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"),
+    [
+        ("lw.rescale=false", "blocks 1..2"),
+        ("lw.normalize=false", "normaliser"),
+        ("lw.reinit=false", "above"),
+    ],
+)
+def test_ablations_leave_one_part_out(tmp_path: Path, setting: str, missing: str) -> None:
+    made = at_round(2, tmp_path, setting)
+    open_round(made)
+    parts = ("blocks 1..2", "normaliser", "above")
+    notes = [r["note"] for r in lines(tmp_path, "rewrites.jsonl") if r["round"] == 1]
+    found = {part for part in parts if any(part in note for note in notes)}
+    assert found == set(parts) - {missing}
+
+
+def test_frozen_blocks_do_not_move(tmp_path: Path) -> None:
+    made = at_round(2, tmp_path, "lw.freeze_kept=true")
+    _, before = open_round(made)
+    finish_epoch(made)
+    after = tensors(made)
+    names = [name for name, _ in made.ctx.model.named_parameters()]
+    moved = {name for name in names if not torch.equal(before[name], after[name])}
+    assert moved == {name for name in names if not in_blocks(name, 2)}
+
+
+def test_the_head_may_count_as_the_last_block(tmp_path: Path) -> None:
+    fields = ("lw.generations=false", "lw.head_block=true", "plan.rounds=5", "plan.epochs=1")
+    made = trainer(tiny("lw", *fields), tmp_path)
+    epochs(made, 4)
+    before, after = open_round(made)
+    assert changed(before, after) == {f"{layer}.weight" for layer in made.ctx.roles.layers}
+    assert active(made) == ["layer1.0", "layer2.0", "layer3.0", "layer4.0"]
+
+
+def test_all_parameters_may_be_rescaled_but_those_born_at_zero(tmp_path: Path) -> None:
+    made = at_round(2, tmp_path, "lw.rescaled=all", "lr=0.2")
+    before, after = open_round(made)
+    assert float(after["bn1.weight"].norm()) == pytest.approx(2**0.5, rel=1e-6)
+    assert torch.equal(before["bn1.bias"], after["bn1.bias"])
+    assert bool((after["bn1.bias"] != 0).any())
+
+
+def test_a_look_at_the_network_leaves_no_trace(tmp_path: Path) -> None:
+    made = trainer(tiny("normal"), tmp_path)
+    model, images = made.ctx.model, made.ctx.loader.batch(made.ctx.clock).images
+    before = {n: t.clone() for n, t in model.state_dict().items()}
+    with batch_statistics(model):
+        found = outputs(model, ["layer2.0"], images)["layer2.0"]
+    assert equal(before, model.state_dict())
+    assert all(m.track_running_stats for m in model.modules() if isinstance(m, nn.BatchNorm2d))
+    twin = copy.deepcopy(model)
+    kept: list[Tensor] = []
+    twin.get_submodule("layer2.0").register_forward_hook(lambda m, i, o: kept.append(o.detach()))
+    twin(images)
+    assert torch.equal(found, kept[0])
+
+
+def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> None:
+    made = trainer(tiny("lw", *FULL), tmp_path)
+    while not made.ctx.clock.done:
+        train_round(made)
+    made._finish()
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["normalizers"] == {f"layer{i}.0": [] for i in (1, 2, 3, 4)}
+    images = torch.from_numpy(source().val.images)
+    found = backbones.classifier(f"run:{tmp_path}")
+    backbone = backbones.load(f"run:{tmp_path}")
+    made.ctx.model.eval()
+    with torch.no_grad():
+        x = made.validation.normalise(images)
+        torch.testing.assert_close(found.model(x), made.ctx.model(x))
+        pooled = outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
+    torch.testing.assert_close(backbone.features(images), pooled)
+    assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
+    assert backbone.facts.weights_hash == record["weights_hash"]
+
+
+@pytest.mark.parametrize("found", [{}, {"layer9.0": []}, {"layer1.0": [3]}, {"layer1.0": [0]}])
+def test_an_export_whose_record_and_weights_differ_is_refused(
+    tmp_path: Path, found: dict[str, list[int]]
+) -> None:
+    pretrain(tiny("lw"), source(), tmp_path)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": found}))
+    with pytest.raises(CheckpointError, match="normalizer"):
+        backbones.load(f"run:{tmp_path}")
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 7])
+def test_algorithm_1_resumes_exactly(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny("lw", *FULL, "lw.statistics=per_channel", "lw.freeze_kept=true")
+    pretrain(recipe, source(), tmp_path / "whole")
+    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
+    pretrain(recipe, source(), tmp_path / "parts")
+    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "fix"),
+    [
+        (("lw.generations=false",), "4 blocks of toy_resnet, 1 rounds each", "plan.rounds=4"),
+        (("lw.generations=false", "lw.repeats=3"), "3 rounds each", "plan.rounds=12"),
+        (("plan.rounds=1",), "never act", "plan.rounds=2"),
+        (("lw.repeats=2",), "no meaning", "leave one"),
+        (("lw.freeze_kept=true", "lw.head_block=true"), "train nothing", "leave one"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: tuple[str, ...], message: str, fix: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        tiny("lw", *settings)
+    assert fix in caught.value.fix
