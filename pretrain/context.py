@@ -119,11 +119,18 @@ class Context:
     def rewrite(self, weights: Mapping[str, Tensor], note: str) -> None:
         """Make these the effective tensors and log it; the only way to rewrite at events."""
         old = {name: surgery.get_weight(self.model, name).detach().clone() for name in weights}
+        clamped = surgery.clamped(self.model, weights)
         for name, value in weights.items():
             surgery.set_weight(self.model, name, value.to(self.device))
-        self.touched |= set(weights)
+        self.touched |= {t for name in weights for t in surgery.trained(self.model, name)}
         now = [surgery.get_weight(self.model, name).detach() for name in weights]
         self._tell_others(tuple(weights))
+        moved = surgery.clamped(self.model, weights) - clamped
+        clamps = f"; {moved} elements clamped to the range" if moved else ""
+        self.log(tuple(weights), surgery.fraction_changed(old.values(), now), note + clamps)
+
+    def log(self, names: tuple[str, ...], fraction_changed: float, note: str) -> None:
+        """A line of rewrites.jsonl by the acting method."""
         self.log_rewrite(
             Rewrite(
                 step=self.clock.step,
@@ -131,8 +138,8 @@ class Context:
                 round=self.clock.round,
                 epoch=self.clock.epoch,
                 method=self.acting,
-                tensors=tuple(weights),
-                fraction_changed=surgery.fraction_changed(old.values(), now),
+                tensors=names,
+                fraction_changed=fraction_changed,
                 optimizer_state="kept" if self.recipe.opt_reset == "none" else "reset",
                 note=note,
             )

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.parametrize import cached
 
 from fsbench import seeding
 from fsbench.errors import FsbenchError
@@ -122,11 +123,12 @@ class Trainer:
         ctx, found = self.ctx, checkpoint.load(self.out)
         ctx.resumed = found is not None
         ctx.model.train()
+        if found is None:
+            self.journal.rewind({})
         ctx.call("setup")
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
         if found is None:
-            self.journal.rewind({})
             return
         tensors, state = found
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
@@ -177,12 +179,13 @@ class Trainer:
         optimizer.set_lr(ctx.optimizer, self.lr)
         batch = ctx.loader.batch(ctx.clock)
         names = (*recipe.stream("step"), *ctx.clock.names)
-        with seeding.stream(*names, device=str(ctx.device)):
-            ctx.model.zero_grad(set_to_none=True)
-            loss, right = self._task_loss(batch)
-            torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
-        ctx.call("after_backward")
-        ctx.call("before_step")
+        with cached():  # a reparametrized weight is computed once a step
+            with seeding.stream(*names, device=str(ctx.device)):
+                ctx.model.zero_grad(set_to_none=True)
+                loss, right = self._task_loss(batch)
+                torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
+            ctx.call("after_backward")
+            ctx.call("before_step")
         ctx.optimizer.step()
         ctx.call("after_step")
         self._count(loss.detach(), right, len(batch.labels))

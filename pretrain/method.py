@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.specs import Frozen
 
@@ -55,12 +55,14 @@ Neutral = Mapping[str, object] | str
 class Group:
     """Parameters (by name) that share a learning rate and a decay; a name left out is not trained.
 
-    lr_scale and decay multiply the recipe's learning rate and weight decay.
+    lr_scale and decay multiply the recipe's learning rate and weight decay. decay_on: `effective`
+    means that a reparametrization decays the weight it stands for, and the optimizer does not.
     """
 
     names: tuple[str, ...]
     lr_scale: float = 1.0
     decay: float = 1.0
+    decay_on: Literal["trained", "effective"] = "trained"
 
 
 class Method(Frozen):

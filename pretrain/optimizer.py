@@ -27,7 +27,8 @@ def build(
         {
             "params": [parameters[name] for name in group.names],
             "lr": recipe.lr * group.lr_scale,
-            "weight_decay": recipe.weight_decay * group.decay,
+            "weight_decay": recipe.weight_decay * group.decay * (group.decay_on == "trained"),
+            "effective_decay": recipe.weight_decay * group.decay * (group.decay_on == "effective"),
             "lr_scale": group.lr_scale,
         }
         for group in groups

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
+from pretrain import parametrizations
 
 if TYPE_CHECKING:
     from fsbench.backbones.architectures import Architecture
@@ -37,9 +38,26 @@ def set_weight(model: nn.Module, name: str, value: Tensor) -> None:
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
     if nn.utils.parametrize.is_parametrized(module, leaf):
-        setattr(module, leaf, value)
+        parametrizations.assign(module, leaf, value)
     else:
         get_weight(model, name).copy_(value)
+
+
+def trained(model: nn.Module, name: str) -> tuple[str, ...]:
+    """Names of the tensors that are trained in place of the effective tensor `name`."""
+    owner, _, leaf = name.rpartition(".")
+    module = model.get_submodule(owner)
+    if not nn.utils.parametrize.is_parametrized(module, leaf):
+        return (name,)
+    inside = f"{owner}.parametrizations.{leaf}" if owner else f"parametrizations.{leaf}"
+    holder = model.get_submodule(inside)
+    return tuple(f"{inside}.{original}" for original, _ in holder.named_parameters(recurse=False))
+
+
+def clamped(model: nn.Module, names: Iterable[str]) -> int:
+    """Elements of these tensors that a bounded reparametrization moved into its range so far."""
+    owners = (name.rpartition(".") for name in names)
+    return sum(parametrizations.clamped(model.get_submodule(o), leaf) for o, _, leaf in owners)
 
 
 def split(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -90,10 +90,11 @@ class Seal(Method):
         up = set(ctx.memory["ascent_set"])
         descent = [replace(g, names=tuple(n for n in g.names if n not in up)) for g in groups]
         ascent = [
-            Group(
-                tuple(n for n in g.names if n in up),
-                g.lr_scale * self.ascent_factor,
-                -g.decay * self.ascent_decay,
+            replace(
+                g,
+                names=tuple(n for n in g.names if n in up),
+                lr_scale=g.lr_scale * self.ascent_factor,
+                decay=-g.decay * self.ascent_decay,
             )
             for g in groups
         ]

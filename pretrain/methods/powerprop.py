@@ -1,0 +1,85 @@
+"""Powerpropagation: every weight is w = v |v|^(alpha - 1): large weights move, small ones rest.
+
+Schwarz et al. 2021, "Powerpropagation: A sparsity inducing weight reparameterisation"; official
+notebook google-deepmind/deepmind-research/powerpropagation; here as weight compander's comparator
+(its section IV-A; methods.md E4).
+
+    w = sign(v) |v|^alpha     Psi' = alpha |v|^(alpha - 1)     v starts at sign(w) |w|^(1 / alpha)
+
+| setting | paper and code                              | here                                     |
+|---------|---------------------------------------------|------------------------------------------|
+| alpha   | notebook: 1 to 5; weight compander: silent  | 2                                        |
+| decay   | not stated                                  | on w, as weight compander; `v` to choose |
+
+A weight that is exactly 0 never moves again, because Psi'(0) = 0: methods that set weights to zero
+(`imp`, and `dsd` with `fill=zero`) are refused (methods.md G4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from fsbench.errors import UsageError
+from pretrain.method import Neutral
+from pretrain.parametrizations import Elementwise, Map
+from pretrain.reparametrization import ElementwiseReparametrization, adaptive, layers
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+
+class Power(Elementwise):
+    """sign(v) |v|^alpha; the gradient at 0 is 0, and 1 for alpha = 1."""
+
+    def __init__(self, alpha: float, raw: bool) -> None:
+        super().__init__(raw)
+        self.alpha = alpha
+
+    def value(self, v: Tensor) -> Tensor:
+        if self.alpha == 1:
+            return v
+        if self.alpha == 2:
+            return v * v.abs()
+        return v.sign() * v.abs().pow(self.alpha)
+
+    def slope(self, v: Tensor) -> Tensor:
+        return v.abs().pow_(self.alpha - 1).mul_(self.alpha)
+
+    def right_inverse(self, weight: Tensor) -> Tensor:
+        return weight.sign() * weight.abs().pow(1 / self.alpha)
+
+
+class Powerprop(ElementwiseReparametrization):
+    """alpha: the power, 1 for plain training; decay: weight decay on w or on v."""
+
+    alpha: float = Field(2.0, ge=1)
+    decay: Literal["w", "v"] = "w"
+
+    SOURCE: ClassVar = "Powerpropagation (Schwarz et al. 2021); Weight Compander, section IV-A"
+    NEUTRAL: ClassVar[Neutral] = {"alpha": 1.0}
+
+    @property
+    def decays(self) -> Literal["w", "v"]:
+        return "v" if self.alpha == 1 else self.decay
+
+    def check(self, recipe: Recipe) -> None:
+        super().check(recipe)
+        zeroing = [m.name for m in recipe.methods if m.name == "imp" or zero_filling(m)]
+        if zeroing and self.alpha > 1:
+            raise UsageError(
+                f"{zeroing[0]} sets weights to zero, where powerprop's gradient is zero for ever",
+                fix="leave powerprop out, or fill with fresh draws (--set dsd.fill=init)",
+            )
+
+    def maps(self, ctx: Context) -> Iterator[Map]:
+        yield from (Power(self.alpha, self.alpha > 1 and adaptive(ctx)) for _ in layers(ctx))
+
+
+def zero_filling(method: object) -> bool:
+    """Whether the method fills what it takes with zeros."""
+    return getattr(method, "fill", None) == "zero"

@@ -1,0 +1,197 @@
+"""Weight compander: every weight is w = a arctan(v / b), which bounds large and spreads small ones.
+
+Cakaj, Mehnert, Yang, "Weight Compander: A Simple Weight Reparameterization for Regularization", eq.
+1 to 5 and sections III-A, III-B; no public code (methods.md E1 to E3).
+
+    arctan    w = a arctan(v/b)   Psi' = a / (b (1 + (v/b)^2))              |w| < a pi/2
+    arsinh    w = a arsinh(v/b)   Psi' = a / (b sqrt(1 + (v/b)^2))          unbounded
+    erf       w = a erf(v/b)      Psi' = 2 a / (b sqrt pi) exp(-(v/b)^2)    |w| < a
+    identity  w = v               plain training: the control
+
+v starts at Psi^-1 of the usual initial weight. Where that lies outside the range, it is clamped to
+(1 - 1e-3) of it, counted and logged; so is every weight that another method writes later.
+
+| setting   | paper                                              | here                            |
+|-----------|----------------------------------------------------|---------------------------------|
+| a, b      | ResNet-50 on TinyImageNet .7, .8; grid .5 to 1     | .7, .8                          |
+| learnable | fine (a, b a layer; start .5, 1) or coarse (a net) | no; `a`, `b` are start values   |
+| decay     | fixed a, b: on w; learnable: on v, never on a, b   | the same (null), or `w` or `v`  |
+
+Paper eq. 5 writes wd w^T w; its coefficients come from recipes with wd/2, which is taken here. The
+paper does not constrain a and b; a learned b is kept at |b| >= 1e-3. Near 0 the learning rate is in
+effect multiplied by (a/b)^2: the control for that is `normal` with lr (a/b)^2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from fsbench.errors import UsageError
+from pretrain.method import Figure, Neutral, PaperRecipe
+from pretrain.parametrizations import Elementwise, Map
+from pretrain.reparametrization import ElementwiseReparametrization, adaptive, layers, maps
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+MARGIN = 1e-3
+"""Weights are clamped to (1 - MARGIN) of a bounded range before the inverse is taken."""
+SMALLEST_B = 1e-3
+"""A learned b is kept this far from 0."""
+
+Scalar = float | nn.Parameter
+
+
+class Shape(NamedTuple):
+    """psi of w = a psi(x), x = v / b, where psi'(x) may overwrite x; |psi| < bound."""
+
+    psi: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    inverse: Callable[[Tensor], Tensor]
+    bound: float
+
+
+SHAPES = {
+    "arctan": Shape(
+        torch.atan, lambda x: x.square_().add_(1).reciprocal_(), torch.tan, math.pi / 2
+    ),
+    "arsinh": Shape(torch.asinh, lambda x: x.square_().add_(1).rsqrt_(), torch.sinh, math.inf),
+    "erf": Shape(
+        torch.erf,
+        lambda x: x.square_().neg_().exp_().mul_(2 / math.sqrt(math.pi)),
+        torch.erfinv,
+        1.0,
+    ),
+}
+
+
+class Compander(Elementwise):
+    """a psi(v / b); a and b are numbers, or parameters that may be shared. clamped: a count."""
+
+    clamped: Tensor
+
+    def __init__(self, shape: Shape, a: Scalar, b: Scalar, raw: bool, device: torch.device) -> None:
+        super().__init__(raw)
+        self.shape, self.a, self.b = shape, a, b
+        self.register_buffer("clamped", torch.zeros((), dtype=torch.int64, device=device))
+
+    def value(self, v: Tensor) -> Tensor:
+        return self.shape.psi(v / self.b) * self.a
+
+    def slope(self, v: Tensor) -> Tensor:
+        with torch.no_grad():
+            return self.shape.slope(v / self.b).mul_(self.a / self.b)
+
+    def right_inverse(self, weight: Tensor) -> Tensor:
+        if self.shape.bound < math.inf:
+            limit = torch.as_tensor(self.a, dtype=weight.dtype, device=weight.device).abs()
+            limit = limit * (1 - MARGIN) * self.shape.bound
+            self.clamped += (weight.abs() > limit).sum()
+            weight = weight.clamp(-limit, limit)
+        return self.b * self.shape.inverse(weight / self.a)
+
+
+class Plain(Elementwise):
+    """w = v: the trained tensor is the weight itself."""
+
+    def __init__(self) -> None:
+        super().__init__(raw=False)
+
+    def value(self, v: Tensor) -> Tensor:
+        return v
+
+    def slope(self, v: Tensor) -> Tensor:
+        return torch.ones_like(v)
+
+    def right_inverse(self, weight: Tensor) -> Tensor:
+        return weight
+
+
+def companders(
+    shape: Shape, a: float, b: float, learnable: str, raw: bool, device: torch.device
+) -> Iterator[Map]:
+    """Endless maps: with numbers a, b, with one pair of parameters, or with a pair each."""
+
+    def pair() -> tuple[Scalar, Scalar]:
+        return nn.Parameter(torch.tensor(a, device=device)), nn.Parameter(
+            torch.tensor(b, device=device)
+        )
+
+    shared = pair() if learnable == "coarse" else (a, b)
+    for _ in repeat(None):
+        yield Compander(shape, *(pair() if learnable == "fine" else shared), raw, device)
+
+
+class WeightCompander(ElementwiseReparametrization):
+    """decay: where weight decay acts; null follows the paper (w if a and b are fixed, else v)."""
+
+    function: Literal["arctan", "arsinh", "erf", "identity"] = "arctan"
+    a: float = Field(0.7, gt=0, description="scale of the weights; start value if learnable")
+    b: float = Field(0.8, gt=0, description="scale of v; start value if learnable")
+    learnable: Literal["no", "fine", "coarse"] = "no"
+    decay: Literal["w", "v"] | None = None
+
+    SOURCE: ClassVar = "Weight Compander (Cakaj et al.), sections III and IV"
+    NEUTRAL: ClassVar[Neutral] = {"function": "identity"}
+    PAPER: ClassVar = tuple(
+        PaperRecipe(
+            name=name,
+            overrides={
+                "plan.rounds": 1,
+                "plan.epochs": 300,
+                "input_size": 224,
+                "batch_size": 128,
+                "lr": 0.1,
+                "weight_decay": 1e-4,
+                "schedule": "step",
+                "milestones": (0.25, 0.5, 0.75),
+                "warmup": 0.0,
+                "label_smoothing": 0.0,
+                "weight_compander.function": function,
+            },
+            figures=(Figure(where="Weight Compander Table IV, ResNet-50", accuracy=accuracy),),
+        )
+        for name, function, accuracy in (
+            ("weight_compander", "arctan", 0.6593),
+            ("weight_compander_control", "identity", 0.6508),
+        )
+    )
+
+    @property
+    def decays(self) -> Literal["w", "v"]:
+        if self.function == "identity":  # w is v: the optimizer's own decay, at the bit
+            return "v"
+        return self.decay or ("w" if self.learnable == "no" else "v")
+
+    def check(self, recipe: Recipe) -> None:
+        super().check(recipe)
+        if self.function == "identity" and self.learnable != "no":
+            raise UsageError(
+                "weight_compander: the identity has no a and b to learn",
+                fix="set weight_compander.learnable=no, or choose arctan, arsinh or erf",
+            )
+
+    def maps(self, ctx: Context) -> Iterator[Map]:
+        if self.function == "identity":
+            yield from (Plain() for _ in layers(ctx))
+            return
+        endless = companders(
+            SHAPES[self.function], self.a, self.b, self.learnable, adaptive(ctx), ctx.device
+        )
+        yield from (mapping for _, mapping in zip(layers(ctx), endless, strict=False))
+
+    @torch.no_grad()
+    def after_step(self, ctx: Context) -> None:
+        super().after_step(ctx)
+        if self.learnable != "no":
+            for _, mapping, _ in maps(ctx):
+                for b in (p for n, p in mapping.named_parameters() if n == "b"):
+                    b.copy_(torch.copysign(b.abs().clamp(min=SMALLEST_B), b))

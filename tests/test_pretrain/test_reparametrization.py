@@ -1,0 +1,314 @@
+"""Reparametrized runs against a plain loop that differentiates loss and decay term itself."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional
+
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.errors import UsageError
+from pretrain import METHODS, recipes, surgery
+from pretrain.loop import Trainer, pretrain
+from pretrain.recipe import Recipe
+from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+
+A, B = 0.7, 0.8
+Trained = tuple[Tensor, ...]
+Reference = tuple[Callable[[Tensor], Trained], Callable[..., Tensor]]
+
+
+def vector_norm(w: Tensor, per_unit: bool) -> Tensor:
+    if not per_unit:
+        return w.pow(2).sum().sqrt().reshape([1] * w.ndim)
+    return w.flatten(1).pow(2).sum(1).sqrt().reshape(-1, *[1] * (w.ndim - 1))
+
+
+MAPS: dict[str, Reference] = {
+    "weight_compander": (
+        lambda w: (B * torch.tan(w.clamp(-A * math.pi / 2 * 0.999, A * math.pi / 2 * 0.999) / A),),
+        lambda v: A * torch.atan(v / B),
+    ),
+    "weight_compander.function=arsinh": (
+        lambda w: (B * torch.sinh(w / A),),
+        lambda v: A * torch.log(v / B + torch.sqrt((v / B) ** 2 + 1)),
+    ),
+    "weight_compander.function=erf": (
+        lambda w: (B * torch.special.erfinv(w.clamp(-A * 0.999, A * 0.999) / A),),
+        lambda v: A * torch.special.erf(v / B),
+    ),
+    "powerprop": (lambda w: (w.sign() * w.abs().sqrt(),), lambda v: v.sign() * v**2),
+    "powerprop.alpha=3": (
+        lambda w: (w.sign() * w.abs() ** (1 / 3),),
+        lambda v: v**3,
+    ),
+    "weight_norm": (
+        lambda w: (vector_norm(w, True), w.clone()),
+        lambda g, v: g * v / vector_norm(v, True),
+    ),
+    "weight_norm.per=layer": (
+        lambda w: (vector_norm(w, False), w.clone()),
+        lambda g, v: g * v / vector_norm(v, False),
+    ),
+}
+ELEMENTWISE = [name for name in MAPS if "norm" not in name]
+STEPS = 4
+FIELDS = ("plan.epoch_images=32", "schedule=constant", "warmup=0", "weight_decay=0.05")
+
+
+def recipe(case: str, *assignments: str) -> Recipe:
+    method, dot, setting = case.partition(".")
+    return tiny(method, *FIELDS, *([f"{method}.{setting}"] if dot else []), *assignments)
+
+
+def plain_copy(made: Trainer) -> nn.Module:
+    """The network with the effective tensors, plain."""
+    plain = ARCHITECTURES.load("toy_resnet").build(4, 2).to(memory_format=torch.channels_last)
+    state = {n: surgery.get_weight(made.ctx.model, n).detach().clone() for n in plain.state_dict()}
+    plain.load_state_dict(state)
+    return plain
+
+
+class PlainLoop:
+    """Trains tensors whose functions are the weights; decay is a term of the loss."""
+
+    def __init__(self, made: Trainer, case: str, decay_on_w: bool = True) -> None:
+        self.made, self.model, (inverse, self.to_w) = made, plain_copy(made), MAPS[case]
+        self.decay_on_w = decay_on_w
+        names = {f"{layer}.weight" for layer in made.ctx.roles.layers}
+        self.trained = {
+            n: tuple(t.detach().clone() for t in (inverse(p.detach()) if n in names else (p,)))
+            for n, p in self.model.named_parameters()
+        }
+        self.mapped = names
+        self.momenta = {n: [torch.zeros_like(t) for t in ts] for n, ts in self.trained.items()}
+
+    def weights(self) -> dict[str, Tensor]:
+        return {n: self.to_w(*t) if n in self.mapped else t[0] for n, t in self.trained.items()}
+
+    def loss(self, weights: dict[str, Tensor]) -> Tensor:
+        batch = self.made.ctx.loader.batch(copy.copy(self.made.ctx.clock))
+        logits = functional_call(self.model, weights, (batch.images,))
+        loss = functional.cross_entropy(logits, batch.labels, label_smoothing=0.1)
+        decayed = (
+            list(weights.values())
+            if self.decay_on_w
+            else [t for ts in self.trained.values() for t in ts]
+        )
+        return loss + 0.5 * 0.05 * sum((w**2).sum() for w in decayed)
+
+    def sgd(self) -> None:
+        everything = [t.requires_grad_() for ts in self.trained.values() for t in ts]
+        gradients = iter(torch.autograd.grad(self.loss(self.weights()), everything))
+        for name, tensors in self.trained.items():
+            for i, momentum in enumerate(self.momenta[name]):
+                momentum.mul_(0.9).add_(next(gradients))
+                tensors[i].detach_().sub_(self.made.recipe.lr * momentum)
+
+    def adam(self, probes: dict[str, nn.Parameter], optimizer: torch.optim.Adam) -> None:
+        """Adam's step from the gradient of w, times the slope of the map at the old v."""
+        weights = {n: w.detach().requires_grad_() for n, w in self.weights().items()}
+        gradients = torch.autograd.grad(self.loss(weights), list(weights.values()))
+        for name, gradient in zip(weights, gradients, strict=True):
+            probes[name].data.zero_()
+            probes[name].grad = gradient
+        optimizer.step()
+        for name, (v,) in self.trained.items():
+            slope = torch.ones_like(v)
+            if name in self.mapped:
+                old = v.detach().double().requires_grad_()
+                slope = torch.autograd.grad(self.to_w(old).sum(), old)[0].float()
+            v.add_(slope * probes[name].data)
+
+
+def compare(made: Trainer, loop: PlainLoop) -> None:
+    for name, expected in loop.weights().items():
+        found = surgery.get_weight(made.ctx.model, name).detach()
+        torch.testing.assert_close(found, expected.detach(), rtol=2e-3, atol=2e-5, msg=name)
+
+
+@pytest.mark.parametrize("case", MAPS)
+def test_sgd_with_decay_on_w_equals_a_plain_loop(case: str, tmp_path: Path) -> None:
+    made = trainer(recipe(case), tmp_path)
+    made._open_epoch(STEPS)
+    loop = PlainLoop(made, case)
+    before = loop.weights()["fc.weight"].clone()
+    for _ in range(STEPS):
+        loop.sgd()
+        made._step(STEPS)
+    compare(made, loop)
+    assert (loop.weights()["fc.weight"] - before).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
+def test_decay_on_v_is_the_optimizers(case: str, tmp_path: Path) -> None:
+    made = trainer(recipe(case, f"{case}.decay=v"), tmp_path)
+    made._open_epoch(STEPS)
+    loop = PlainLoop(made, case, decay_on_w=False)
+    for _ in range(STEPS):
+        loop.sgd()
+        made._step(STEPS)
+    compare(made, loop)
+
+
+@pytest.mark.parametrize("case", ELEMENTWISE)
+def test_adam_steps_in_w_and_is_rescaled_by_the_slope(case: str, tmp_path: Path) -> None:
+    made = trainer(recipe(case, "optimizer=adam", "lr=0.01"), tmp_path)
+    made._open_epoch(STEPS)
+    loop = PlainLoop(made, case)
+    probes = {n: nn.Parameter(w.detach().clone()) for n, w in loop.weights().items()}
+    optimizer = torch.optim.Adam(probes.values(), lr=0.01)
+    for _ in range(2):
+        loop.adam(probes, optimizer)
+        made._step(STEPS)
+    for name, expected in loop.weights().items():  # Adam divides tiny gradients by their size
+        found = surgery.get_weight(made.ctx.model, name).detach()
+        assert ((found - expected).abs() < 1e-3).float().mean() > 0.99, name
+
+
+@pytest.mark.parametrize("case", MAPS)
+def test_logits_at_step_0_are_those_of_the_plain_network(case: str, tmp_path: Path) -> None:
+    # a wide range: this tiny network's weights are large, and none must be clamped here
+    wide = ["weight_compander.a=3"] if "compander" in case else []
+    made, normal = trainer(recipe(case, *wide), tmp_path / "a"), trainer(tiny("normal"), tmp_path)
+    assert not lines(tmp_path / "a", "rewrites.jsonl")
+    images = made.ctx.loader.batch(made.ctx.clock).images
+    made.ctx.model.eval()
+    normal.ctx.model.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(made.ctx.model(images), normal.ctx.model(images))
+
+
+@pytest.mark.parametrize("case", MAPS)
+def test_fusing_keeps_the_outputs_and_leaves_the_plain_network(case: str, tmp_path: Path) -> None:
+    made = trainer(recipe(case), tmp_path)
+    epochs(made, 1)
+    images = made.ctx.loader.batch(made.ctx.clock).images
+    model = made.ctx.model.eval()
+    with torch.no_grad():
+        before = model(images)
+        made.ctx.call("finalize")
+        after = model(images)
+    assert torch.equal(before, after)
+    plain = ARCHITECTURES.load("toy_resnet").build(4, 2)
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    assert {n: type(m) for n, m in model.named_modules()} == {
+        n: type(m) for n, m in plain.named_modules()
+    }
+    assert all(p.requires_grad and p.is_leaf for p in model.parameters())
+
+
+@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
+def test_a_weight_is_computed_once_a_step(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(recipe(case), tmp_path)
+    made._open_epoch(STEPS)
+    kind = type(made.ctx.model.get_submodule("conv1").parametrizations.weight[0])
+    calls, compute = [], kind.forward
+
+    def counting(self: nn.Module, *originals: Tensor) -> Tensor:
+        calls.append(self)
+        return compute(self, *originals)
+
+    monkeypatch.setattr(kind, "forward", counting)
+    made._step(STEPS)
+    assert len(calls) == len(made.ctx.roles.layers)
+
+
+@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
+def test_only_conv_and_linear_weights_are_mapped_and_scalars_do_not_decay(
+    case: str, tmp_path: Path
+) -> None:
+    made = trainer(recipe(case), tmp_path)
+    made._open_epoch(STEPS)
+    ctx = made.ctx
+    named = {id(p): n for n, p in ctx.parameters.items()}
+    groups = {
+        named[id(p)]: (g["weight_decay"], g["effective_decay"])
+        for g in ctx.optimizer.param_groups
+        for p in g["params"]
+    }
+    assert groups.keys() == ctx.parameters.keys()
+    mapped = {n for n in groups if ".parametrizations." in n}
+    trained = (surgery.trained(ctx.model, f"{layer}.weight") for layer in ctx.roles.layers)
+    assert mapped == {name for names in trained for name in names}
+    assert {groups[n] for n in mapped} == {(0.0, 0.05)}
+    assert {groups[n] for n in groups.keys() - mapped} == {(0.05, 0.0)}
+    assert {"fc.bias", "bn1.weight", "bn1.bias"} <= groups.keys() - mapped
+
+
+def test_a_redraw_drops_the_momentum_of_what_is_trained(tmp_path: Path) -> None:
+    made = trainer(recipe("weight_norm", "opt_reset=touched"), tmp_path)
+    epochs(made, 1)
+    ctx = made.ctx
+    ctx.acting = "weight_norm"
+    fresh = torch.ones(4, 16)
+    ctx.rewrite({"fc.weight": fresh}, "test")
+    ctx.rebuild_optimizer("touched")
+    gone = ctx.parameters.keys() - ctx.optimizer_state().keys()
+    assert gone == {f"fc.parametrizations.weight.original{i}" for i in (0, 1)}
+    torch.testing.assert_close(surgery.get_weight(ctx.model, "fc.weight").detach(), fresh)
+
+
+@pytest.mark.parametrize("case", MAPS)
+def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path) -> None:
+    made = trainer(recipe(case), tmp_path)
+    epochs(made, 1)
+    model, name = made.ctx.model, "layer2.0.conv1.weight"
+    before = surgery.get_weight(model, name).detach().clone()
+    storage = [model.get_parameter(t).data_ptr() for t in surgery.trained(model, name)]
+    wanted = before.clone()
+    wanted[0] = 0.1
+    surgery.set_weight(model, name, wanted.contiguous())
+    after = surgery.get_weight(model, name).detach()
+    torch.testing.assert_close(after[0], wanted[0])
+    if case != "weight_norm.per=layer":  # one length for all: every element moves a bit
+        assert torch.equal(after[1:], before[1:])
+    assert storage == [model.get_parameter(t).data_ptr() for t in surgery.trained(model, name)]
+    assert after.stride() == before.stride()
+
+
+def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
+    methods = [{"name": "seal"}, {"name": "weight_compander"}]
+    both = Recipe.model_validate({**tiny("seal").model_dump(), "methods": methods})
+    made = trainer(both, tmp_path)
+    epochs(made, 4)
+    made._open_epoch(2)
+    decays = {g["effective_decay"] for g in made.ctx.optimizer.param_groups}
+    assert decays == {0.0, both.weight_decay}
+    up = [g for g in made.ctx.optimizer.param_groups if g["lr_scale"] == 0.01]
+    # the gradient is flipped before decay is added: the flipped sign then pulls towards zero
+    assert {g["weight_decay"] + g["effective_decay"] for g in up} == {both.weight_decay}
+
+
+@pytest.mark.parametrize("pair", [("weight_compander", "powerprop"), ("weight_norm", "powerprop")])
+def test_two_reparametrizations_are_refused(pair: tuple[str, str]) -> None:
+    methods = [{"name": name} for name in pair]
+    with pytest.raises(UsageError, match="both reparametrize the same weights"):
+        Recipe.model_validate({**tiny(pair[0]).model_dump(), "methods": methods})
+
+
+@pytest.mark.parametrize("name", ["weight_compander", "powerprop", "weight_norm"])
+def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
+    methods = [{"name": "llf"}, {"name": name}]
+    both = Recipe.model_validate({**tiny("llf").model_dump(), "methods": methods})
+    pretrain(both, source(), tmp_path)
+    events = [r for r in lines(tmp_path, "rewrites.jsonl") if r["method"] == "llf"]
+    assert len(events) == 1
+    assert events[0]["tensors"][-1] == "fc.weight"
+    assert events[0]["fraction_changed"] > 0.99
+
+
+def test_all_are_registered_with_their_hooks() -> None:
+    assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
+    control = recipes.get("paper/weight_compander_control")
+    assert control.methods[0].model_dump()["function"] == "identity"
+    assert [f.accuracy for f in recipes.RECIPES.figures(control.name)] == [0.6508]
