@@ -20,7 +20,7 @@ class Chunk:
 
     rows: their places in the order of the epoch; batches: the same by step, counted from the
     chunk's first row; steps (m,): step of each row since the start of the epoch.
-    mix (m, m): weight of row i's error in row j's logits, 0 unless i's step precedes j's.
+    mix (m, m): weight of row i's error in row j's logits; of use only where i's step precedes j's.
     ageing (2, m, 1): weights of position and velocity at the chunk's start, for row j's logits.
     arrival (m, 2, 1): weights of row i's error in position and velocity at the chunk's end.
     carry: 2 x 2 weights of position and velocity at the start in position and velocity at the end.
@@ -48,7 +48,7 @@ def chunks(spec: HeadSpec, n: int, epoch: int, like: Tensor) -> list[Chunk]:
         rows = slice(low, min(low + CHUNK_STEPS * spec.batch_size, n))
         local = step[rows] - step[low]
         age = local[:, None] - local - 1
-        mix = np.where(age >= 0, after[np.maximum(age, 0), 0] * gain[rows], 0.0)
+        mix = after[np.maximum(age, 0), 0] * gain[rows]
         arrival = after[local[-1] - local] * gain[rows, None]
         found.append(
             Chunk(
