@@ -34,18 +34,16 @@ zeroes trained ones. No figure on TinyImageNet was published.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from fsbench.backbones import normalizers
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.backbones.architectures._roles import below
 from fsbench.errors import UsageError
 from pretrain import surgery
+from pretrain.blueprint import blueprint
 from pretrain.events import need_rounds
 from pretrain.method import Group, Method, Neutral, Rank
 from pretrain.methods.rescale import restore_sizes
@@ -79,14 +77,6 @@ def mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor
     dims = tuple(d for d in range(z.ndim) if d != 1 or not shape)
     mean, std = z.mean(dims), z.std(dims, correction=0) + EPSILON
     return mean.view(shape).to(output.dtype), std.view(shape).to(output.dtype)
-
-
-@cache
-def roles_of(architecture: str, width: int | None, side: int) -> RoleMap:
-    """The roles of an architecture, from a model without storage."""
-    found = ARCHITECTURES.load(architecture).at(side)
-    with torch.device("meta"):
-        return found.roles(found.build(2, width))
 
 
 class Lw(Method):
@@ -134,8 +124,7 @@ class Lw(Method):
 
     def blocks(self, recipe: Recipe) -> int:
         """K: blocks that are gone through."""
-        found = roles_of(recipe.architecture, recipe.width, recipe.input_size).blocks
-        return len(found) + self.head_block
+        return len(blueprint(recipe)[1].blocks) + self.head_block
 
     def kept(self, ctx: Context) -> int:
         """Blocks that the current round keeps."""

@@ -1,0 +1,95 @@
+"""KELS keeps a slim network inside the dense one and re-draws the rest (methods.md A4b)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.errors import UsageError
+from pretrain.methods.kels import kept, outside, part, slim
+from tests.fakes_events import (
+    at_event,
+    changed,
+    finish_epoch,
+    kernel_names,
+    open_round,
+    train_round,
+)
+from tests.fakes_pretrain import tiny
+
+
+def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
+    made, before, after = at_event("kels", tmp_path, "width=4", "plan.rounds=3")
+    for _ in range(2):
+        assert changed(before, after) == kernel_names(made)
+        for name in kernel_names(made):
+            n_out, n_in = before[name].shape[:2]
+            rows = n_out if name == "fc.weight" else n_out // 2
+            columns = 3 if name == "conv1.weight" else n_in // 2
+            same = before[name] == after[name]
+            assert bool(same[:rows, :columns].all())
+            assert not bool(same[rows:].any())
+            assert not bool(same[:, columns:].any())
+        if made.ctx.clock.round == 1:
+            finish_epoch(made)
+            train_round(made)
+            before, after = open_round(made)
+
+
+def test_parts_are_rounded_up_exactly() -> None:
+    assert [part(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
+    assert part(0.07, 100) == 7
+    assert part(1.0, 7) == 7
+
+
+@pytest.mark.parametrize("name", ["toy_resnet", "seal_resnet50", "cnn_bn"])
+def test_the_kept_part_is_a_network_and_gives_the_outputs_of_the_dense_one(name: str) -> None:
+    architecture = ARCHITECTURES.load(name).at(32)
+    dense, small = architecture.build(4, 8).double(), architecture.build(4, 4).double()
+    for value in dense.state_dict().values():
+        if value.ndim == 1:  # norms that are not at their initial values
+            value.add_(torch.rand(value.shape, dtype=value.dtype) * 0.5)
+    roles = architecture.roles(dense)
+    found = kept(dense, roles, 0.5)
+    small.load_state_dict(slim(dense.state_dict(), found, 0.5))
+    for layer, sizes in found.items():
+        for tensor, mask in outside(dense, layer, *sizes).items():
+            dense.get_parameter(tensor).data[mask] = 0
+    x = torch.randn(2, 3, 32, 32, dtype=torch.float64)
+    torch.testing.assert_close(small.eval()(x), dense.eval()(x), rtol=1e-10, atol=1e-12)
+
+
+class Branch(nn.Module):
+    """Two layers whose channels do not match, as after a concatenation."""
+
+    def __init__(self, second: nn.Module) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3)
+        self.second = second
+
+
+def roles() -> RoleMap:
+    return RoleMap(("first", "second"), (), "head", (), ())
+
+
+@pytest.mark.parametrize("second", [nn.Conv2d(11, 4, 1), nn.Conv2d(8, 8, 3, groups=2)])
+def test_concatenated_and_grouped_channels_are_refused(second: nn.Module) -> None:
+    with pytest.raises(UsageError, match="kels cannot split second"):
+        kept(Branch(second), roles(), 0.5)
+
+
+def test_depthwise_filters_flattened_channels_and_biases() -> None:
+    assert kept(Branch(nn.Conv2d(8, 8, 3, groups=8)), roles(), 0.25)["second"] == (2, 1)
+    assert kept(Branch(nn.Linear(8 * 9, 10)), roles(), 0.25)["second"] == (3, 18)
+    taken = outside(Branch(nn.Linear(72, 10)), "first", 2, 3)
+    assert taken["first.bias"].tolist() == [False, False, *[True] * 6]
+    assert outside(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {"second.weight"}
+
+
+def test_one_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="kels would never act"):
+        tiny("kels", "plan.rounds=1")
