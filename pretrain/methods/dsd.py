@@ -72,7 +72,7 @@ class Dsd(Method):
 
     def epoch_start(self, ctx: Context) -> None:
         if ctx.memory and ctx.clock.epoch == self.sparse_epochs:
-            pruned = {name: ~keep for name, keep in ctx.memory.items()}
+            pruned = {name: ~ctx.memory[name] for name in masks.kernels(ctx)}
             ctx.memory.clear()
             if self.fill == "init":
                 masks.refill(ctx, pruned, "end of the sparse phase")

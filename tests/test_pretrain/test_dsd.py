@@ -94,13 +94,14 @@ def test_a_sparse_phase_may_end_in_fresh_draws(tmp_path: Path) -> None:
 
 
 def test_a_sparse_phase_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tiny("dsd", *SPARSE)
+    recipe = tiny("dsd", "dsd.sparse_epochs=2", "redraw=kaiming_uniform_sqrt5")
     pretrain(recipe, source(), tmp_path / "whole")
     for step in (10, 11, 12, 13):
         parts = tmp_path / f"parts-{step}"
         killed_at(step, recipe, parts, monkeypatch)
         pretrain(recipe, source(), parts)
         assert equal(weights(parts), weights(tmp_path / "whole"))
+        assert lines(parts, "rewrites.jsonl") == lines(tmp_path / "whole", "rewrites.jsonl")
 
 
 def test_the_original_acts_once(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""IMP: at every round start a part of the remaining weights is pruned for good, the rest rewound.
+
+Iterative magnitude pruning: Frankle & Carbin 2019, "The Lottery Ticket Hypothesis"; cited by SEAL;
+code in hlml/fortuitous_forgetting, targeted_forgetting (methods.md D6).
+
+    round start r > 0:  m <- m without the floor(fraction n) smallest |w| of the n remaining ones
+                        w <- m theta_0, everything else <- theta_0
+    every step:         gradient <- m gradient before it, w <- m w after it
+
+| setting       | lottery ticket    | fortuitous_forgetting      | here                        |
+|---------------|-------------------|----------------------------|-----------------------------|
+| fraction      | 0.2               | 0.2                        | 0.2                         |
+| head_fraction | half              | half                       | null: half of `fraction`    |
+| scope         | layer             | layer                      | layer; `global`: all but it |
+| rewind_epoch  | 0; later papers k | init, epoch, or not at all | 0; null keeps the weights   |
+
+theta_0 are the weights before epoch `rewind_epoch` of the first round: kernels, biases, norm layers
+and their statistics. The head is pruned on its own. Pruned weights are zero in the exported
+network; momentum and decay cannot bring them back. No figure on TinyImageNet was published.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from fsbench.errors import UsageError
+from pretrain import masks, surgery
+from pretrain.events import need_rounds
+from pretrain.method import Method, Neutral, Rank
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+KEEP, ORIGIN = "keep:", "origin:"
+"""Prefixes of names in memory: what lives, and what the rest is rewound to."""
+
+
+def prune(
+    weights: dict[str, Tensor], keep: dict[str, Tensor], fraction: float, scope: masks.Scope
+) -> dict[str, Tensor]:
+    """Masks without the smallest part of what they hold, counted per tensor or over all."""
+    alive = {name: weight[keep[name]] for name, weight in weights.items()}
+    taken = masks.smallest(alive, fraction, scope)
+    return {name: mask.masked_scatter(mask, ~taken[name]) for name, mask in keep.items()}
+
+
+class Imp(Method):
+    """fraction: of the remaining weights, pruned a round; see the file for the rest."""
+
+    fraction: float = Field(0.2, ge=0, lt=1)
+    head_fraction: float | None = Field(None, ge=0, lt=1)
+    scope: masks.Scope = "layer"
+    rewind_epoch: int | None = Field(0, ge=0)
+
+    SOURCE: ClassVar = "Frankle & Carbin 2019; code hlml/fortuitous_forgetting"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0, "rewind_epoch": None}
+
+    def check(self, recipe: Recipe) -> None:
+        need_rounds(self, recipe)
+        if self.rewind_epoch is not None and self.rewind_epoch >= recipe.plan.epochs:
+            raise UsageError(
+                f"imp.rewind_epoch={self.rewind_epoch} never comes: a round has"
+                f" plan.epochs={recipe.plan.epochs}",
+                fix=f"use at most {recipe.plan.epochs - 1}",
+            )
+
+    def setup(self, ctx: Context) -> None:
+        for name, weight in masks.kernels(ctx).items():
+            ctx.memory[KEEP + name] = torch.ones_like(weight, dtype=torch.bool)
+
+    def epoch_start(self, ctx: Context) -> None:
+        if ctx.clock.round == 0 and ctx.clock.epoch == self.rewind_epoch:
+            for name in self._names(ctx):
+                ctx.memory[ORIGIN + name] = surgery.get_weight(ctx.model, name).detach().clone()
+
+    def round_start(self, ctx: Context) -> None:
+        if ctx.clock.round == 0:
+            return
+        keep = self._pruned(ctx)
+        ctx.memory.update({KEEP + name: mask for name, mask in keep.items()})
+        new = self._origin(ctx)
+        new |= {name: new[name] * mask for name, mask in keep.items()}
+        moved = {n: t for n, t in new.items() if not surgery.get_weight(ctx.model, n).equal(t)}
+        left = sum(int(mask.sum()) for mask in keep.values())
+        share = left / sum(mask.numel() for mask in keep.values())
+        if moved:
+            ctx.rewrite(moved, f"{share:.4f} of all kernel weights remain")
+
+    def _names(self, ctx: Context) -> tuple[str, ...]:
+        return surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+
+    def _origin(self, ctx: Context) -> dict[str, Tensor]:
+        """What the network is rewound to; without rewinding, its kernels as they are."""
+        if self.rewind_epoch is None:
+            return masks.kernels(ctx)
+        return {name: ctx.memory[ORIGIN + name] for name in self._names(ctx)}
+
+    def _keep(self, ctx: Context) -> dict[str, Tensor]:
+        """What lives, by kernel."""
+        return {f"{n}.weight": ctx.memory[f"{KEEP}{n}.weight"] for n in ctx.roles.layers}
+
+    def _pruned(self, ctx: Context) -> dict[str, Tensor]:
+        """The masks of this round, in the order of the layers."""
+        weights, keep = masks.kernels(ctx), self._keep(ctx)
+        head = f"{ctx.roles.head}.weight"
+        fraction = self.fraction / 2 if self.head_fraction is None else self.head_fraction
+        body = {name: weight for name, weight in weights.items() if name != head}
+        return {
+            **prune(body, {name: keep[name] for name in body}, self.fraction, self.scope),
+            **prune({head: weights[head]}, {head: keep[head]}, fraction, "layer"),
+        }
+
+    def after_backward(self, ctx: Context) -> None:
+        masks.mask_gradients(ctx, self._keep(ctx))
+
+    def after_step(self, ctx: Context) -> None:
+        masks.hold_at_zero(ctx, self._keep(ctx))
