@@ -34,6 +34,11 @@ def test_the_same_elements_are_new_in_every_round(tmp_path: Path) -> None:
         assert not torch.equal(after[name][mask], fresh[name])
 
 
+def test_layers_of_one_shape_have_masks_of_their_own(tmp_path: Path) -> None:
+    masks = trainer(tiny("wels", "width=8"), tmp_path).ctx.memories["wels"]
+    assert not torch.equal(masks["layer1.0.conv1.weight"], masks["layer1.0.conv2.weight"])
+
+
 def test_a_fifth_is_new(tmp_path: Path) -> None:
     made, before, after = at_event("wels", tmp_path, "width=8")
     for name in kernel_names(made):
