@@ -42,15 +42,12 @@ def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trai
     support: of n images an episode, with themselves; labels (n,) in 0..C-1, shared by all episodes;
     orders (E, epochs, n): order of the support images in each epoch. All on one device.
     """
-    n = len(labels)
     training = _Training(support, labels)
-    steps = -(-n // spec.batch_size)
-    shares = support.kernel.new_tensor(shrinkage(spec, steps * spec.epochs))
-    first, later = (chunks(spec, n, epoch, support.kernel) for epoch in (0, 1))
-    for epoch in range(spec.epochs):
-        now = shares[epoch * steps :]
-        for chunk in later if epoch else first:
-            training.run(chunk, orders[:, epoch, chunk.rows], now[chunk.steps])
+    n_steps = -(-len(labels) // spec.batch_size) * spec.epochs
+    shares = support.kernel.new_tensor(shrinkage(spec, n_steps))
+    order = orders.flatten(1)
+    for chunk in chunks(spec, len(labels), support.kernel):
+        training.run(chunk, order[:, chunk.rows], shares[chunk.steps])
     return Trained(training.state[:, :, 0].contiguous(), float(shares[-1]))
 
 
@@ -74,8 +71,8 @@ class _Training:
         mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
         errors = _errors(chunk, logits, mix, self.targets[rows])
         self._age(chunk)
-        # A chunk uses no row twice, so += on the gathered rows is exact.
-        self.state.flatten(0, 1)[flat] += (errors[:, :, None] * chunk.arrival).flatten(0, 1)
+        arrived = (errors[:, :, None] * chunk.arrival).flatten(0, 1)
+        self.state.flatten(0, 1).index_put_((flat,), arrived, accumulate=True)
 
     def _age(self, chunk: Chunk) -> None:
         """What the chunk's steps make of the state without new errors."""

@@ -47,12 +47,19 @@ def shrinkage(spec: HeadSpec, steps: int) -> Array:
     return np.array(shares)
 
 
-def gains(spec: HeadSpec, steps: NDArray[np.int64], n: int) -> Array:
-    """What the gradient of one row's loss adds to the velocity, for rows used in these steps.
+def steps(spec: HeadSpec, n: int) -> NDArray[np.int64]:
+    """(epochs * n,): the step that uses each place in the orders of all epochs."""
+    in_epoch = np.arange(n) // spec.batch_size
+    before = np.arange(spec.epochs) * (in_epoch[-1] + 1)
+    found: NDArray[np.int64] = np.add.outer(before, in_epoch).ravel()
+    return found
 
-    steps: step number since the start of training of each of the n rows of an epoch, in the order
-    they are used; the loss is a mean over the batch, and the last batch may be smaller.
+
+def gains(spec: HeadSpec, n: int) -> Array:
+    """(epochs * n,): what the gradient of one place's loss adds to the velocity.
+
+    The loss is a mean over the batch, and the last batch of an epoch may be smaller.
     """
-    position = np.arange(n) // spec.batch_size * spec.batch_size
-    size = np.minimum(spec.batch_size, n - position)
-    return np.where(steps == 0, 1.0, 1 - spec.dampening) / size
+    used = steps(spec, n)
+    size = np.bincount(used)[used]
+    return np.where(used == 0, 1.0, 1 - spec.dampening) / size

@@ -1,10 +1,13 @@
-"""The steps of an epoch of head training, in chunks, with all weights that need no data."""
+"""The steps of head training in chunks, with all weights that need no data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench.specs import HeadSpec
@@ -16,10 +19,10 @@ CHUNK_STEPS = 16
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Consecutive steps that use m support rows, each at most once.
+    """Consecutive steps, which use m rows; a row may come again in another epoch.
 
-    rows: their places in the order of the epoch; batches: the same by step, counted from the
-    chunk's first row; steps (m,): step of each row since the start of the epoch.
+    rows: their places in the orders of all epochs, one after the other; batches: places of each
+    step's rows in the chunk; steps (m,): step of each row since the start of training.
     mix (m, m): weight of row i's error in row j's logits; of use only where i's step precedes j's.
     ageing (2, m, 1): weights of position and velocity at the chunk's start, for row j's logits.
     arrival (m, 2, 1): weights of row i's error in position and velocity at the chunk's end.
@@ -35,34 +38,26 @@ class Chunk:
     carry: list[list[float]]
 
 
-def chunks(spec: HeadSpec, n: int, epoch: int, like: Tensor) -> list[Chunk]:
-    """The chunks of an epoch over n rows; the undamped first step makes epoch 0 differ.
-
-    like: gives dtype and device; the weights are computed in float64.
-    """
+def chunks(spec: HeadSpec, n: int, like: Tensor) -> Iterator[Chunk]:
+    """All steps of a training on n rows, in order; like: gives dtype and device."""
     ages, after = recurrence.powers(spec, CHUNK_STEPS), recurrence.responses(spec, CHUNK_STEPS)
-    step = np.arange(n) // spec.batch_size
-    gain = recurrence.gains(spec, step + epoch * (step[-1] + 1), n)
-    found = []
-    for low in range(0, n, CHUNK_STEPS * spec.batch_size):
-        rows = slice(low, min(low + CHUNK_STEPS * spec.batch_size, n))
-        local = step[rows] - step[low]
-        age = local[:, None] - local - 1
-        mix = after[np.maximum(age, 0), 0] * gain[rows]
-        arrival = after[local[-1] - local] * gain[rows, None]
-        found.append(
-            Chunk(
-                rows=rows,
-                batches=_batches(len(local), spec.batch_size),
-                steps=step[rows].tolist(),
-                mix=like.new_tensor(mix),
-                ageing=like.new_tensor(ages[local, 0].T[..., None]),
-                arrival=like.new_tensor(arrival[..., None]),
-                carry=ages[local[-1] + 1].tolist(),
-            )
+    step, gain = recurrence.steps(spec, n), recurrence.gains(spec, n)
+    ends = np.flatnonzero(np.diff(step, append=-1)) + 1
+    for first in range(0, len(ends), CHUNK_STEPS):
+        bounds = np.r_[ends[first - 1] if first else 0, ends[first : first + CHUNK_STEPS]]
+        rows = slice(int(bounds[0]), int(bounds[-1]))
+        local = step[rows] - first
+        age = np.maximum(local[:, None] - local - 1, 0)
+        yield Chunk(
+            rows=rows,
+            batches=_between(bounds - bounds[0]),
+            steps=step[rows].tolist(),
+            mix=like.new_tensor(after[age, 0] * gain[rows]),
+            ageing=like.new_tensor(ages[local, 0].T[..., None]),
+            arrival=like.new_tensor((after[local[-1] - local] * gain[rows, None])[..., None]),
+            carry=ages[local[-1] + 1].tolist(),
         )
-    return found
 
 
-def _batches(m: int, size: int) -> tuple[slice, ...]:
-    return tuple(slice(low, min(low + size, m)) for low in range(0, m, size))
+def _between(bounds: NDArray[np.int64]) -> tuple[slice, ...]:
+    return tuple(slice(low, high) for low, high in pairwise(bounds.tolist()))

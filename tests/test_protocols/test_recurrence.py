@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fsbench.specs import HeadSpec
-from protocols.recurrence import gains, powers, responses, shrinkage
+from protocols.recurrence import gains, powers, responses, shrinkage, steps
 
 SPEC = HeadSpec(lr=0.3, momentum=0.8, dampening=0.6, weight_decay=0.2)
 
@@ -37,12 +37,12 @@ def test_shrinkage_is_sgd_without_a_loss() -> None:
 @pytest.mark.parametrize("when", [0, 1, 4])
 def test_the_response_to_one_gradient(when: int) -> None:
     """A coefficient at 0 gets one gradient; batches of one row, so the gain has no mean in it."""
-    steps = 9
-    seen = sgd(0.0, [2.5 if t == when else 0.0 for t in range(steps)])
-    gain = gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1}), np.arange(steps), steps)
-    expected = 2.5 * gain[when] * responses(SPEC, steps)[:, 0]
+    n_steps = 9
+    seen = sgd(0.0, [2.5 if t == when else 0.0 for t in range(n_steps)])
+    gain = gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1, "epochs": 1}), n_steps)
+    expected = 2.5 * gain[when] * responses(SPEC, n_steps)[:, 0]
     np.testing.assert_allclose(seen[: when + 1], 0.0)
-    np.testing.assert_allclose(seen[when + 1 :], expected[: steps - when], rtol=1e-13)
+    np.testing.assert_allclose(seen[when + 1 :], expected[: n_steps - when], rtol=1e-13)
 
 
 def test_powers_compose() -> None:
@@ -51,8 +51,7 @@ def test_powers_compose() -> None:
 
 
 def test_gains_hold_the_mean_over_the_batch_as_large_as_it_is() -> None:
-    spec = HeadSpec(batch_size=4, dampening=0.9)
-    first = gains(spec, np.arange(6) // 4, 6)
-    np.testing.assert_allclose(first, [1 / 4] * 4 + [0.1 / 2] * 2)
-    later = gains(spec, np.arange(6) // 4 + 2, 6)
-    np.testing.assert_allclose(later, [0.1 / 4] * 4 + [0.1 / 2] * 2)
+    spec = HeadSpec(batch_size=4, dampening=0.9, epochs=2)
+    np.testing.assert_array_equal(steps(spec, 6), [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3])
+    first, later = [1 / 4] * 4 + [0.1 / 2] * 2, [0.1 / 4] * 4 + [0.1 / 2] * 2
+    np.testing.assert_allclose(gains(spec, 6), first + later)
