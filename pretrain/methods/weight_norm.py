@@ -64,6 +64,8 @@ class Normalized(Map):
         axes = tuple(range(1 if self.per == "channel" else 0, weight.ndim))
         dot = (weight * v).sum(dim=axes, keepdim=True)
         parallel = dot >= (1 - PARALLEL) * new_g * lengths(v, self.per)
+        # a pruned element is zero at the bit, however little it turns the direction
+        parallel &= ((weight != 0) | (v == 0) | (new_g == 0)).all(dim=axes, keepdim=True)
         kept = (weight == self(g, v)).all(dim=axes, keepdim=True)
         return torch.where(kept, g, new_g), torch.where(kept | parallel, v, new_v)
 

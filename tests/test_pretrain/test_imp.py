@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from fsbench.errors import UsageError
+from pretrain import METHODS
 from pretrain.loop import pretrain
 from pretrain.methods.imp import prune
+from pretrain.recipe import Recipe
 from tests.fakes_events import (
     Tensors,
     at_event,
@@ -69,6 +71,21 @@ def test_the_exported_network_holds_the_zeros(tmp_path: Path) -> None:
     assert int((kernel == 0).sum()) == kernel.numel() // 2
     note = lines(tmp_path, "rewrites.jsonl")[0]["note"]
     assert note.startswith("0.50")
+
+
+@pytest.mark.parametrize("name", ["weight_norm", "weight_compander"])
+def test_reparametrized_weights_are_pruned_and_held_as_well(tmp_path: Path, name: str) -> None:
+    plain = tiny("imp", *HARD)
+    methods = (*plain.methods, METHODS.load(name)())
+    made = trainer(Recipe.model_validate({**dict(plain), "methods": methods}), tmp_path)
+    train_round(made)
+    _, after = open_round(made)
+    finish_epoch(made)
+    now = tensors(made)
+    for tensor in kernel_names(made):
+        pruned = after[tensor] == 0
+        assert int(pruned.sum()) == part_pruned(pruned.numel(), tensor)
+        assert bool((now[tensor][pruned] == 0).all())
 
 
 def test_it_may_rewind_to_an_early_epoch(tmp_path: Path) -> None:
