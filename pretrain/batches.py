@@ -6,6 +6,8 @@ Draws are made on the CPU and are therefore the same on every device.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -88,9 +90,26 @@ class Batches:
         """The batch of this position."""
         size = self.recipe.batch_size
         chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
+        return self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names))
+
+    def passes(self, size: int, stage: int, names: tuple[seeding.Name, ...]) -> Iterator[Batch]:
+        """Endless batches of `size` images, in shuffled passes over a stage under a stream's name.
+
+        Augmented as in training. A stage with fewer images gives all of them every time.
+        """
+        images = self.stages[stage]
+        size = min(size, len(images))
+        for number in count():
+            order = images[seeding.permutations(1, len(images), *names, "order", number)[0]]
+            for start in range(0, len(images) - size + 1, size):
+                chosen = torch.from_numpy(order[start : start + size]).to(self.device)
+                yield self._load(chosen, (*names, "augmentation", number, start))
+
+    def _load(self, chosen: Tensor, names: tuple[seeding.Name, ...]) -> Batch:
+        """These images, augmented under the stream called `names`, and their labels."""
         images = self.images[chosen]
         if self.recipe.augmentation == "crop_flip":
-            images = crop_flip(images, *self._draws(len(images), clock))
+            images = crop_flip(images, *self._draws(len(images), names))
         return Batch(self.normalise(images), self.labels[chosen])
 
     def _epoch_order(self, clock: Clock) -> Tensor:
@@ -103,9 +122,9 @@ class Batches:
             self._order = names, torch.from_numpy(order[:size]).to(self.device)
         return self._order[1]
 
-    def _draws(self, n: int, clock: Clock) -> tuple[Tensor, Tensor]:
-        """Crop offsets (n, 2) in 0..2 PAD and flips (n,) of this batch."""
-        generator = seeding.torch_generator(*self.recipe.stream("augmentation"), *clock.names)
+    def _draws(self, n: int, names: tuple[seeding.Name, ...]) -> tuple[Tensor, Tensor]:
+        """Crop offsets (n, 2) in 0..2 PAD and flips (n,) of one batch."""
+        generator = seeding.torch_generator(*names)
         draws = torch.rand(n, 3, generator=generator).to(self.device)
         return (draws[:, :2] * (2 * PAD + 1)).long(), draws[:, 2] < 0.5
 

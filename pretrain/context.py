@@ -163,6 +163,9 @@ class Context:
                 drawn |= {
                     n: surgery.kaiming_uniform_sqrt5(drawn[n]) for n in names if drawn[n].ndim > 1
                 }
+        for method in self.recipe.methods:
+            for name, scale in method.init_scales(self.memories[method.name]).items():
+                drawn[name] = drawn[name] * scale
         return {name: drawn[name] for name in names}
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fsbench.specs import Frozen
 
@@ -87,6 +87,10 @@ class Method(Frozen):
 
     def check(self, recipe: Recipe) -> None:
         """Raises UsageError when the method cannot do what it promises under this recipe."""
+
+    def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
+        """Factors that fresh draws of these tensors get, because their initial values did."""
+        return {}
 
     def setup(self, ctx: Context) -> None:
         """The model is built, no optimizer yet: reparametrize, record norms, draw masks.

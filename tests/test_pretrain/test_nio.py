@@ -1,0 +1,304 @@
+"""NIO against double loops and finite differences in float64; what it must not touch (C1 to C3)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fsbench.errors import FsbenchError, UsageError
+from fsbench.seeding import stream, torch_generator
+from pretrain.batches import Batch
+from pretrain.loop import pretrain
+from pretrain.methods.nio import (
+    Nio,
+    Objective,
+    cosine,
+    norms,
+    objective,
+    optimise,
+    part_gradients,
+    parts,
+)
+from pretrain.recipe import Recipe
+from pretrain.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
+from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+
+OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
+BN = nn.modules.batchnorm._BatchNorm
+
+
+def smooth(norm: bool = True) -> nn.Module:
+    """A small float64 network without kinks, with biases that are zero and one that is not."""
+    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4) if norm else nn.Identity(), nn.Softplus()]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 16, 5), nn.Tanh(), nn.Linear(5, 4))
+    generator = torch_generator("nio", int(norm))
+    for name, p in model.double().named_parameters():
+        if p.ndim > 1 or name == "4.bias":
+            p.data.normal_(0, 0.3, generator=generator)
+        elif not name.startswith("1."):
+            p.data.zero_()
+    return model
+
+
+def batch(n: int = 16, side: int = 6, key: int = 0, dtype: torch.dtype = torch.float64) -> Batch:
+    generator = torch_generator("nio-batch", key)
+    images = torch.randn(n, 3, side, side, generator=generator, dtype=dtype)
+    return Batch(images, torch.arange(n) % 4)
+
+
+def endless(n: int = 16, **kind: object) -> Iterator[Batch]:
+    return (batch(n, key=i, **kind) for i in itertools.count(1))  # type: ignore[arg-type]
+
+
+def test_the_parts_of_the_official_code() -> None:
+    assert parts(64, 4, 0.2) == [(0, 19), (12, 38), (25, 57), (38, 64)]
+    assert parts(128, 2, 0.6) == [(0, 102), (25, 128)]
+    assert parts(10, 5, 0.0) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+
+
+def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
+    model, data, borders = smooth(), batch(), [(0, 9), (7, 16)]
+    with at_init(model):
+        found = part_gradients(model, data, borders, graph=False)
+        rows = []
+        for start, stop in borders:
+            model.zero_grad()
+            losses = functional.cross_entropy(model(data.images), data.labels, reduction="none")
+            (losses[start:stop].sum() / (stop - start)).backward()
+            kernels = [m for m in model if isinstance(m, nn.Conv2d | nn.Linear)]
+            rows.append(
+                torch.cat([p.grad.flatten() for m in kernels for p in m.parameters()])  # type: ignore[union-attr]
+            )
+    expected = torch.stack(rows)
+    assert found.shape[1] == sum(p.numel() for m in kernels for p in m.parameters())
+    torch.testing.assert_close(found.sort().values, expected.sort().values)
+    torch.testing.assert_close(norms(found), expected.norm(dim=1))
+    dot = float(expected[0] @ expected[1])
+    gc = dot / float(expected[0].norm() * expected[1].norm())
+    assert float(cosine(found)) == pytest.approx(gc)
+    assert -1 <= gc <= 1
+
+
+def test_objectives_by_hand() -> None:
+    g = torch.tensor([[3.0, 4.0], [4.0, 3.0]], dtype=torch.float64)
+    gc, gv = 24 / 25, 0.5
+    expected = {"gc": -gc, "gv": gv, "gc_gn_sqrt": -gc - 10, "gv_gn_sqrt": gv - 10}
+    expected |= {"gc_gn": -gc - 50, "gv_gn": gv - 50}
+    assert {kind: float(objective(g, kind)) for kind in OBJECTIVES} == pytest.approx(expected)
+
+
+def test_order_inside_a_part_does_not_matter() -> None:
+    model, data = smooth(), batch()
+    order = torch.cat([torch.arange(8).flip(0), torch.arange(8, 16).flip(0)])
+    mixed = Batch(data.images[order], data.labels[order])
+    with at_init(model):
+        a, b = (part_gradients(model, d, parts(16, 2, 0.0), graph=False) for d in (data, mixed))
+    torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES)
+@pytest.mark.parametrize("norm", [True, False])
+def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, norm: bool) -> None:
+    model, data, borders = smooth(norm), batch(), parts(16, 4, 0.2)
+    scales = Scales(parameters_of(model, (*KERNELS, *NORMS, BN)), 0.1)
+
+    def value(m: Tensor) -> float:
+        scales.write(m)
+        return float(objective(part_gradients(model, data, borders, graph=False), kind))
+
+    with at_init(model):
+        at = scales.m * 1.1
+        scales.write(at)
+        found = scales.gradient(objective(part_gradients(model, data, borders, graph=True), kind))
+        h = 1e-5
+        units = torch.eye(len(at), dtype=torch.float64) * h
+        central = [(value(at + unit) - value(at - unit)) / (2 * h) for unit in units]
+    expected = torch.tensor(central, dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
+    assert float(found.abs().max()) > 1e-3
+
+
+def test_the_steps_are_those_of_gradinits_adam() -> None:
+    w = nn.Parameter(torch.tensor([2.0, 0.0], dtype=torch.float64))
+    scales = Scales({"weight": w, "bias": nn.Parameter(torch.zeros(2))}, 0.1)
+    assert list(scales.live) == ["weight"]
+    alpha, first, second, steps = 1.0, [0.0, 0.0], 0.0, [0, 0]
+    for gradient, kind in ((0.5, 0), (-7.0, 1), (0.25, 0), (3.0, 1), (2.0, 0), (9.0, 0)):
+        scales.descend(torch.tensor([gradient], dtype=torch.float64), bool(kind))
+        clipped = max(-1.0, min(1.0, gradient))
+        steps[kind] += 1
+        first[kind] = 0.9 * first[kind] + 0.1 * clipped
+        second = 0.999 * second + 0.001 * clipped**2
+        denominator = math.sqrt(second / (1 - 0.999 ** sum(steps))) + 1e-8
+        alpha = max(alpha - 0.1 / (1 - 0.9 ** steps[kind]) * first[kind] / denominator, 0.01)
+        assert float(scales.m) == pytest.approx(alpha, rel=1e-12)
+        torch.testing.assert_close(w.detach(), torch.tensor([2 * alpha, 0.0], dtype=torch.float64))
+
+
+def test_factors_have_a_smallest_value() -> None:
+    named = {n: nn.Parameter(torch.ones(2)) for n in ("a.weight", "a.bias")}
+    scales = Scales(named, 5.0)
+    scales.descend(torch.ones(2, dtype=torch.float64), False)
+    assert scales.factors() == {"a.weight": 0.01, "a.bias": 0.0}
+    with pytest.raises(FsbenchError, match="not finite"):
+        scales.descend(torch.tensor([math.nan, 0.0], dtype=torch.float64), False)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_only_positive_factors_change_and_the_model_keeps_its_modes(norm: bool) -> None:
+    model = smooth(norm).train()
+    model[3].eval()
+    before = {n: t.clone() for n, t in model.state_dict().items()}
+    nio = Nio(iterations=5, rate=0.05, parts=2, gamma=100.0)
+    outcome = optimise(model, endless(), [batch()], nio, 100.0)
+    after = model.state_dict()
+    zero = {"0.bias", "6.bias"} | ({"1.bias"} if norm else set())
+    assert outcome.factors.keys() == {n for n, _ in model.named_parameters()} - zero
+    assert len({round(m, 6) for m in outcome.factors.values()}) > 1
+    for name, tensor in before.items():
+        m = outcome.factors.get(name, 1.0)
+        assert m >= 0.01
+        expected = tensor * m if tensor.is_floating_point() else tensor
+        torch.testing.assert_close(after[name], expected, msg=name)
+    if norm:
+        statistics = ("1.running_mean", "1.running_var", "1.num_batches_tracked")
+        assert all(torch.equal(after[n], before[n]) for n in statistics)
+        assert model[1].track_running_stats
+    assert all(p.grad is None for p in model.parameters())
+    assert [m.training for m in model] == [i != 3 for i in range(7)]
+    assert outcome.steps == (5, 0)
+    assert str(outcome).startswith("GradCosine ")
+
+
+def test_above_the_cap_a_step_lowers_the_gradient_norm() -> None:
+    model, data = smooth(), batch()
+    outcome = optimise(model, itertools.repeat(data), [data], Nio(iterations=3, rate=1e-3), 1e-3)
+    assert outcome.steps == (0, 3)
+    assert outcome.after[1] < outcome.before[1]
+
+
+def test_the_default_objective_raises_the_gradient_norm_and_gc_the_cosine() -> None:
+    data = batch()
+    changes = {}
+    for kind in ("gc", "gc_gn_sqrt"):
+        nio = Nio(iterations=20, rate=0.02, objective=kind, parts=2)
+        outcome = optimise(smooth(False), itertools.repeat(data), [data], nio, 100.0)
+        changes[kind] = [b - a for a, b in zip(outcome.before, outcome.after, strict=True)]
+    assert changes["gc"][0] > 0.01
+    assert changes["gc_gn_sqrt"][1] > 0.1
+
+
+def test_a_shared_tensor_has_one_factor() -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    named = parameters_of(nn.Sequential(first, second), KERNELS)
+    assert list(named) == ["0.weight", "0.bias", "1.bias"]
+
+
+SWIN = {
+    "img_size": 32,
+    "patch_size": 2,
+    "window_size": 4,
+    "embed_dim": 8,
+    "depths": (2, 2),
+    "num_heads": (1, 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("swin_tiny_patch4_window7_224", SWIN),
+        ("vit_tiny_patch16_224", {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 2}),
+        ("test_convnext", {}),
+        ("test_efficientnet", {}),
+        ("test_resnet", {}),
+    ],
+)
+def test_it_works_on_timm_networks(name: str, options: dict[str, object]) -> None:
+    with stream("nio", name):
+        model = timm.create_model(name, num_classes=4, **options)
+    before = {n: t.clone() for n, t in model.state_dict().items()}
+    kind = {"side": 32, "dtype": torch.float32}
+    probe = batch(8, **kind)  # type: ignore[arg-type]
+    outcome = optimise(model, endless(8, **kind), [probe], Nio(iterations=2, parts=2), 1e9)
+    assert all(math.isfinite(x) for x in (*outcome.before, *outcome.after))
+    # behind a norm layer that starts at zero nothing has a gradient yet
+    assert sum(m != 1 for m in outcome.factors.values()) >= len(outcome.factors) / 2 > 5
+    for n, t in model.state_dict().items():
+        torch.testing.assert_close(t, before[n] * outcome.factors.get(n, 1), msg=n)
+
+
+def test_an_operation_without_a_double_backward_is_named() -> None:
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: Tensor) -> Tensor:
+            return 2 * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx: object, gradient: Tensor) -> Tensor:
+            return 2 * gradient
+
+    class Layer(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return Once.apply(x)
+
+    model = nn.Sequential(nn.Flatten(), nn.Linear(108, 5), nn.Tanh(), Layer(), nn.Linear(5, 4))
+    kind = {"dtype": torch.float32}
+    with pytest.raises(FsbenchError, match="differentiated twice"):
+        optimise(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
+
+
+def test_a_run_reports_cosine_and_norm_and_keeps_them(tmp_path: Path) -> None:
+    made = trainer(tiny("nio"), tmp_path)
+    (record,) = lines(tmp_path, "rewrites.jsonl")
+    memory = made.ctx.memories["nio"]
+    assert record["note"].startswith(f"GradCosine {memory['before'][0]:.4f} -> ")
+    assert set(record["tensors"]) == set(memory["factors"])
+    assert "layer1.0.bn1.weight" in record["tensors"]
+    assert "bn1.bias" not in record["tensors"]
+    assert record["step"] == 0
+
+
+def test_an_unreachable_cap_and_two_inits_are_refused(tmp_path: Path) -> None:
+    methods = [{"name": "nio"}, {"name": "gradinit"}]
+    with pytest.raises(UsageError, match="both scale the initial network"):
+        Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+    with pytest.raises(UsageError, match="into 8 parts"):
+        tiny("nio", "nio.batch_size=4", "nio.parts=8")
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_redraws_follow_the_scaled_law_if_wanted(tmp_path: Path, scaled: bool) -> None:
+    draws = {}
+    for run, field in (("plain", "nio.iterations=0"), ("scaled", f"nio.scale_redraws={scaled}")):
+        made = trainer(tiny("nio", field), tmp_path / run)
+        made.ctx.acting = "nio"
+        draws[run] = made.ctx.fresh(["fc.weight"])["fc.weight"]
+    m = made.ctx.memories["nio"]["factors"]["fc.weight"] if scaled else 1.0
+    torch.testing.assert_close(draws["scaled"], draws["plain"] * m)
+    assert (m != 1.0) is scaled
+
+
+def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
+    methods = [{"name": "weight_norm"}, {"name": "nio", "iterations": 5}]
+    both = Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+    made = trainer(both, tmp_path)
+    epochs(made, 1)
+    assert "fc.weight" in made.ctx.memories["nio"]["factors"]
+    pretrain(both, source(), tmp_path / "run")
+
+
+def test_derivative_is_zero_where_nothing_depends() -> None:
+    a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    found = derivative(a.sum(), [a, b])
+    assert [g.tolist() for g in found] == [[1.0, 1.0], [0.0, 0.0, 0.0]]
