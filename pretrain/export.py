@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from pretrain.context import Context
 
 
-def facts(ctx: Context, source: SourceDataset, accuracy: float, seconds: float) -> dict[str, Any]:
-    """source_accuracy: validation accuracy after the last step (fraction); seconds: all parts."""
+def facts(
+    ctx: Context, source: SourceDataset, accuracies: list[float], seconds: float
+) -> dict[str, Any]:
+    """accuracies: of validation, at the end of every stage (fractions); seconds: all parts."""
     recipe = ctx.recipe
     return {
         "format": "fsbench-run-1",
@@ -33,7 +35,8 @@ def facts(ctx: Context, source: SourceDataset, accuracy: float, seconds: float) 
         "std": list(source.std),
         "source": source.name,
         "source_fingerprint": source.fingerprint,
-        "source_accuracy": accuracy,
+        "source_accuracy": accuracies[-1],
+        "stage_accuracies": accuracies,
         "steps": ctx.clock.step,
         "samples": ctx.clock.step * recipe.batch_size,
         "flags": sorted(source.flags),

@@ -265,5 +265,5 @@ class Trainer:
         run_folder.finish(
             self.out,
             dict(self.ctx.model.state_dict()),
-            facts(self.ctx, self.source, self.accuracy, self.seconds),
+            facts(self.ctx, self.source, self.journal.stage_accuracies(), self.seconds),
         )

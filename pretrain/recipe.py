@@ -121,13 +121,7 @@ class Recipe(Frozen):
         Raises UsageError for anything that is no assignment or a value that does not fit, and
         UnknownName with the nearest field.
         """
-        values: dict[str, object] = {}
-        for text in assignments:
-            field, equals, value = text.partition("=")
-            if not equals:
-                raise UsageError(f"'{text}' sets nothing", fix="write field=value")
-            values[field.strip()] = value.strip()
-        return self.replace(values)
+        return self.replace(parse(assignments))
 
     def replace(self, values: Mapping[str, object]) -> Recipe:
         """As `override`, with values instead of text where they are at hand."""
@@ -160,6 +154,17 @@ class Recipe(Frozen):
         if part == "plan":
             return data["plan"], leaf
         return next(m for m in data["methods"] if m["name"] == part), leaf
+
+
+def parse(assignments: Iterable[str]) -> dict[str, object]:
+    """`field=value` as field -> text. Raises UsageError for anything that is no assignment."""
+    values: dict[str, object] = {}
+    for text in assignments:
+        field, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"'{text}' sets nothing", fix="write field=value")
+        values[field.strip()] = value.strip()
+    return values
 
 
 def typed(name: str, kind: Any, value: object) -> object:

@@ -103,3 +103,9 @@ RECIPES = Recipes()
 def get(name: str) -> Recipe:
     """The recipe called `name`, e.g. `pilot/seal`."""
     return RECIPES.load(name)
+
+
+def control(recipe: Recipe) -> Recipe:
+    """Plain training under everything else of the recipe: same Plan, batches, schedule, seed."""
+    plain = {"name": f"{recipe.scale}/normal", "methods": (METHODS.load("normal")(),)}
+    return Recipe.model_validate({**dict(recipe), **plain})

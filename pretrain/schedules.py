@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pretrain.plan import Clock
+
 if TYPE_CHECKING:
-    from pretrain.plan import Clock
     from pretrain.recipe import Recipe
 
 
@@ -42,3 +43,12 @@ def factor(recipe: Recipe, clock: Clock, steps: int) -> float:
     if recipe.schedule == "step":
         return step(position, length, recipe.milestones, recipe.gamma)
     return cosine(position, length, warmup)
+
+
+def drops(recipe: Recipe) -> tuple[int, ...]:
+    """Epochs of a round at whose start a `step` schedule has dropped the rate."""
+    if recipe.schedule != "step":
+        return ()
+    clocks = [Clock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
+    rates = [factor(recipe, clock, 1) for clock in clocks]
+    return tuple(e for e in range(1, len(rates)) if rates[e] < rates[e - 1])

@@ -23,6 +23,13 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="field=value of the recipe, repeatable: plan.rounds=3."),
 ]
+Scenario = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        help="stationary, warm-start, continual-full or continual-limited: how data come.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the recipe.")]
 Runs = Annotated[
     Path, typer.Option("-o", "--output", help="Folder of the runs; each has its own inside.")
@@ -39,6 +46,7 @@ def pretrain(
     source: Source = None,
     data: options.Data = None,
     assignments: Set = None,
+    scenario: Scenario = None,
     seed: Seed = None,
     output: Runs = Path("runs"),
     device: options.Device = "auto",
@@ -56,26 +64,31 @@ def pretrain(
 
     given = [f"source={source}"] if source else []
     given += [f"seed={seed}"] if seed is not None else []
-    chosen = choose(recipe, [*(assignments or []), *given])
+    chosen = choose(recipe, [*(assignments or []), *given], scenario)
     machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
     clock, report = machine.start(), reporter()
     roots = DataRoots.parse(options.split(data))
     images = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
-    folder = output / chosen.label
+    folder = output / (f"{chosen.label}-{scenario}" if scenario else chosen.label)
     announce(chosen, images, folder, clock.device, yes, report)
     show(train(chosen, images, folder, device=clock.device, report=report), as_json)
 
 
-def choose(name: str, assignments: list[str]) -> Recipe:
-    """The recipe with its overrides. Raises UsageError for a field that is set twice."""
+def choose(name: str, assignments: list[str], scenario: str | None = None) -> Recipe:
+    """The recipe with its overrides, which win over the scenario's fields.
+
+    Raises UsageError for a field that is set twice.
+    """
     from fsbench.errors import UsageError
-    from pretrain import recipes
+    from pretrain import recipes, scenarios
+    from pretrain.recipe import parse
 
     fields = [text.partition("=")[0].strip() for text in assignments]
     twice = sorted({field for field in fields if fields.count(field) > 1})
     if twice:
         raise UsageError(f"{', '.join(twice)} is set twice", fix="set every field once")
-    return recipes.get(name).override(assignments)
+    fixed = scenarios.fields(scenario) if scenario else {}
+    return recipes.get(name).replace({**fixed, **parse(assignments)})
 
 
 def announce(
@@ -117,4 +130,6 @@ def show(folder: Path, as_json: bool) -> None:
         "weights": run["weights_hash"][:12],
         "run": f"run:{folder}",
     }
+    if len(run["stage_accuracies"]) > 1:
+        row["by stage %"] = " ".join(f"{100 * a:.1f}" for a in run["stage_accuracies"])
     table("pretrained", list(row), [list(row.values())])
