@@ -17,6 +17,7 @@ from pretrain import METHODS, surgery
 from pretrain.context import Context
 from pretrain.loop import pretrain
 from pretrain.method import Rank, hooks_of
+from pretrain.recipes import control
 from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 
 methods = pytest.mark.parametrize("name", METHODS.names())
@@ -37,8 +38,8 @@ def test_it_declares_what_a_method_must(name: str) -> None:
 @doing
 def test_it_does_something(name: str, tmp_path: Path) -> None:
     assert hooks_of(METHODS.load(name))
-    for run in (name, "normal"):
-        pretrain(tiny(run), source(), tmp_path / run)
+    for run, recipe in ((name, tiny(name)), ("normal", control(tiny(name)))):
+        pretrain(recipe, source(), tmp_path / run)
     ours, theirs = weights(tmp_path / name), weights(tmp_path / "normal")
     assert not equal({tensor: ours[tensor] for tensor in theirs}, theirs)
 
@@ -49,8 +50,9 @@ def test_neutral_settings_are_normal_bit_for_bit(name: str, tmp_path: Path) -> N
     if isinstance(neutral, str):
         pytest.skip(neutral)
     settings = [f"{name}.{field}={value}" for field, value in neutral.items()]
-    pretrain(tiny(name, *settings), source(), tmp_path / "neutral")
-    pretrain(tiny("normal"), source(), tmp_path / "normal")
+    neutralised = tiny(name, *settings)
+    pretrain(neutralised, source(), tmp_path / "neutral")
+    pretrain(control(neutralised), source(), tmp_path / "normal")
     assert equal(weights(tmp_path / "neutral"), weights(tmp_path / "normal"))
 
 

@@ -60,7 +60,9 @@ def test_seals_figures_stand_as_printed() -> None:
     assert (seal.lr, seal.momentum, seal.weight_decay) == (0.01, 0.9, 5e-4)
     assert (seal.label_smoothing, seal.input_size, seal.warmup_epochs) == (0.1, 64, 20)
     printed = {
-        n: [f.accuracy for f in recipes.RECIPES.figures(f"paper/{n}")] for n in METHODS.names()
+        n: [f.accuracy for f in recipes.RECIPES.figures(f"paper/{n}")]
+        for n in METHODS.names()
+        if n in ("normal", "llf") or n.startswith("seal")
     }
     assert printed == {
         "normal": [0.5437],
