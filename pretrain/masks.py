@@ -49,7 +49,7 @@ def smallest(values: Mapping[str, Tensor], fraction: float, scope: Scope) -> dic
     if scope == "layer":
         return {name: _smallest(value, fraction) for name, value in values.items()}
     flat = torch.cat([value.detach().reshape(-1) for value in values.values()])
-    parts = _smallest(flat, fraction).split([value.numel() for value in values.values()])
+    parts = torch.split(_smallest(flat, fraction), [value.numel() for value in values.values()])
     return {n: part.view_as(values[n]) for n, part in zip(values, parts, strict=True)}
 
 
