@@ -1,0 +1,81 @@
+"""Soft weight rescaling with re-anchoring: norms are drawn to where they stood at the last event.
+
+"Soft Weight Rescaling", appendix E, "SWR + re-init" (methods.md B7), Table 5. Nothing is
+re-initialised despite that name.
+
+    event:  n_l <- |W_l|
+
+| setting      | paper                   | code, flag --reinit                | here            |
+|--------------|-------------------------|------------------------------------|-----------------|
+| on           | learning-rate drops     | also new data, chunk 0 included    | lr_drop         |
+| every_epochs | -                       | -                                  | 0: never        |
+
+SWR is not multiplied by the learning rate, so after a drop it would pull norms back that training
+can no longer win back; the new anchor removes that pull. A cosine schedule has no drop:
+`every_epochs` re-anchors at fixed intervals instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from fsbench.errors import UsageError
+from pretrain import anchors, scaling, schedules, swr_study
+from pretrain.method import Neutral
+from pretrain.methods.swr import Swr, weights
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+LAMBDAS = {
+    f"swr_reanchor.{n.split('.')[1]}": v for n, v in swr_study.settings("swr", "stationary").items()
+}
+
+
+class SwrReanchor(Swr):
+    """on: which events re-anchor; every_epochs: epochs of a round between further ones, 0 none."""
+
+    on: Literal["lr_drop", "new_data", "both", "none"] = "lr_drop"
+    every_epochs: int = Field(0, ge=0)
+
+    SOURCE: ClassVar = "Soft Weight Rescaling, appendix E, SWR + re-init; official code"
+    NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
+    PILOT: ClassVar = {"schedule": "step"}
+    TOY: ClassVar = {"schedule": "step"}
+    PAPER: ClassVar = (swr_study.decayed("swr_reanchor", LAMBDAS, 0.5165),)
+
+    def check(self, recipe: Recipe) -> None:
+        if self.on in ("lr_drop", "both") and not schedules.drops(recipe):
+            raise UsageError(
+                f"{self.name} would never re-anchor: the {recipe.schedule} schedule drops the"
+                f" learning rate at no epoch of {recipe.plan.epochs}",
+                fix=f"--set schedule=step, or --set {self.name}.on=none with"
+                f" --set {self.name}.every_epochs=N",
+            )
+        if self.on in ("new_data", "both"):
+            anchors.need_stages(self, recipe)
+        if self.on == "none" and not 0 < self.every_epochs < recipe.plan.epochs:
+            raise UsageError(
+                f"{self.name} would never re-anchor: on=none and every_epochs="
+                f"{self.every_epochs} of {recipe.plan.epochs} epochs a round",
+                fix=f"--set {self.name}.on=lr_drop, or every_epochs below plan.epochs",
+            )
+
+    def lr_changed(self, ctx: Context, old: float, new: float) -> None:
+        if self.on in ("lr_drop", "both"):
+            self.reanchor(ctx)
+
+    def stage_start(self, ctx: Context) -> None:
+        if self.on in ("new_data", "both") and ctx.clock.stage > 0:
+            self.reanchor(ctx)
+
+    def epoch_start(self, ctx: Context) -> None:
+        if self.every_epochs and ctx.clock.epoch and ctx.clock.epoch % self.every_epochs == 0:
+            self.reanchor(ctx)
+
+    def reanchor(self, ctx: Context) -> None:
+        """The norms as they are become the ones that SWR draws to."""
+        ctx.memory["norms"] = scaling.norms(weights(ctx))
