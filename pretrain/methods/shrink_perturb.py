@@ -1,0 +1,107 @@
+"""Shrink and perturb: when new data arrive, part of the way back to the initial parameters.
+
+Ash & Adams 2020, "On Warm-Starting Neural Network Training"; in the form of "Soft Weight
+Rescaling", appendix D.2 (methods.md B4) and its official code.
+
+    new data:  theta <- (1 - lam) theta + lam theta_0             form = paper
+               W     <- shrink W + noise N(0, 1)                  form = ash_adams
+
+| setting       | paper (SWR)                       | code | Ash & Adams, as in DASH | here        |
+|---------------|-----------------------------------|------|-------------------------|-------------|
+| lam           | .8; .4 on continual-limited       |      |                         | 0.8         |
+| theta_0       | the stored initial parameters     | same |                         | stored      |
+| fresh_draw    | no                                | no   |                         | false       |
+| shrink, noise |                                   |      | 0.3, 0.01               | 0.3, 0.01   |
+
+`paper` moves all parameters, norm scales and shifts included, and leaves running statistics alone;
+`fresh_draw` takes new initial weights each time. `ash_adams` moves weights and biases of
+convolutions and linear layers. The optimizer's state carries over (recipe field `opt_reset`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from pretrain import anchors, scaling, surgery, swr_study
+from pretrain.method import Method, Neutral, Rank
+from pretrain.scenarios import fields
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+    from pretrain.recipe import Recipe
+
+
+def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:
+    """(1 - lam) start + lam end; at 0 and 1 one of them at the bit."""
+    return torch.lerp(start, end, lam)
+
+
+def shrink_and_add(
+    weight: Tensor, shrink: float, noise: float, generator: torch.Generator
+) -> Tensor:
+    """shrink weight + noise N(0, 1)."""
+    drawn = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+    return shrink * weight + noise * drawn.to(weight.device)
+
+
+class ShrinkPerturb(Method):
+    """lam: part of the way back, 0 none, 1 all of it; fresh_draw: to new initial weights instead of
+    the stored ones; form, shrink, noise: see above.
+    """
+
+    form: Literal["paper", "ash_adams"] = "paper"
+    lam: float = Field(0.8, ge=0, le=1)
+    fresh_draw: bool = False
+    shrink: float = Field(0.3, ge=0, le=1)
+    noise: float = Field(0.01, ge=0)
+
+    SOURCE: ClassVar = "Ash & Adams 2020; Soft Weight Rescaling, appendix D.2; official code"
+    RANK: ClassVar = Rank.ROUND
+    NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
+    PILOT: ClassVar = fields("warm-start")
+    TOY: ClassVar = fields("warm-start")
+    PAPER: ClassVar = swr_study.scenarios("shrink_perturb", "shrink_perturb")
+
+    def check(self, recipe: Recipe) -> None:
+        anchors.need_stages(self, recipe)
+
+    def setup(self, ctx: Context) -> None:
+        if self.form == "paper" and not self.fresh_draw:
+            anchors.store(ctx, anchors.parameter_names(ctx))
+
+    def stage_start(self, ctx: Context) -> None:
+        if ctx.clock.stage == 0:
+            return
+        if self.form == "ash_adams":
+            ctx.rewrite(self.perturbed(ctx), f"{self.shrink:g} of it and noise {self.noise:g}")
+        elif self.lam > 0:
+            note = (
+                f"{self.lam:g} of the way to {'a fresh' if self.fresh_draw else 'the initial'} draw"
+            )
+            ctx.rewrite(self.moved(ctx), note)
+
+    def moved(self, ctx: Context) -> dict[str, Tensor]:
+        """All parameters, `lam` of the way to theta_0."""
+        fresh = ctx.fresh(anchors.parameter_names(ctx)) if self.fresh_draw else anchors.stored(ctx)
+        return {
+            name: interpolate(
+                surgery.get_weight(ctx.model, name).detach(), end.to(ctx.device), self.lam
+            )
+            for name, end in fresh.items()
+        }
+
+    def perturbed(self, ctx: Context) -> dict[str, Tensor]:
+        """Weights and biases of convolutions and linear layers, shrunk and with noise."""
+        generator = ctx.generator("noise")
+        names = [f"{layer}.{part}" for layer in ctx.roles.layers for part in ("weight", "bias")]
+        return {
+            name: shrink_and_add(
+                surgery.get_weight(ctx.model, name).detach(), self.shrink, self.noise, generator
+            )
+            for name in names
+            if scaling.has(ctx.model, name)
+        }

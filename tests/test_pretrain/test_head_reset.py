@@ -1,0 +1,56 @@
+"""Head reset gives the fully-connected layers their first values back, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pretrain.methods.head_reset import Scope, layers
+from tests.fakes_rules import build
+from tests.fakes_stages import at_new_data
+
+HEAD = {"fc.weight", "fc.bias"}
+
+
+def test_the_head_is_what_it_was_at_the_start(tmp_path: Path) -> None:
+    event = at_new_data("head_reset", tmp_path)
+    assert event.changed == HEAD
+    assert all(torch.equal(event.after[n], event.start[n]) for n in HEAD)
+
+
+def test_momentum_survives(tmp_path: Path) -> None:
+    event = at_new_data("head_reset", tmp_path)
+    assert float(event.made.ctx.optimizer_state()["fc.weight"]["momentum_buffer"].norm()) > 0
+
+
+def test_a_fresh_draw_is_another_one(tmp_path: Path) -> None:
+    event = at_new_data("head_reset", tmp_path, "head_reset.fresh_draw=true")
+    assert event.changed == HEAD
+    assert not torch.equal(event.after["fc.weight"], event.start["fc.weight"])
+
+
+@pytest.mark.parametrize(
+    ("network", "scope", "expected"),
+    [
+        ("cnn", "paper", {"fc1", "fc"}),
+        ("cnn_bn", "paper", {"fc1", "fc"}),
+        ("mlp", "paper", {"fc"}),
+        ("mlp", "fully_connected", {"layer1.1", "layer2.0", "fc"}),
+        ("cnn", "head", {"fc"}),
+    ],
+)
+def test_the_paper_resets_only_the_last_layer_of_an_mlp(
+    network: str, scope: Scope, expected: set[str]
+) -> None:
+    _, roles = build(network)
+    assert set(layers(roles, scope)) == expected
+
+
+def test_hidden_layers_are_reset_too(tmp_path: Path) -> None:
+    event = at_new_data(
+        "head_reset", tmp_path, "architecture=mlp", "head_reset.scope=fully_connected"
+    )
+    hidden = {f"layer{i}.{j}.{part}" for i, j in ((1, 1), (2, 0)) for part in ("weight", "bias")}
+    assert event.changed == HEAD | hidden

@@ -1,0 +1,66 @@
+"""The soft-weight-rescaling paper's rows: protocol, coefficients and figures as printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pretrain import recipes, swr_study
+from pretrain.plan import Stage
+
+TABLE_1 = {"vanilla": 0.3912, "l2": 0.3915, "l2_init": 0.3870, "swr": 0.4348}
+TABLE_5 = {
+    "vanilla_decay": 0.4126,
+    "l2_decay": 0.4080,
+    "l2_init_decay": 0.4199,
+    "swr_decay": 0.5221,
+    "swr_reanchor": 0.5165,
+}
+
+
+@pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
+def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
+    (figure,) = recipes.RECIPES.figures(f"paper/{row}")
+    table = "SWR Table 1" if row in TABLE_1 else "SWR Table 5"
+    assert (figure.accuracy, figure.where) == (accuracy, f"{table}, TinyImageNet VGG-16")
+
+
+@pytest.mark.parametrize("row", [*TABLE_1, *TABLE_5])
+def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
+    recipe = recipes.get(f"paper/{row}")
+    assert (recipe.architecture, recipe.source, recipe.input_size) == (
+        "swr_vgg16",
+        "tinyimagenet",
+        64,
+    )
+    assert (recipe.plan.rounds, recipe.plan.epochs, recipe.batch_size) == (1, 200, 256)
+    assert (recipe.optimizer, recipe.lr, recipe.weight_decay) == ("adam", 1e-3, 0)
+    assert (recipe.augmentation, recipe.label_smoothing, recipe.opt_reset) == ("none", 0, "none")
+
+
+def test_decay_is_a_tenth_at_epochs_100_and_150() -> None:
+    from pretrain.schedules import drops
+
+    assert drops(recipes.get("paper/swr_decay")) == (100, 150)
+    assert drops(recipes.get("paper/swr")) == ()
+
+
+def test_scenario_rows_train_100_epochs_a_stage() -> None:
+    warm = recipes.get("paper/shrink_perturb_warm_start")
+    assert warm.plan.stages == (Stage(stop=0.5), Stage())
+    assert (warm.plan.epochs, warm.schedule, warm.opt_reset) == (100, "constant", "none")
+    assert len(recipes.get("paper/vanilla_continual_limited").plan.stages) == 10
+
+
+def test_coefficients_of_the_rows() -> None:
+    found = {
+        row: recipes.get(f"paper/{row}").methods[0].model_dump()
+        for row in ("swr_continual_limited", "l2_init_continual_limited", "l2_continual_full")
+    }
+    limited = found["swr_continual_limited"]
+    assert (limited["lambda_f"], limited["lambda_c"]) == (1e-4, 1.0)
+    assert found["l2_init_continual_limited"]["lam"] == 1e-3
+    assert found["l2_continual_full"]["lam"] == 1e-4
+    assert swr_study.settings("shrink_perturb", "continual-full", "mnist mlp") == {
+        "shrink_perturb.lam": 0.6
+    }
+    assert swr_study.settings("shrink_perturb", "stationary") == {}
