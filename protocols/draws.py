@@ -24,13 +24,10 @@ def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
 
     Shape (dim + 1, n_classes): the weight, class dimension last, and the bias as last row.
     """
-    unit = uniforms((n_classes * (dim + 1),), *names)
-    unit *= 2 / np.sqrt(dim)
-    unit -= 1 / np.sqrt(dim)
-    found = np.empty((dim + 1, n_classes))
-    found[:-1] = unit[: n_classes * dim].reshape(n_classes, dim).T
-    found[-1] = unit[n_classes * dim :]
-    return found
+    drawn = uniforms((dim + 1, n_classes), *names)
+    drawn *= 2 / np.sqrt(dim)
+    drawn -= 1 / np.sqrt(dim)
+    return drawn
 
 
 def untrained(names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor) -> Start:
@@ -38,12 +35,12 @@ def untrained(names: Names, indices: Sequence[int], dim: int, n_way: int, like: 
 
     The weight is (E, padded(dim), n_way), its surplus rows zero; like: gives device and dtype.
     """
-    both = np.zeros((len(indices), padded(dim) + 1, n_way))
-    for place, i in zip(both, indices, strict=True):
-        drawn = linear_init(dim, n_way, *names, i, "head-init")
-        place[:dim], place[-1] = drawn[:-1], drawn[-1]
-    tensor = torch.from_numpy(both).to(like)
-    return Start(tensor[:, :-1].contiguous(), tensor[:, -1].contiguous())
+    weight = like.new_zeros(len(indices), padded(dim), n_way, device="cpu")
+    bias = like.new_zeros(len(indices), n_way, device="cpu")
+    for row, i in enumerate(indices):
+        drawn = torch.from_numpy(linear_init(dim, n_way, *names, i, "head-init"))
+        weight[row, :dim], bias[row] = drawn[:-1], drawn[-1]
+    return Start(weight.to(like.device), bias.to(like.device))
 
 
 def orders(names: Names, indices: Sequence[int], epochs: int, n: int, device: str) -> Tensor:
