@@ -50,15 +50,22 @@ def input_scales(c: Tensor, norm_layers: Sequence[int]) -> dict[int, Tensor]:
 
 
 @torch.no_grad()
-def multiply(model: nn.Module, factors: Mapping[str, Tensor]) -> None:
-    """Multiply effective tensors by a number each; a tensor under two names by the first alone."""
+def multiply(
+    model: nn.Module, factors: Mapping[str, Tensor], parameters: Mapping[str, Tensor] | None = None
+) -> None:
+    """Multiply effective tensors by a number each; a tensor under two names by the first alone.
+
+    parameters: plain parameters by name, where they are at hand: saves walking the model.
+    """
     plain: dict[int, tuple[Tensor, Tensor]] = {}
     for name, factor in factors.items():
-        tensor = surgery.get_weight(model, name)
-        if surgery.trained(model, name) == (name,):
-            plain.setdefault(id(tensor), (tensor, factor))
-        else:
-            surgery.set_weight(model, name, tensor * factor)
+        tensor = (parameters or {}).get(name)
+        if tensor is None:
+            tensor = surgery.get_weight(model, name)
+            if surgery.trained(model, name) != (name,):
+                surgery.set_weight(model, name, tensor * factor)
+                continue
+        plain.setdefault(id(tensor), (tensor, factor))
     if plain:
         tensors, numbers = zip(*plain.values(), strict=True)
         torch._foreach_mul_(tensors, numbers)

@@ -42,13 +42,15 @@ if TYPE_CHECKING:
 
 def weights(ctx: Context) -> list[Tensor]:
     """Effective weights of all layers, norm layers' scales included, in forward order."""
-    return [surgery.get_weight(ctx.model, f"{name}.weight") for name in ctx.roles.weighted]
+    names = (f"{layer}.weight" for layer in ctx.roles.weighted)
+    plain = ctx.parameters
+    return [plain[n] if n in plain else surgery.get_weight(ctx.model, n) for n in names]
 
 
 def biases(ctx: Context) -> dict[int, str]:
     """Position of a layer -> name of its bias, where it has one."""
     names = enumerate(f"{layer}.bias" for layer in ctx.roles.weighted)
-    return {i: name for i, name in names if scaling.has(ctx.model, name)}
+    return {i: name for i, name in names if name in ctx.parameters}
 
 
 def norm_positions(ctx: Context) -> list[int]:
@@ -124,7 +126,7 @@ class Swr(Method):
             scale_statistics(ctx, c, bias, normal)
         factors = {f"{name}.weight": c[i] for i, name in enumerate(names)}
         factors |= {name: bias[i] for i, name in biases(ctx).items()}
-        scaling.multiply(ctx.model, factors)
+        scaling.multiply(ctx.model, factors, ctx.parameters)
 
     def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
         """A layer that another method rewrote is drawn to its new norm (methods.md G4)."""

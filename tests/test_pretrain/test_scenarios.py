@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsbench.errors import UnknownName
+from fsbench.cli.pretrain import choose
+from fsbench.errors import UnknownName, UsageError
 from pretrain import recipes, scenarios
 from pretrain.batches import Batches
 from pretrain.loop import pretrain
@@ -82,3 +83,11 @@ def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> 
 def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str) -> None:
     control = recipes.get(f"{scale}/normal").override(["schedule=step"])
     assert recipes.control(recipes.get(f"{scale}/swr_reanchor")) == control
+
+
+def test_the_command_puts_set_above_the_scenario() -> None:
+    chosen = choose("toy/swr_reanchor", ["schedule=step", "plan.rounds=1"], "warm-start")
+    assert len(chosen.plan.stages) == 2
+    assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
+    with pytest.raises(UsageError, match="on=none"):
+        choose("toy/swr_reanchor", [], "warm-start")
