@@ -108,7 +108,7 @@ class Batches:
     def _load(self, chosen: Tensor, names: tuple[seeding.Name, ...]) -> Batch:
         """These images, augmented under the stream called `names`, and their labels."""
         images = self.images[chosen]
-        if self.recipe.augmentation == "crop_flip":
+        if self.recipe.augmentation != "none":
             images = crop_flip(images, *self._draws(len(images), names))
         return Batch(self.normalise(images), self.labels[chosen])
 
@@ -126,7 +126,10 @@ class Batches:
         """Crop offsets (n, 2) in 0..2 PAD and flips (n,) of one batch."""
         generator = seeding.torch_generator(*names)
         draws = torch.rand(n, 3, generator=generator).to(self.device)
-        return (draws[:, :2] * (2 * PAD + 1)).long(), draws[:, 2] < 0.5
+        offsets = (draws[:, :2] * (2 * PAD + 1)).long()
+        if self.recipe.augmentation == "flip":
+            offsets.fill_(PAD)
+        return offsets, draws[:, 2] < 0.5
 
 
 class Normalise:

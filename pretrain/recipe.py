@@ -63,7 +63,7 @@ class Recipe(Frozen):
     milestones: tuple[float, ...] = Field((0.5, 0.75), description="of `step`, parts of a round")
     gamma: float = Field(0.1, gt=0, le=1, description="of `step`")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    augmentation: Literal["crop_flip", "none"] = "crop_flip"
+    augmentation: Literal["crop_flip", "flip", "none"] = "crop_flip"
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast")
     channels_last: bool = True
     compile: bool = False

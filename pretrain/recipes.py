@@ -25,16 +25,20 @@ BASES: Mapping[str, Mapping[str, Any]] = {
         "plan": Plan(rounds=10, epochs=160),
         "validate_every": 2,
     },
-    # 360,000 images: under three minutes on two cores
+    # 324,000 images: under three minutes on two cores. Six passes over the pack are too few for
+    # crops or smoothing to help; bf16 is half again as fast on CPUs that have it.
     "pilot": {
         "architecture": "pilot_resnet",
         "source": "tinyimagenet",
         "input_size": 32,
-        "plan": Plan(rounds=3, epochs=4, epoch_images=30_000),
-        "batch_size": 128,
-        "lr": 0.2,
+        "plan": Plan(rounds=3, epochs=4, epoch_images=27_000),
+        "batch_size": 64,
+        "lr": 0.1,
         "schedule_by": "step",
-        "warmup": 0.25,
+        "warmup": 0.0,
+        "label_smoothing": 0.0,
+        "augmentation": "flip",
+        "precision": "bf16",
         "validate_every": 4,
     },
     "toy": {

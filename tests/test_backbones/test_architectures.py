@@ -92,13 +92,13 @@ def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Modul
     assert len(roles.layers) == 53 + 1
 
 
-def test_the_pilot_net_has_no_stride_in_its_stem() -> None:
+def test_the_stem_of_the_pilot_net_halves_the_image() -> None:
     model = ARCHITECTURES.load("pilot_resnet").build(0).eval()
     maps = []
     model.get_submodule("layer1").register_forward_hook(lambda _m, _i, out: maps.append(out.shape))
     with torch.no_grad():
         features = model(torch.zeros(2, 3, 32, 32))
-    assert maps == [(2, 32, 32, 32)]
+    assert maps == [(2, 32, 16, 16)]
     assert features.shape == (2, 256)
 
 

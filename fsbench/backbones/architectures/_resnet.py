@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
 
-Stem = Literal["imagenet", "small"]
+Stem = Literal["imagenet", "strided", "small"]
+"""7x7 of stride 2 and pooling; 3x3 of stride 2; 3x3. They shrink an image 4, 2 and 1 times."""
 """imagenet: 7x7 stride 2 and 3x3 max-pooling stride 2; small: one 3x3 of stride 1."""
 
 
@@ -104,7 +105,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
-        self.conv1 = conv(3, width, 7, 2) if imagenet else conv(3, width, 3)
+        self.conv1 = conv(3, width, 7 if imagenet else 3, 1 if stem == "small" else 2)
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Identity()
