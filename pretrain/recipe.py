@@ -19,6 +19,7 @@ from pydantic import (
 from fsbench.errors import UnknownName, UsageError
 from fsbench.seeding import Name
 from fsbench.specs import Frozen
+from pretrain.composition import refuse
 from pretrain.method import Method, hooks_of
 from pretrain.plan import Plan
 
@@ -90,6 +91,7 @@ class Recipe(Frozen):
         own_step = [m.name for m in self.methods if "training_step" in hooks_of(type(m))]
         if len(own_step) > 1:
             raise ValueError(f"{' and '.join(own_step)} both replace the training step")
+        refuse(self.methods)
         for method in self.methods:
             method.check(self)
         return self

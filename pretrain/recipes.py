@@ -109,6 +109,30 @@ def get(name: str) -> Recipe:
     return RECIPES.load(name)
 
 
+def composed(recipe: Recipe, names: str, values: Mapping[str, object] | None = None) -> Recipe:
+    """The recipe with these methods, e.g. `swr+weight_compander`, and then with `values`.
+
+    Methods that the recipe has keep their settings, others get those of its scale; its plan and all
+    other fields stay. The name is <scale>/<methods in the order in which they act>. Raises
+    UnknownName for an unknown method, UsageError for a pair that does not compose.
+    """
+    had = {method.name: method for method in recipe.methods}
+    methods = [had.get(name) or of_scale(name, recipe.scale) for name in names.split("+")]
+    methods.sort(key=lambda method: (method.RANK, method.name))
+    name = f"{recipe.scale}/{'+'.join(method.name for method in methods)}"
+    # values may be what makes the methods possible: checked once they are in
+    draft = Recipe.model_construct(**{**dict(recipe), "name": name, "methods": tuple(methods)})
+    return draft.replace(values or {})
+
+
+def of_scale(name: str, scale: str) -> Method:
+    """A method with its settings for recipes of this scale."""
+    method = METHODS.load(name)
+    overrides = {"pilot": method.PILOT, "toy": method.TOY}.get(scale, {})
+    own = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{name}.")}
+    return method(**own)
+
+
 def control(recipe: Recipe) -> Recipe:
     """Plain training under everything else of the recipe: same Plan, batches, schedule, seed."""
     plain = {"name": f"{recipe.scale}/normal", "methods": (METHODS.load("normal")(),)}

@@ -23,13 +23,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from fsbench.errors import UsageError
 from pretrain.method import Group, Method, Rank
 from pretrain.parametrizations import Elementwise, Map, Originals, clamped, held
 
 if TYPE_CHECKING:
     from pretrain.context import Context
-    from pretrain.recipe import Recipe
 
 
 def layers(ctx: Context) -> Iterator[nn.Module]:
@@ -58,14 +56,6 @@ class Reparametrization(Method):
     def decays(self) -> Literal["w", "v"]:
         """Whether weight decay acts on the effective or on the trained weights."""
         return "w"
-
-    def check(self, recipe: Recipe) -> None:
-        others = [m.name for m in recipe.methods if m.RANK == self.RANK and m.name != self.name]
-        if others:
-            raise UsageError(
-                f"{self.name} and {others[0]} both reparametrize the same weights",
-                fix="use one of them",
-            )
 
     def setup(self, ctx: Context) -> None:
         """Register the maps, and log when an initial weight had to be moved into a map's range."""

@@ -23,6 +23,10 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="field=value of the recipe, repeatable: plan.rounds=3."),
 ]
+Methods = Annotated[
+    str | None,
+    typer.Option("--method", help="Methods in place of the recipe's own: swr+weight_compander."),
+]
 Scenario = Annotated[
     str | None,
     typer.Option(
@@ -47,6 +51,7 @@ def pretrain(
     data: options.Data = None,
     assignments: Set = None,
     scenario: Scenario = None,
+    method: Methods = None,
     seed: Seed = None,
     output: Runs = Path("runs"),
     device: options.Device = "auto",
@@ -64,7 +69,7 @@ def pretrain(
 
     given = [f"source={source}"] if source else []
     given += [f"seed={seed}"] if seed is not None else []
-    chosen = choose(recipe, [*(assignments or []), *given], scenario)
+    chosen = choose(recipe, [*(assignments or []), *given], scenario, method)
     machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
     clock, report = machine.start(), reporter()
     roots = DataRoots.parse(options.split(data))
@@ -74,8 +79,10 @@ def pretrain(
     show(train(chosen, images, folder, device=clock.device, report=report), as_json)
 
 
-def choose(name: str, assignments: list[str], scenario: str | None = None) -> Recipe:
-    """The recipe with its overrides, which win over the scenario's fields.
+def choose(
+    name: str, assignments: list[str], scenario: str | None = None, methods: str | None = None
+) -> Recipe:
+    """The recipe, with these methods if given, and its overrides, which win over the scenario's.
 
     Raises UsageError for a field that is set twice.
     """
@@ -88,7 +95,9 @@ def choose(name: str, assignments: list[str], scenario: str | None = None) -> Re
     if twice:
         raise UsageError(f"{', '.join(twice)} is set twice", fix="set every field once")
     fixed = scenarios.fields(scenario) if scenario else {}
-    return recipes.get(name).replace({**fixed, **parse(assignments)})
+    values = {**fixed, **parse(assignments)}
+    recipe = recipes.get(name)
+    return recipes.composed(recipe, methods, values) if methods else recipe.replace(values)
 
 
 def announce(

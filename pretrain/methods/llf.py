@@ -16,10 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pretrain import surgery
+from pretrain.events import need_rounds
 from pretrain.method import Figure, Method, PaperRecipe, Rank
 
 if TYPE_CHECKING:
     from pretrain.context import Context
+    from pretrain.recipe import Recipe
 
 
 def forget(ctx: Context, threshold: str) -> None:
@@ -49,6 +51,9 @@ class LLF(Method):
             ),
         ),
     )
+
+    def check(self, recipe: Recipe) -> None:
+        need_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:

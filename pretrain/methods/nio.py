@@ -170,7 +170,6 @@ class Nio(Method):
     }
 
     def check(self, recipe: Recipe) -> None:
-        refuse_two_inits(self, recipe)
         if self.batch_size < self.parts:
             raise UsageError(
                 f"nio cannot cut {self.batch_size} images into {self.parts} parts",
@@ -204,12 +203,3 @@ def keep(ctx: Context, outcome: Outcome) -> None:
     sizes = {name: p.numel() for name, p in ctx.model.named_parameters()}
     total = sum(sizes[name] for name in outcome.factors)
     ctx.log(tuple(changed), sum(sizes[name] for name in changed) / total, str(outcome))
-
-
-def refuse_two_inits(method: Method, recipe: Recipe) -> None:
-    """Raises UsageError when another method scales the initial network too."""
-    others = [m.name for m in recipe.methods if m.RANK == Rank.INIT and m.name != method.name]
-    if others:
-        raise UsageError(
-            f"{method.name} and {others[0]} both scale the initial network", fix="use one of them"
-        )

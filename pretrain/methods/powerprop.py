@@ -12,7 +12,7 @@ notebook google-deepmind/deepmind-research/powerpropagation; here as weight comp
 | decay   | not stated                                  | on w, as weight compander; `v` to choose |
 
 A weight that is exactly 0 never moves again, because Psi'(0) = 0: methods that set weights to zero
-(`imp`, and `dsd` with `fill=zero`) are refused (methods.md G4).
+(`imp`, and `dsd` with `fill=zero`) are refused (pretrain/composition.py).
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from fsbench.errors import UsageError
 from pretrain.method import Neutral
 from pretrain.parametrizations import Elementwise, Map
 from pretrain.reparametrization import ElementwiseReparametrization, adaptive, layers
 
 if TYPE_CHECKING:
     from pretrain.context import Context
-    from pretrain.recipe import Recipe
 
 
 class Power(Elementwise):
@@ -67,19 +65,5 @@ class Powerprop(ElementwiseReparametrization):
     def decays(self) -> Literal["w", "v"]:
         return "v" if self.alpha == 1 else self.decay
 
-    def check(self, recipe: Recipe) -> None:
-        super().check(recipe)
-        zeroing = [m.name for m in recipe.methods if m.name == "imp" or zero_filling(m)]
-        if zeroing and self.alpha > 1:
-            raise UsageError(
-                f"{zeroing[0]} sets weights to zero, where powerprop's gradient is zero for ever",
-                fix="leave powerprop out, or fill with fresh draws (--set dsd.fill=init)",
-            )
-
     def maps(self, ctx: Context) -> Iterator[Map]:
         yield from (Power(self.alpha, self.alpha > 1 and adaptive(ctx)) for _ in layers(ctx))
-
-
-def zero_filling(method: object) -> bool:
-    """Whether the method fills what it takes with zeros."""
-    return getattr(method, "fill", None) == "zero"

@@ -172,7 +172,6 @@ class WeightCompander(ElementwiseReparametrization):
         return self.decay or ("w" if self.learnable == "no" else "v")
 
     def check(self, recipe: Recipe) -> None:
-        super().check(recipe)
         if self.function == "identity" and self.learnable != "no":
             raise UsageError(
                 "weight_compander: the identity has no a and b to learn",

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fsbench.errors import UsageError
 from tests.fakes_pretrain import epochs, lines, tiny, trainer
 
 LATE = {
@@ -59,3 +60,8 @@ def test_nothing_is_forgotten_before_the_first_round(tmp_path: Path) -> None:
     plain._open_epoch(2)
     ours, theirs = made.ctx.model.state_dict(), plain.ctx.model.state_dict()
     assert all(torch.equal(ours[n], theirs[n]) for n in theirs)
+
+
+def test_a_plan_of_one_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="llf would never act"):
+        tiny("llf", "plan.rounds=1")

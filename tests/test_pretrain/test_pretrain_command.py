@@ -127,3 +127,16 @@ def test_kill_9_and_the_same_command_end_at_the_same_bytes(tmp_path: Path) -> No
     for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
         paths = [folder / "toy-seal-s0" / name for folder in (whole, killed)]
         assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_methods_compose_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["toy/normal", *SMALL, "--method", "swr+weight_compander", "-o", str(tmp_path), "--json"]
+    assert command(*call, "--set", "swr.lam=1e-2") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["recipe"] == "toy/weight_compander+swr"
+    fields = {m["name"]: m for m in record["recipe_fields"]["methods"]}
+    assert fields["swr"]["lambda_f"] == 0.01
+    assert command("toy/normal", "--method", "wels+fc", "-o", str(tmp_path)) == 2
+    assert "would follow neither paper" in capsys.readouterr().err

@@ -1,0 +1,135 @@
+"""Which methods share a recipe, in which order they act, and what the others are told."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import UnknownName, UsageError
+from pretrain import METHODS, recipes
+from pretrain.composition import INITS, REFUSALS, REPARAMETRIZATIONS, refuse
+from pretrain.loop import pretrain
+from pretrain.method import Rank
+from pretrain.methods.dsd import Dsd
+from pretrain.methods.powerprop import Powerprop
+from tests.fakes_pretrain import lines, source, tiny, weights
+
+STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")
+
+
+def methods(*names: str) -> list[object]:
+    return [METHODS.load(name)() for name in names]
+
+
+def test_the_table_names_methods_that_exist() -> None:
+    named = {name for pair in REFUSALS for name in pair.first | pair.second}
+    assert named <= set(METHODS.names())
+
+
+def test_every_reparametrization_and_every_init_is_in_the_table() -> None:
+    by_rank = {rank: {m().name for m in METHODS.values() if rank == m.RANK} for rank in Rank}
+    assert by_rank[Rank.REPARAMETRIZATION] == REPARAMETRIZATIONS
+    assert by_rank[Rank.INIT] == INITS
+
+
+@pytest.mark.parametrize("pair", list(combinations(STUDY, 2)))
+def test_two_methods_that_rewrite_at_round_starts_are_refused(pair: tuple[str, str]) -> None:
+    for order in (pair, pair[::-1]):
+        with pytest.raises(UsageError, match="would follow neither paper") as caught:
+            refuse(methods(*order))  # type: ignore[arg-type]
+        assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        (("rescale", "lw"), "both restore initial norms"),
+        (("full_reset", "shrink_perturb"), "leaves the other one nothing to do"),
+        (("weight_norm", "powerprop"), "both reparametrize the same weights"),
+        (("weight_compander", "weight_norm"), "both reparametrize the same weights"),
+        (("nio", "gradinit"), "both scale the initial network"),
+        (("seal", "seal_freeze"), "both decide which layers ascend"),
+        (("swr", "swr_reanchor"), "after every step"),
+        (("imp", "powerprop"), "zero for ever"),
+    ],
+)
+def test_other_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: str) -> None:
+    for order in (pair, pair[::-1]):
+        with pytest.raises(UsageError, match=says):
+            refuse(methods(*order))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("swr", "weight_compander"),
+        ("swr", "lw"),
+        ("swr", "rescale"),
+        ("llf", "seal"),
+        ("dsd", "seal"),
+        ("dsd", "powerprop"),
+        ("nio", "weight_norm", "welsr", "swr"),
+        ("l2_init", "fc"),
+        ("rescale", "fc"),
+        ("head_reset", "shrink_perturb"),
+    ],
+)
+def test_these_compose(names: tuple[str, ...]) -> None:
+    refuse(methods(*names))  # type: ignore[arg-type]
+
+
+def test_powerprop_minds_zeros_only_with_a_power_and_a_zero_fill() -> None:
+    zero = Dsd(fill="zero")
+    with pytest.raises(UsageError, match="zero for ever"):
+        refuse([zero, Powerprop()])
+    refuse([zero, Powerprop(alpha=1.0)])
+
+
+def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_action() -> None:
+    plain = recipes.get("toy/seal").override(["seal.ascent_factor=0.5", "plan.rounds=3"])
+    both = recipes.composed(plain, "swr+seal+weight_compander", {"swr.lam": "1e-2"})
+    assert both.name == "toy/weight_compander+seal+swr"
+    assert both.label == "toy-weight_compander+seal+swr-s0"
+    assert both.plan == plain.plan
+    assert both.method("seal").ascent_factor == 0.5  # type: ignore[attr-defined]
+    assert both.method("swr").lambda_f == 0.01  # type: ignore[attr-defined]
+    assert {**dict(both), "name": "", "methods": ()} == {**dict(plain), "name": "", "methods": ()}
+
+
+def test_a_method_that_comes_in_has_the_settings_of_the_scale() -> None:
+    both = recipes.composed(recipes.get("toy/normal"), "swr+lw")
+    assert both.method("lw").generations is True  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="goes through 16 blocks"):
+        recipes.composed(recipes.get("paper/normal"), "swr+lw")
+
+
+def test_values_may_make_the_methods_possible() -> None:
+    one = recipes.get("toy/normal").override(["plan.rounds=1"])
+    with pytest.raises(UsageError, match="llf would never act"):
+        recipes.composed(one, "llf")
+    assert recipes.composed(one, "llf", {"plan.rounds": 2}).name == "toy/llf"
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "says"),
+    [
+        ("swr+weight_compandr", UnknownName, "did you mean 'weight_compander'"),
+        ("swr+", UnknownName, "unknown method ''"),
+        ("swr+swr", UsageError, "given twice"),
+        ("wels+fc", UsageError, "wels and fc|fc and wels"),
+    ],
+)
+def test_what_is_no_composition_is_refused(names: str, error: type[UsageError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        recipes.composed(recipes.get("toy/normal"), names)
+
+
+def test_a_composed_run_acts_by_both_and_exports_the_plain_network(tmp_path: Path) -> None:
+    values = {"welsr.fraction": 0.5, "swr.lam": 0.1}
+    recipe = recipes.composed(tiny("normal"), "swr+weight_norm+welsr", values)
+    run = pretrain(recipe, source(), tmp_path / "run")
+    plain = pretrain(tiny("normal"), source(), tmp_path / "plain")
+    assert weights(run).keys() == weights(plain).keys()
+    assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"welsr"}
