@@ -25,6 +25,7 @@ LAYERS = {
     "fsbench.api": 6,
     "fsbench.demo": 6,
     "fsbench.doctor": 6,
+    "fsbench.reproductions": 6,
     "fsbench.cli": 7,
     "fsbench.__main__": 8,
 }

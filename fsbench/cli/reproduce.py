@@ -1,0 +1,91 @@
+"""`fsbench reproduce`: the papers' checkable claims, run again, with an honest verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsbench.cli import console, options
+
+if TYPE_CHECKING:
+    from fsbench.reproductions._outcome import Outcome
+
+Name = Annotated[str | None, typer.Argument(help="A claim; none given: list them.")]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", min=1, help="Seeds a figure, where it has any.")
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Folder for one JSON file a claim.")
+]
+All = Annotated[bool, typer.Option("--all", help="Run every claim and print the verdicts.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("reproduce")(reproduce)
+
+
+def reproduce(
+    name: Name = None,
+    seeds: Seeds = None,
+    output: Output = None,
+    everything: All = False,
+    as_json: options.Json = False,
+) -> None:
+    """Re-run claims of the papers beside the published figures; alone, list the claims."""
+    from fsbench.errors import UsageError
+    from fsbench.reproductions import CLAIMS
+
+    if name is not None and everything:
+        raise UsageError(f"both {name} and --all were given", fix="give one of them")
+    if name is None and not everything:
+        listing(as_json)
+        return
+    names = CLAIMS.names() if name is None else (name,)
+    outcomes = {name: one(name, seeds, output) for name in names}
+    if as_json:
+        console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
+        return
+    if not everything:
+        show(*outcomes.popitem())
+        return
+    rows = [[n, o.source, o.claim, o.verdict] for n, o in outcomes.items()]
+    console.table("verdicts", ("claim", "source", "says", "verdict"), rows)
+
+
+def listing(as_json: bool) -> None:
+    """The claims that can be run."""
+    from fsbench.reproductions import CLAIMS
+
+    found = [
+        {"claim": n, "source": c.SOURCE, "says": c.CLAIM, "seeds": c.SEEDS}
+        for n, c in CLAIMS.items()
+    ]
+    if as_json:
+        console.emit_json(found)
+        return
+    columns = ("claim", "source", "says", "seeds")
+    console.table("claims", columns, [[str(row[c]) for c in columns] for row in found])
+
+
+def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
+    """Run a claim and keep its figures where a folder is given."""
+    from fsbench.reproductions import CLAIMS
+    from pretrain.files import write_atomic
+
+    claim = CLAIMS.load(name)
+    outcome: Outcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())
+    return outcome
+
+
+def show(name: str, outcome: Outcome) -> None:
+    """A claim's figures, rule and verdict."""
+    rows = [[f.what, f.published, f.ours, f.verdict] for f in outcome.figures]
+    console.table(f"{name}: {outcome.source}", ("figure", "published", "ours", "verdict"), rows)
+    for note in outcome.notes:
+        typer.echo(note)
+    typer.echo(f"\nclaim: {outcome.claim}\nrule: {outcome.rule}\nverdict: {outcome.verdict}")

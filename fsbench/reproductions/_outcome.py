@@ -1,0 +1,46 @@
+"""What re-running a claim gives: figures beside the published ones, each with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from fsbench.specs import Frozen
+
+Verdict = Literal["reproduced", "direction only", "not reproduced"]
+MOST = 0.9
+"""Part of a claim's figures that must have the published direction for `direction only`."""
+OVERALL = (
+    "the claim: reproduced when all figures are; direction only when at least 9 in 10 have at"
+    " least the published direction; else not reproduced"
+)
+
+
+class Figure(Frozen):
+    """One checkable statement of a paper, theirs and ours in words or numbers."""
+
+    what: str
+    published: str
+    ours: str
+    verdict: Verdict
+
+
+class Outcome(Frozen):
+    """A claim re-run."""
+
+    source: str
+    claim: str
+    rule: str
+    seeds: int
+    figures: tuple[Figure, ...]
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+
+
+def overall(figures: Iterable[Figure]) -> Verdict:
+    """The claim's verdict by the rule OVERALL."""
+    verdicts = [figure.verdict for figure in figures]
+    if all(verdict == "reproduced" for verdict in verdicts):
+        return "reproduced"
+    directed = sum(verdict != "not reproduced" for verdict in verdicts)
+    return "direction only" if directed >= MOST * len(verdicts) else "not reproduced"

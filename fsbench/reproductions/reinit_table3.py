@@ -1,0 +1,155 @@
+"""Table 3 of the reinitialization study, recomputed from its Table 2.
+
+For a network and two methods: wins and losses over the 18 pairs of data set and setting, ties
+dropped, exact two-sided binomial test; Holm's correction over the network's 15 pairs of methods.
+The paper marks p < 0.05 by a star and, where it holds after Holm, by a circle. The marks themselves
+are not legible in the copy at hand, so the statements in the text (section 3.1) are checked. One of
+them, that LW beats the other methods on every network but resnet50, meets the study's own FC on
+vgg16.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._study import methods, networks, table2
+
+SOURCE = "reinitialization study, Table 3 and section 3.1"
+CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"
+RULE = (
+    "a win: reproduced when p < 0.05, direction only when there are more wins than losses;"
+    " an absence of wins: reproduced when no p < 0.05 speaks against it; " + OVERALL
+)
+SEEDS = 0
+LEVEL = 0.05
+
+WINS: tuple[tuple[str, str, str], ...] = (
+    *((net, "LW", "BL") for net in ("scnn", "vgg16", "mobilenet", "resnet50")),
+    *(("resnet50", method, "BL") for method in ("WELSR", "DSD", "WELS")),
+    *(
+        (net, "LW", method)
+        for net in ("scnn", "vgg16", "mobilenet")
+        for method in ("WELSR", "DSD", "WELS", "FC")
+    ),
+)
+"""Network, better, worse: what the text says is statistically significant."""
+SHORT = ("WELSR", "DSD", "WELS", "FC")
+"""Methods that, says the caption, do not beat the baseline on every network."""
+EQUALS = ("WELSR", "DSD", "WELS", "LW")
+"""Methods without a clear winner among them on resnet50."""
+
+
+class Pair(NamedTuple):
+    """The comparison of two methods on one network; holm: p after the correction."""
+
+    wins: int
+    losses: int
+    p: float
+    holm: float
+
+    @property
+    def significant(self) -> bool:
+        return self.wins > self.losses and self.p < LEVEL
+
+    @property
+    def mark(self) -> str:
+        """As in Table 3: a circle after Holm, a star before, nothing else."""
+        return "" if not self.significant else "∘" if self.holm < LEVEL else "★"
+
+    def __str__(self) -> str:
+        text = f"{self.wins}:{self.losses}, p {self.p:.2g}, Holm {self.holm:.2g}"
+        return f"{text} {self.mark}".rstrip()
+
+
+def comparisons(network: str) -> dict[tuple[str, str], Pair]:
+    """Every ordered pair (better, worse) of methods on the network."""
+    from scipy.stats import binomtest
+    from statsmodels.stats.multitest import multipletests
+
+    rows = [row.accuracy for row in table2() if row.network == network]
+    pairs = list(combinations(methods(), 2))
+    counts = [
+        (sum(row[a] > row[b] for row in rows), sum(row[a] < row[b] for row in rows))
+        for a, b in pairs
+    ]
+    p = [float(binomtest(wins, wins + losses).pvalue) for wins, losses in counts]
+    holm = [float(value) for value in multipletests(p, LEVEL, "holm")[1]]
+    found = {}
+    for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm, strict=True):
+        found[a, b] = Pair(wins, losses, raw, corrected)
+        found[b, a] = Pair(losses, wins, raw, corrected)
+    return found
+
+
+Tests = dict[str, dict[tuple[str, str], Pair]]
+
+
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+    """Every statement with our test of it; nothing here is random."""
+    tests = {network: comparisons(network) for network in networks()}
+    figures = (
+        *(win(tests, *statement) for statement in WINS),
+        *(short(tests, method) for method in SHORT),
+        no_win(tests["resnet50"], "FC", "BL", "resnet50"),
+        no_winner(tests["resnet50"]),
+    )
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=0,
+        figures=figures,
+        verdict=overall(figures),
+        notes=tuple(marks(network, found) for network, found in tests.items()),
+    )
+
+
+def win(tests: Tests, network: str, better: str, worse: str) -> Figure:
+    """The paper says that one method beats another."""
+    pair = tests[network][better, worse]
+    ahead: Verdict = "direction only" if pair.wins > pair.losses else "not reproduced"
+    verdict: Verdict = "reproduced" if pair.significant else ahead
+    what = f"{network}: {better} > {worse}"
+    return Figure(what=what, published="significant", ours=str(pair), verdict=verdict)
+
+
+def no_win(pairs: dict[tuple[str, str], Pair], better: str, worse: str, network: str) -> Figure:
+    """The paper says that one method does not beat another."""
+    pair = pairs[better, worse]
+    return Figure(
+        what=f"{network}: {better} > {worse}",
+        published="not significant",
+        ours=str(pair),
+        verdict="not reproduced" if pair.significant else "reproduced",
+    )
+
+
+def short(tests: Tests, method: str) -> Figure:
+    """The paper says that a method does not beat the baseline on every network."""
+    beaten = [network for network, pairs in tests.items() if pairs[method, "BL"].significant]
+    return Figure(
+        what=f"networks where {method} > BL",
+        published="not all four",
+        ours=", ".join(beaten) or "none",
+        verdict="not reproduced" if len(beaten) == len(tests) else "reproduced",
+    )
+
+
+def no_winner(pairs: dict[tuple[str, str], Pair]) -> Figure:
+    """The paper sees no clear winner: none that beats all the others."""
+    winners = [a for a in EQUALS if all(pairs[a, b].significant for b in EQUALS if b != a)]
+    return Figure(
+        what=f"resnet50: winner among {', '.join(EQUALS)}",
+        published="none",
+        ours=", ".join(winners) or "none",
+        verdict="not reproduced" if winners else "reproduced",
+    )
+
+
+def marks(network: str, pairs: dict[tuple[str, str], Pair]) -> str:
+    """The network's part of Table 3 as one line."""
+    found = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(methods(), 2)]
+    return f"{network}: " + ", ".join(text for text in found if text[-1] in "∘★")

@@ -1,0 +1,35 @@
+"""The verdict on a claim from the verdicts on its figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsbench.reproductions import CLAIMS, PARTS
+from fsbench.reproductions._outcome import Figure, Verdict, overall
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "direction", "failed", "verdict"),
+    [
+        (3, 0, 0, "reproduced"),
+        (0, 3, 0, "direction only"),
+        (8, 1, 1, "direction only"),
+        (8, 0, 2, "not reproduced"),
+    ],
+)
+def test_overall(reproduced: int, direction: int, failed: int, verdict: Verdict) -> None:
+    verdicts: list[Verdict] = [
+        *["reproduced"] * reproduced,
+        *["direction only"] * direction,
+        *["not reproduced"] * failed,
+    ]
+    figures = [Figure(what="x", published="1", ours="2", verdict=v) for v in verdicts]
+    assert overall(figures) == verdict
+
+
+@pytest.mark.parametrize("name", CLAIMS.names())
+def test_every_claim_has_its_parts(name: str) -> None:
+    claim = CLAIMS.load(name)
+    assert all(hasattr(claim, part) for part in PARTS)
+    assert claim.RULE
+    assert claim.CLAIM
