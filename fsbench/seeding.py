@@ -61,5 +61,8 @@ def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
 
     cuda = [torch.device(device)] if device.startswith("cuda") else []
     with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(seed_for(*names))
+        if device == "cpu":  # seeding idle accelerators too would cost more than a small step
+            torch.default_generator.manual_seed(seed_for(*names))
+        else:
+            torch.manual_seed(seed_for(*names))
         yield
