@@ -21,7 +21,7 @@ def build(name: str, side: int = 16, width: int = 4) -> tuple[nn.Module, RoleMap
     with stream("rules", name):
         model = architecture.build(3, width).double()
         for module in model.modules():
-            if isinstance(module, nn.BatchNorm2d):
+            if isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
                 module.eps = 1e-300
                 nn.init.uniform_(module.weight, 0.5, 2)
             if getattr(module, "bias", None) is not None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from fsbench.backbones.architectures._roles import below
 from pretrain import anchors, scaling, swr_study
 from pretrain.method import Method, Neutral, Rank
 from pretrain.scenarios import fields
@@ -30,10 +31,12 @@ Scope = Literal["paper", "fully_connected", "head"]
 
 
 def layers(roles: RoleMap, scope: Scope) -> tuple[str, ...]:
-    """Names of the layers that are reset; `paper`: all fully-connected ones after convolutions."""
-    only_linear = set(roles.layers) == set(roles.fully_connected)
-    if scope == "head" or (scope == "paper" and only_linear):
+    """Names of the layers that are reset; `paper`: the fully-connected ones outside all blocks."""
+    blocks = [module for block in roles.blocks for module in block]
+    if scope == "head":
         return (roles.head,)
+    if scope == "paper":
+        return tuple(name for name in roles.fully_connected if not below(name, blocks))
     return roles.fully_connected
 
 

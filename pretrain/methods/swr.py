@@ -109,7 +109,8 @@ class Swr(Method):
                 f"{self.name} has no bias rule for shared weights: {', '.join(tied)}",
                 fix=f"--set {self.name}.allow_tied=true scales them once",
             )
-        if self.scale_running_stats and not (roles.chain and roles.norms):
+        tracked = any(scaling.has(ctx.model, f"{norm}.running_mean") for norm in roles.norms)
+        if self.scale_running_stats and not (roles.chain and tracked):
             raise UsageError(
                 f"{self.name}.scale_running_stats needs a chain of layers with batch norm, which"
                 f" {name} is not",

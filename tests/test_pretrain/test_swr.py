@@ -64,6 +64,10 @@ def test_vgg16_is_a_chain_too() -> None:
     assert applied("swr_vgg16", Swr(lam=0.1), side=32) < 1e-8
 
 
+def test_layer_norm_keeps_the_scaled_network_proportional_too() -> None:
+    assert applied("scnn", Swr(lam=0.3), side=8) < 1e-12
+
+
 def test_the_printed_rule_breaks_proportionality() -> None:
     assert applied("cnn_bn", Swr(lam=0.3, paper_literal=True)) > 1e-4
     assert applied("cnn", Swr(lam=0.3, paper_literal=True)) < 1e-12
@@ -163,8 +167,10 @@ def test_shared_weights_are_refused_unless_allowed() -> None:
 
 
 def test_networks_that_the_options_are_not_defined_for_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="scale_running_stats needs a chain"):
-        trainer(tiny("swr", "swr.scale_running_stats=true"), tmp_path)
+    for network in ("toy_resnet", "scnn"):
+        given = (f"architecture={network}", "swr.scale_running_stats=true")
+        with pytest.raises(UsageError, match="scale_running_stats needs a chain"):
+            trainer(tiny("swr", *given), tmp_path / network)
     model, roles = build("mlp", side=4)
     bare = RoleMap(roles.layers, roles.blocks, roles.head, roles.fully_connected, roles.stages)
     with pytest.raises(UsageError, match="which its roles do not name"):

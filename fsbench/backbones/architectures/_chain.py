@@ -1,12 +1,15 @@
-"""Plain feed-forward networks of the soft-weight-rescaling paper: stages, flatten, linear layers.
+"""Plain feed-forward networks: stages, flatten, linear layers.
 
-"Soft Weight Rescaling", appendix D.1, and its official code (methods.md B). Initial weights are
-PyTorch's defaults. Modules: `layer1`, `layer2`, ... are the stages, then hidden linear layers, then
-the head `fc`. Every layer feeds the next one, which the paper's theorems need. The linear layers
-fix the side of the images: another one is refused before it fails in a matrix product.
+Those of "Soft Weight Rescaling", appendix D.1, and its official code (methods.md B), with PyTorch's
+initial weights, and two of the reinitialization study (_study.py). Modules: `layer1`, `layer2`, ...
+are the stages, then hidden linear layers, then the head `fc`. Every layer feeds the next one, which
+the theorems of the former need. The linear layers fix the side of the images: another one is
+refused before it fails in a matrix product.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -25,18 +28,23 @@ class Chain(nn.Module):
         num_classes: int,
         side: int,
         n_values: int,
+        layer_norm: bool = False,
     ) -> None:
         """hidden: name and width of the linear layers between stages and head; n_values: numbers
-        that an image has after the stages.
+        that an image has after the stages; layer_norm: in place of biases of the hidden
+        linear layers.
         """
         super().__init__()
         self.side = side
         for i, stage in enumerate(stages):
             self.add_module(f"layer{i + 1}", stage)
         for name, width in hidden:
-            self.add_module(name, nn.Linear(n_values, width))
+            self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
+            if layer_norm:
+                self.add_module(f"{name}_norm", nn.GroupNorm(1, width))
             n_values = width
         self.hidden = tuple(name for name, _ in hidden)
+        self.layer_norm = layer_norm
         self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
         self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
 
@@ -51,7 +59,9 @@ class Chain(nn.Module):
             x = self.get_submodule(name)(x)
         x = torch.flatten(x, 1)
         for name in self.hidden:
-            x = self.get_submodule(name)(x).relu()
+            x = self.get_submodule(name)(x)
+            x = self.get_submodule(f"{name}_norm")(x) if self.layer_norm else x
+            x = x.relu()
         out: Tensor = self.fc(x)
         return out
 
@@ -85,3 +95,19 @@ def roles(model: nn.Module) -> RoleMap:
         weighted=weighted_names(model),
         chain=True,
     )
+
+
+UNIT = 3
+"""Modules of a convolution in its stage: convolution, norm, ReLU."""
+
+
+def unit_roles(model: nn.Module) -> RoleMap:
+    """As `roles` for stages of normed convolutions and a pooling: every convolution is a block."""
+    found = roles(model)
+    depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in found.stages}
+    blocks = tuple(
+        tuple(f"{stage}.{UNIT * unit + part}" for part in range(UNIT))
+        for stage, depth in depths.items()
+        for unit in range(depth)
+    )
+    return replace(found, blocks=blocks)

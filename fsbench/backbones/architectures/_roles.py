@@ -44,10 +44,10 @@ class RoleMap:
 
     layers: convolutions and linear layers in forward order, head included; blocks: module prefixes
     of the K blocks, the stem in the first one and the head in none; the last module of a block
-    gives the block's output; head: the classifier; fully_connected: all fully-connected layers,
-    head included; stages: the coarse parts of the trunk, names that `from_threshold` and the probes
-    take; weighted: layers and normalisation layers in forward order; chain: every weighted layer
-    feeds the next one and no other.
+    gives the block's output; head: the classifier; fully_connected: the fully-connected
+    layers at the end, head included; stages: the coarse parts of the trunk, names that
+    `from_threshold` and the probes take; weighted: layers and normalisation layers in forward
+    order; chain: every weighted layer feeds the next one and no other.
     """
 
     layers: tuple[str, ...]

@@ -6,10 +6,14 @@ image of side s.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import nn
 
 from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._chain import Chain, roles
+from fsbench.backbones.architectures._chain import Chain
+from fsbench.backbones.architectures._chain import roles as chain_roles
+from fsbench.backbones.architectures._roles import RoleMap
 
 
 def mlp(num_classes: int, width: int, side: int) -> nn.Module:
@@ -18,6 +22,14 @@ def mlp(num_classes: int, width: int, side: int) -> nn.Module:
         nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
     ]
     return Chain(stages, [], num_classes, side, width)
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """Of linear layers alone the last two are the fully-connected ones: with them the `fc` of the
+    reinitialization study reproduces its Table 1 (methods.md F2).
+    """
+    found = chain_roles(model)
+    return replace(found, fully_connected=found.layers[-2:])
 
 
 ARCHITECTURE = Architecture(

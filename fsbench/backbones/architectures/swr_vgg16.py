@@ -8,20 +8,15 @@ are for networks with it, convolutions without bias as in its CNN-BN, PyTorch's 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from torch import nn
 
 from fsbench.backbones.architectures import _chain
 from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._roles import RoleMap
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Channels as a multiple of the width, convolutions."""
 LEAST = 32
 """Side (px) that leaves one pixel after five poolings."""
-UNIT = 3
-"""Modules of a convolution in its stage: convolution, norm, ReLU."""
 
 
 def vgg16(num_classes: int, width: int, side: int) -> nn.Module:
@@ -40,20 +35,10 @@ def vgg16(num_classes: int, width: int, side: int) -> nn.Module:
     return _chain.Chain(stages, hidden, num_classes, side, n_in * (side // 32) ** 2)
 
 
-def roles(model: nn.Module) -> RoleMap:
-    """K = 13: every convolution with its norm and ReLU is a block."""
-    blocks = tuple(
-        tuple(f"layer{stage + 1}.{UNIT * unit + part}" for part in range(UNIT))
-        for stage, (_, depth) in enumerate(STAGES)
-        for unit in range(depth)
-    )
-    return replace(_chain.roles(model), blocks=blocks)
-
-
 ARCHITECTURE = Architecture(
     name="swr_vgg16",
     factory=vgg16,
-    roles=roles,
+    roles=_chain.unit_roles,
     default_width=64,
     input_size=64,
     summary="VGG-16 with batch norm and a 4096-4096 classifier without dropout",

@@ -1,0 +1,80 @@
+"""The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_study.py).
+
+Howard et al. 2017, Table 1 without its five units of 14 x 14 x 512, as its section 4 has it: a stem
+and 8 separable units. The study counts K = 7 and does not say which. Our reading: the stem belongs
+to the first block, as in its ResNet-50, and the two last units, of one size, are one block.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures import _study
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
+
+STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
+"""Channels as a multiple of the width, stride of the first unit, units."""
+
+
+def normed(n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    """Convolution without bias, norm, ReLU."""
+    padding = kernel // 2
+    conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
+    return nn.Sequential(conv, _study.layer_norm(n_out), nn.ReLU(inplace=True))
+
+
+def separable(n_in: int, n_out: int, stride: int) -> nn.Sequential:
+    """A 3x3 convolution of every channel alone, then a 1x1 convolution."""
+    return nn.Sequential(normed(n_in, n_in, 3, stride, groups=n_in), normed(n_in, n_out, 1))
+
+
+class MobileNet(nn.Module):
+    """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 32 width)."""
+
+    def __init__(self, num_classes: int, width: int) -> None:
+        super().__init__()
+        self.stem = normed(3, width, 3, stride=2)
+        n_in = width
+        for i, (multiple, stride, depth) in enumerate(STAGES):
+            n_out = multiple * width
+            rest = [separable(n_out, n_out, 1) for _ in range(depth - 1)]
+            self.add_module(f"layer{i + 1}", nn.Sequential(separable(n_in, n_out, stride), *rest))
+            n_in = n_out
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        for i in range(len(STAGES)):
+            x = self.get_submodule(f"layer{i + 1}")(x)
+        out: Tensor = self.fc(torch.flatten(self.avgpool(x), 1))
+        return out
+
+
+def mobilenet(num_classes: int, width: int) -> nn.Module:
+    return _study.he(MobileNet(num_classes, width))
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """K = 7, see the file."""
+    units = [f"layer{i + 1}.{j}" for i, (_, _, depth) in enumerate(STAGES) for j in range(depth)]
+    return RoleMap(
+        layers=layer_names(model),
+        blocks=(("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:])),
+        head="fc",
+        fully_connected=("fc",),
+        stages=tuple(f"layer{i + 1}" for i in range(len(STAGES))),
+        weighted=weighted_names(model),
+    )
+
+
+ARCHITECTURE = Architecture(
+    name="mobilenet",
+    factory=mobilenet,
+    roles=roles,
+    default_width=32,
+    input_size=_study.INPUT_SIZE,
+    summary="shallow MobileNet: a stem and 8 separable units, layer norm",
+)
