@@ -13,13 +13,14 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.errors import DataError
 from pretrain.batches import Batches
 from pretrain.context import Context, Rewrite
+from pretrain.full_batch import FullBatch
 from pretrain.plan import Clock
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipe import Recipe
 
-LOADERS = {"batches": Batches}
+LOADERS: dict[str, type[Batches]] = {"batches": Batches, "full_batch": FullBatch}
 """Recipe field `loader` -> what hands out the batches."""
 
 

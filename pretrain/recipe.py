@@ -76,7 +76,7 @@ class Recipe(Frozen):
     redraw: Literal["init", "kaiming_uniform_sqrt5"] = Field(
         "init", description="what re-drawn weights follow: the initial law, or official codes' own"
     )
-    loader: Literal["batches"] = "batches"
+    loader: Literal["batches", "full_batch"] = "batches"
     validate_every: int = Field(1, ge=1, description="epochs; a round's end is always validated")
 
     @field_validator("methods")

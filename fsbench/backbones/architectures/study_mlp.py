@@ -1,0 +1,61 @@
+"""The multilayer perceptron of the reinitialization study's synthetic experiment: 128-32-32-8.
+
+"The Impact of Reinitialization", section 1.1 and Table 1 (methods.md F). It reads the first 128
+values of the flattened image, so that vectors travel as images of 8 px. Weights are Glorot-uniform
+and biases zero, Keras' defaults: the paper is silent, and with PyTorch's defaults its table does
+not come out. Every layer is a block, the head included where a method counts it (`lw.head_block`).
+The fully-connected part, which `fc` re-draws, is the last two layers; the first one is the trunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures import _chain
+from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures._chain import Chain
+from fsbench.backbones.architectures._roles import RoleMap
+
+VALUES = 128
+
+
+class First(nn.Module):
+    """The first VALUES values of each image."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1)[:, :VALUES]
+
+
+def mlp(num_classes: int, width: int, side: int) -> nn.Module:
+    if 3 * side * side < VALUES:
+        raise _chain.too_small("study_mlp", side, 7)
+    stages: list[nn.Module] = [
+        nn.Sequential(First(), nn.Linear(VALUES, width), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
+    ]
+    model = Chain(stages, [], num_classes, side, width)
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+    return model
+
+
+def roles(model: nn.Module) -> RoleMap:
+    """As of every chain, with the last two layers as the fully-connected ones."""
+    found = _chain.roles(model)
+    return replace(found, fully_connected=found.layers[1:])
+
+
+ARCHITECTURE = Architecture(
+    name="study_mlp",
+    factory=mlp,
+    roles=roles,
+    default_width=32,
+    input_size=8,
+    summary="two hidden layers of 32 units on the first 128 values of the image",
+    features="last hidden layer",
+    fixed_input=True,
+)

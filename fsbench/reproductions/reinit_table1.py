@@ -1,0 +1,134 @@
+"""Table 1 of the reinitialization study: six methods on synthetic data of three signal strengths.
+
+The data and all that the paper leaves open stand in _synthetic.py; methods.md F2 tells what each
+choice is worth. Every cell is the mean over seeds of runs of the training loop with the methods'
+own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from fsbench.errors import UsageError
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions import _synthetic
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+
+SOURCE = "reinitialization study, Table 1"
+CLAIM = "re-drawing weights in rounds raises test accuracy on synthetic data, LW most"
+RULE = (
+    "a cell: reproduced when our mean lies within 2 sqrt(s^2 + e^2) of the printed one (s: standard"
+    " deviation over our seeds, e: the printed error); direction only when at least the sign of its"
+    " difference from BL is as printed; " + OVERALL
+)
+SEEDS = 20
+PROCESSES = 2
+
+
+class Cell(NamedTuple):
+    """Test accuracy (%) and its spread: the printed error, or our deviation over seeds."""
+
+    mean: float
+    spread: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.spread:.1f}"
+
+
+PUBLISHED: dict[float, dict[str, Cell]] = {
+    signal: dict(zip(_synthetic.METHODS, (Cell(*cell) for cell in cells), strict=True))
+    for signal, cells in {
+        0.5: ((20.3, 0.6), (24.6, 1.0), (22.9, 0.6), (23.1, 1.4), (23.6, 3.0), (25.2, 0.8)),
+        1.0: ((50.7, 5.4), (72.9, 0.9), (53.4, 0.7), (66.1, 2.1), (68.6, 2.1), (72.3, 3.6)),
+        2.0: ((94.6, 2.0), (98.2, 0.4), (90.3, 1.4), (96.8, 0.1), (99.0, 0.2), (99.8, 0.2)),
+    }.items()
+}
+"""Signal strength -> method -> figure of the paper."""
+
+Run = tuple[str, float, int]
+"""Method, signal strength, seed."""
+
+
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+    """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
+    if seeds < 2:
+        raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
+    ours = measure(seeds, report)
+    figures = tuple(
+        figure(signal, method, ours[signal]) for signal in PUBLISHED for method in PUBLISHED[signal]
+    )
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=seeds,
+        figures=figures,
+        verdict=overall(figures),
+    )
+
+
+def measure(seeds: int, report: Reporter) -> dict[float, dict[str, Cell]]:
+    """Our table."""
+    runs = [(m, a, seed) for seed in range(seeds) for a in PUBLISHED for m in PUBLISHED[a]]
+    found: dict[tuple[str, float], list[float]] = {}
+    with report.task("reinit_table1", len(runs), "runs") as advance:
+        for (method, signal, _), accuracy in zip(runs, accuracies(runs), strict=True):
+            found.setdefault((method, signal), []).append(accuracy)
+            advance(1)
+    return {
+        signal: {
+            m: Cell(mean(found[m, signal]), stdev(found[m, signal])) for m in PUBLISHED[signal]
+        }
+        for signal in PUBLISHED
+    }
+
+
+def accuracies(runs: Sequence[Run]) -> Iterator[float]:
+    """Test accuracies of the runs, in order, from processes of one thread each."""
+    with workers() as pool:
+        yield from pool.map(_one, runs)
+
+
+@contextmanager
+def workers() -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes; on an error or an interrupt, runs that have not begun are dropped."""
+    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _one_thread)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _one(run: Run) -> float:
+    return _synthetic.accuracy(*run)
+
+
+def figure(signal: float, method: str, ours: dict[str, Cell]) -> Figure:
+    """One cell beside the printed one."""
+    theirs = PUBLISHED[signal]
+    return Figure(
+        what=f"signal {signal:g}: {method}",
+        published=str(theirs[method]),
+        ours=str(ours[method]),
+        verdict=judge(method, theirs, ours),
+    )
+
+
+def judge(method: str, theirs: dict[str, Cell], ours: dict[str, Cell]) -> Verdict:
+    """The verdict on a cell by RULE; the baseline has no direction."""
+    a, b = theirs[method], ours[method]
+    if abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5:
+        return "reproduced"
+    signs = [cells[method].mean - cells["BL"].mean for cells in (theirs, ours)]
+    return "direction only" if signs[0] * signs[1] > 0 else "not reproduced"

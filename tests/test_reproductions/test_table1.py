@@ -1,0 +1,122 @@
+"""Table 1 on synthetic data: its data, its gradient descent, its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from fsbench import seeding
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.errors import UsageError
+from fsbench.reproductions import _synthetic, reinit_table1
+from fsbench.reproductions.reinit_table1 import Cell, Run, judge
+
+
+def vectors(signal: float = 2.0, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    split = _synthetic.split(signal, n, "test", 0)
+    return split.images.reshape(n, -1), split.labels
+
+
+def test_three_values_carry_the_bits_of_the_label_the_rest_is_noise() -> None:
+    x, y = vectors()
+    assert set(y) == set(range(8))
+    for bit in range(3):
+        assert np.array_equal(x[:, bit], np.where(y & 2**bit, 2.0, -2.0))
+    noise = x[:, 3:128].astype(np.float64)
+    assert abs(noise.mean()) < 0.02
+    assert abs(noise.std() - 1) < 0.02
+    assert not x[:, 128:].any()
+
+
+def test_seeds_and_parts_differ_signals_share_their_noise() -> None:
+    one, other, strong = (_synthetic.source(*a) for a in ((1.0, 0), (1.0, 1), (2.0, 0)))
+    assert not np.array_equal(one.train.images, other.train.images)
+    assert not np.array_equal(one.train.labels, one.val.labels[:256])
+    assert np.array_equal(one.train.labels, strong.train.labels)
+    assert (len(one.train), len(one.val)) == (256, 2000)
+
+
+def test_a_run_is_gradient_descent_from_glorot_weights(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Against descent written out here: same weights after 2 rounds of 3 steps."""
+    from safetensors.torch import load_file
+
+    from pretrain.loop import pretrain
+
+    monkeypatch.setattr(_synthetic, "ROUNDS", 2)
+    monkeypatch.setattr(_synthetic, "STEPS", 3)
+    recipe, source = _synthetic.recipe("BL", 5), _synthetic.source(1.0, 5)
+    found = load_file(pretrain(recipe, source, tmp_path / "run") / "model.safetensors")
+    with seeding.stream(*recipe.stream("init")):
+        model = ARCHITECTURES.load("study_mlp").build(8)
+    w = [p.detach().double() for p in model.parameters()]
+    assert [tuple(p.shape) for p in w] == [(32, 128), (32,), (32, 32), (32,), (8, 32), (8,)]
+    assert all(not b.any() for b in w[1::2])
+    for kernel in w[::2]:
+        bound = (6 / sum(kernel.shape)) ** 0.5
+        assert 0.9 * bound < kernel.abs().max() <= bound
+    x = torch.from_numpy(source.train.images.reshape(256, -1)[:, :128].astype(np.float64))
+    y = torch.from_numpy(source.train.labels)
+    for _ in range(6):
+        w = [p.requires_grad_() for p in w]
+        z = (((x @ w[0].T + w[1]).relu()) @ w[2].T + w[3]).relu() @ w[4].T + w[5]
+        gradients = torch.autograd.grad(functional.cross_entropy(z, y), w)
+        w = [(p - 0.05 * g).detach() for p, g in zip(w, gradients, strict=True)]
+    for ours, reference in zip((found[n] for n, _ in model.named_parameters()), w, strict=True):
+        torch.testing.assert_close(ours.double(), reference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", list(_synthetic.METHODS))
+def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_synthetic, "STEPS", 2)
+    first = _synthetic.accuracy(method, 2.0, 0)
+    assert 0 < first < 100
+    assert _synthetic.accuracy(method, 2.0, 0) == first
+
+
+@pytest.mark.parametrize(
+    ("baseline", "method", "verdict"),
+    [
+        (Cell(50.0, 1.0), Cell(72.0, 1.0), "reproduced"),
+        (Cell(50.0, 1.0), Cell(60.0, 1.0), "direction only"),
+        (Cell(50.0, 1.0), Cell(49.0, 1.0), "not reproduced"),
+    ],
+)
+def test_the_verdict_on_a_cell(baseline: Cell, method: Cell, verdict: str) -> None:
+    theirs = {"BL": Cell(50.0, 1.0), "LW": Cell(70.0, 1.0)}
+    assert judge("LW", theirs, {"BL": baseline, "LW": method}) == verdict
+
+
+def test_the_baseline_has_no_direction() -> None:
+    assert judge("BL", {"BL": Cell(50.0, 1.0)}, {"BL": Cell(70.0, 1.0)}) == "not reproduced"
+
+
+def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    def printed(runs: Iterable[Run]) -> Iterable[float]:
+        shift = {0: -0.1, 1: 0.1}
+        return (reinit_table1.PUBLISHED[a][m].mean + shift[seed] for m, a, seed in runs)
+
+    monkeypatch.setattr(reinit_table1, "accuracies", printed)
+    outcome = reinit_table1.run(2)
+    assert len(outcome.figures) == 18
+    assert outcome.figures[9].what == "signal 1: WELS"
+    assert outcome.figures[9].ours == "66.1 ± 0.1"
+    assert outcome.verdict == "reproduced"
+
+
+def test_one_seed_has_no_deviation() -> None:
+    with pytest.raises(UsageError, match="--seeds 1"):
+        reinit_table1.run(1)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [("BL", 2.0, 0), ("LW", 2.0, 0)]
+    found = list(reinit_table1.accuracies(runs))
+    assert found == [_synthetic.accuracy(*run) for run in runs]
