@@ -87,7 +87,7 @@ def facts() -> DatasetFacts:
     )
 
 
-def recipe(column: str, seed: int) -> Recipe:
+def recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
     """Plain gradient descent with the method of this column of Table 1."""
     from pretrain.recipe import Recipe
 
@@ -95,7 +95,7 @@ def recipe(column: str, seed: int) -> Recipe:
     return Recipe.model_validate(
         {
             "name": f"paper/{method['name']}",
-            "architecture": "study_mlp",
+            "architecture": architecture,
             "source": "synthetic",
             "input_size": SIDE,
             "plan": {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN},
@@ -115,11 +115,12 @@ def recipe(column: str, seed: int) -> Recipe:
     )
 
 
-def accuracy(column: str, signal: float, seed: int) -> float:
+def accuracy(column: str, signal: float, seed: int, architecture: str = "study_mlp") -> float:
     """Test accuracy (%) after one run of the training loop."""
     from pretrain.loop import pretrain
 
     with TemporaryDirectory() as folder:
-        run = pretrain(recipe(column, seed), source(signal, seed), Path(folder) / "run")
+        chosen = recipe(column, seed, architecture)
+        run = pretrain(chosen, source(signal, seed), Path(folder) / "run")
         facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
     return 100 * facts["source_accuracy"]

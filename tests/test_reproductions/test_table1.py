@@ -72,6 +72,20 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
         torch.testing.assert_close(ours.double(), reference, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "std"),
+    [
+        ("study_mlp", (2 / (128 + 32)) ** 0.5),
+        ("study_mlp_he", (2 / 128) ** 0.5),
+        ("study_mlp_torch", (1 / (3 * 128)) ** 0.5),
+    ],
+)
+def test_the_laws_of_initial_weights(name: str, std: float) -> None:
+    with seeding.stream("laws"):
+        first = next(ARCHITECTURES.load(name).build(8).parameters())
+    assert first.std().item() == pytest.approx(std, rel=0.05)
+
+
 @pytest.mark.parametrize("method", list(_synthetic.METHODS))
 def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 2)
@@ -100,7 +114,11 @@ def test_the_baseline_has_no_direction() -> None:
 def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     def printed(runs: Iterable[Run]) -> Iterable[float]:
         shift = {0: -0.1, 1: 0.1}
-        return (reinit_table1.PUBLISHED[a][m].mean + shift[seed] for m, a, seed in runs)
+        other = {"study_mlp": 0.0, "study_mlp_he": -6.0, "study_mlp_torch": 20.0}
+        return (
+            reinit_table1.PUBLISHED[a][m].mean + shift[seed] + other[network]
+            for m, a, seed, network in runs
+        )
 
     monkeypatch.setattr(reinit_table1, "accuracies", printed)
     outcome = reinit_table1.run(2)
@@ -108,6 +126,11 @@ def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.figures[9].what == "signal 1: WELS"
     assert outcome.figures[9].ours == "66.1 ± 0.1"
     assert outcome.verdict == "reproduced"
+    assert [note.split(": ")[1] for note in outcome.notes] == [
+        "50.7 ± 0.1",
+        "44.7 ± 0.1",
+        "70.7 ± 0.1",
+    ]
 
 
 def test_one_seed_has_no_deviation() -> None:
@@ -117,6 +140,6 @@ def test_one_seed_has_no_deviation() -> None:
 
 @pytest.mark.slow
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [("BL", 2.0, 0), ("LW", 2.0, 0)]
+    runs = [("BL", 2.0, 0, "study_mlp"), ("BL", 2.0, 0, "study_mlp_he")]
     found = list(reinit_table1.accuracies(runs))
     assert found == [_synthetic.accuracy(*run) for run in runs]

@@ -3,12 +3,14 @@
 "The Impact of Reinitialization", section 1.1 and Table 1 (methods.md F). It reads the first 128
 values of the flattened image, so that vectors travel as images of 8 px. Weights are Glorot-uniform
 and biases zero, Keras' defaults: the paper is silent, and with PyTorch's defaults its table does
-not come out. Every layer is a block, the head included where a method counts it (`lw.head_block`).
-The fully-connected part, which `fc` re-draws, is the last two layers; the first one is the trunk.
+not come out (study_mlp_he and study_mlp_torch are there to show it). Every layer is a block, the
+head included where a method counts it (`lw.head_block`). The fully-connected part, which `fc`
+re-draws, is the last two layers; the first one is the trunk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from torch import Tensor, nn
@@ -28,7 +30,16 @@ class First(nn.Module):
         return x.flatten(1)[:, :VALUES]
 
 
-def mlp(num_classes: int, width: int, side: int) -> nn.Module:
+def glorot(layer: nn.Linear) -> None:
+    """Keras' defaults."""
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+
+
+def mlp(
+    num_classes: int, width: int, side: int, initialize: Callable[[nn.Linear], None] = glorot
+) -> nn.Module:
+    """initialize: gives a layer its initial weights."""
     if 3 * side * side < VALUES:
         raise _chain.too_small("study_mlp", side, 7)
     stages: list[nn.Module] = [
@@ -38,8 +49,7 @@ def mlp(num_classes: int, width: int, side: int) -> nn.Module:
     model = Chain(stages, [], num_classes, side, width)
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            nn.init.zeros_(module.bias)
+            initialize(module)
     return model
 
 

@@ -1,0 +1,23 @@
+"""study_mlp with He-normal weights and zero biases: what the choice does to the study's Table 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from torch import nn
+
+from fsbench.backbones.architectures import study_mlp
+
+
+def he(layer: nn.Linear) -> None:
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    nn.init.zeros_(layer.bias)
+
+
+ARCHITECTURE = replace(
+    study_mlp.ARCHITECTURE,
+    name="study_mlp_he",
+    factory=partial(study_mlp.mlp, initialize=he),
+    summary="study_mlp with He-normal weights",
+)

@@ -1,0 +1,22 @@
+"""study_mlp with PyTorch's default initial weights: what the choice does to the study's Table 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from torch import nn
+
+from fsbench.backbones.architectures import study_mlp
+
+
+def default(layer: nn.Linear) -> None:
+    layer.reset_parameters()
+
+
+ARCHITECTURE = replace(
+    study_mlp.ARCHITECTURE,
+    name="study_mlp_torch",
+    factory=partial(study_mlp.mlp, initialize=default),
+    summary="study_mlp with PyTorch's default weights",
+)
