@@ -47,7 +47,7 @@ class Recipe(Frozen):
     """Data, network, plan, methods and optimizer of one run. Rates are those of one step."""
 
     name: str = Field(pattern=r"^(paper|pilot|toy)/[a-z0-9_+]+$")
-    architecture: str = Field(description="name in fsbench/backbones/architectures")
+    architecture: str = Field(description="NAME of fsbench/NAME, or timm/NAME")
     width: int | None = Field(None, ge=1, description="null: the architecture's own")
     source: str = Field(description="tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME")
     input_size: int = Field(ge=8, le=1024, description="side (px) of the training images")

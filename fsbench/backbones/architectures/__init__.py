@@ -1,4 +1,7 @@
-"""Networks of our own, one file each, addressed as `fsbench/NAME`; the file name is the name."""
+"""Networks of our own, one file each, addressed as `fsbench/NAME`; the file name is the name.
+
+A recipe may name a convolutional network of timm as well: `timm/NAME`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,19 @@ from fsbench.registry import Registry, attribute
 
 __all__ = ["ARCHITECTURES", "Architecture", "RoleMap"]
 
-ARCHITECTURES: Registry[Architecture] = Registry(
+
+class Architectures(Registry[Architecture]):
+    """The files of this package by name; `timm/NAME` loads, and is not listed."""
+
+    def load(self, name: str) -> Architecture:
+        """Raises UnknownName; UsageError for a name that timm does not have."""
+        from fsbench.backbones.architectures import _timm
+
+        if name.startswith(_timm.PREFIX):
+            return _timm.architecture(name.removeprefix(_timm.PREFIX))
+        return super().load(name)
+
+
+ARCHITECTURES = Architectures(
     "architecture", "fsbench.backbones.architectures", attribute("ARCHITECTURE")
 )

@@ -1,0 +1,164 @@
+"""Roles of any convolutional network of timm, found from one forward pass without storage.
+
+A block may end where a module's output is all that later layers see of the image: no path of the
+autograd graph goes round it. Inside a residual unit or a dense block there is no such place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures._roles import RoleMap, below, layer_names, weighted_names
+from fsbench.errors import UsageError
+
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+SIDE = 64
+"""Side (px) of the image that is sent through."""
+
+
+def roles_of(model: nn.Module, name: str = "the network") -> RoleMap:
+    """Raises UsageError that names what is missing: a linear head, maps, layers in blocks."""
+    head, layers = head_of(model, name), layer_names(model)
+    whole = isinstance(model.get_submodule(head), nn.Linear)
+    if whole and layers[-1] != head:
+        raise refused(name, f"its last layer is {layers[-1]}, not the head {head}")
+    cuts = Cuts.of(model, name)
+    units = list(parts(model, "", head, cuts))
+    blocks = with_stem(model, list(grouped(model, units, cuts)))
+    inside = [module for block in blocks for module in block]
+    outside = [n for n in layers if not below(n, inside)]
+    if not blocks or any(not isinstance(model.get_submodule(n), nn.Linear) for n in outside):
+        raise refused(name, f"no part of it can be cut off that holds {(*outside, 'a layer')[0]}")
+    return RoleMap(
+        layers=layers,
+        blocks=blocks,
+        head=head,
+        fully_connected=tuple(outside) if whole else (*outside, head),
+        stages=tuple(dict.fromkeys(block[-1].rpartition(".")[0] or block[-1] for block in blocks)),
+        weighted=weighted_names(model),
+    )
+
+
+def refused(name: str, why: str) -> UsageError:
+    return UsageError(
+        f"{name} has no roles that methods could use: {why}",
+        fix="use a convolutional network with residual or plain blocks and a linear head",
+    )
+
+
+def head_of(model: nn.Module, name: str) -> str:
+    """The classifier, as timm's configuration names it, or the place that it was taken from."""
+    named = getattr(model, "pretrained_cfg", {}).get("classifier")
+    kinds = (nn.Linear, nn.Identity)
+    if not isinstance(named, str) or not isinstance(model.get_submodule(named), kinds):
+        raise refused(name, f"its classifier {named!r} is no single linear layer")
+    return named
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Names of the modules whose output map is all that later layers see."""
+
+    names: frozenset[str]
+
+    @staticmethod
+    def of(model: nn.Module, name: str) -> Cuts:
+        """model: of any device; it is not changed. Raises UsageError where no pass is possible."""
+        ends: dict[str, Any] = {}
+
+        def watch(module_name: str) -> torch.utils.hooks.RemovableHandle:
+            def keep(module: nn.Module, inputs: object, output: object) -> None:
+                if isinstance(output, Tensor) and output.ndim == 4 and output.grad_fn:
+                    ends[module_name] = output.grad_fn
+
+            return model.get_submodule(module_name).register_forward_hook(keep)
+
+        hooks = [watch(n) for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
+        image = torch.zeros(2, 3, SIDE, SIDE, device=next(model.parameters()).device)
+        image.requires_grad_()
+        training = {module: module.training for module in model.modules()}
+        try:
+            out = model.eval()(image)
+        except (AssertionError, RuntimeError) as error:
+            raise refused(name, f"it takes no {SIDE} px images: {error}") from error
+        finally:
+            for handle in hooks:
+                handle.remove()
+            for module, mode in training.items():
+                module.training = mode
+        return Cuts(frozenset(n for n, end in ends.items() if not goes_round(out, end, image)))
+
+
+def goes_round(out: Tensor, end: Any, image: Tensor) -> bool:
+    """Whether a path of the graph leads from the output to the image without passing `end`."""
+    seen, waiting = {end}, [out.grad_fn]
+    while waiting:
+        node: Any = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if getattr(node, "variable", None) is image:
+            return True
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions]
+    return False
+
+
+def holds_layers(module: nn.Module) -> bool:
+    return bool(layer_names(module))
+
+
+def composite(module: nn.Module) -> bool:
+    """Whether layers sit inside the module, not counting the module itself."""
+    return holds_layers(module) and "" not in layer_names(module)
+
+
+def parts(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iterator[str]:
+    """Units of the trunk in the order of registration; the head and what is around it left out."""
+    for name, child in module.named_children():
+        full = prefix + name
+        if below(head, (full,)):
+            continue
+        if divisible(child, full, cuts):
+            yield from parts(child, f"{full}.", head, cuts)
+        else:
+            yield full
+
+
+def divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
+    """Whether a module is a row of units, or holds one: a stage, not a unit."""
+    children = dict(module.named_children())
+    inner = [n for n, child in children.items() if holds_layers(child)]
+    if not isinstance(module, CONTAINERS):
+        return any(divisible(child, f"{name}.{n}", cuts) for n, child in children.items())
+    ends = [f"{name}.{n}" in cuts.names for n in inner]
+    return (len(inner) > 1 and all(ends)) or (len(inner) == 1 and composite(children[inner[0]]))
+
+
+def grouped(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tuple[str, ...]]:
+    """Units up to a cut that is followed by a layer."""
+    layered = {unit for unit in units if holds_layers(model.get_submodule(unit))}
+    last = max((i for i, unit in enumerate(units) if unit in cuts.names), default=-1)
+    block: list[str] = []
+    for i, unit in enumerate(units[: last + 1]):
+        block.append(unit)
+        followed = i == last or units[i + 1] in layered
+        if followed and unit in cuts.names and layered & set(block):
+            yield tuple(block)
+            block = []
+
+
+def with_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The blocks with single layers at the start joined to the first one of several layers.
+
+    In a plain network such blocks are the rule: there every one stays.
+    """
+    rich = [any(len(layer_names(model.get_submodule(n))) > 1 for n in block) for block in blocks]
+    stem = rich.index(True) if any(rich) else len(blocks)
+    if stem >= len(blocks) - stem:
+        return tuple(blocks)
+    return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]

@@ -1,0 +1,127 @@
+"""Roles of timm's networks, found from the graph of one pass, and refusals that say why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from fsbench import backbones
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures._automatic import roles_of
+from fsbench.backbones.architectures._roles import below
+from fsbench.errors import UsageError
+from pretrain.loop import pretrain
+from tests.fakes_pretrain import lines, source, tiny
+
+
+def made(name: str) -> nn.Module:
+    with torch.device("meta"):
+        model: nn.Module = timm.create_model(name, num_classes=5)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "head"),
+    [
+        ("resnet18", 8, "fc"),
+        ("resnet50", 16, "fc"),
+        ("vgg11_bn", 9, "head.fc"),
+        ("convnext_atto", 15, "head.fc"),
+        ("densenet121", 7, "classifier"),
+        ("mobilenetv2_100", 18, "classifier"),
+        ("regnety_002", 4, "head.fc"),
+        ("test_resnet", 4, "fc"),
+    ],
+)
+def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
+    """resnet: units; vgg: convolutions and the dense layers that timm has as convolutions."""
+    model = made(name)
+    roles = roles_of(model, name)
+    assert (len(roles.blocks), roles.head) == (blocks, head)
+    assert roles.fully_connected[-1] == roles.layers[-1] == head
+    prefixes = [prefix for block in roles.blocks for prefix in block]
+    for layer in set(roles.layers) - set(roles.fully_connected):
+        assert sum(below(layer, (prefix,)) for prefix in prefixes) == 1, layer
+    for stage in roles.stages:
+        early, late = RoleMap.from_threshold(model, stage)
+        assert early + late == tuple(n for n, _ in model.named_parameters())
+    assert model.training
+    with torch.device("meta"):
+        trunk = timm.create_model(name, num_classes=0)
+    assert (roles_of(trunk).head, roles_of(trunk).blocks) == (head, roles.blocks)
+
+
+def test_a_resnets_roles_are_those_of_our_own() -> None:
+    ours = ARCHITECTURES.load("resnet50")
+    with torch.device("meta"):
+        whole = ours.roles(ours.build(5))
+    found = roles_of(made("resnet50"))
+    assert found.blocks[1:] == whole.blocks[1:]
+    assert found.blocks[0] == ("conv1", "bn1", "act1", "maxpool", "layer1.0")
+    assert (found.layers, found.stages) == (whole.layers, whole.stages)
+
+
+class Skip(nn.Module):
+    """Two rows of convolutions; the second one is skipped by the first one's input."""
+
+    def __init__(self, skip: bool) -> None:
+        super().__init__()
+        self.pretrained_cfg = {"classifier": "fc"}
+        self.skip = skip
+        self.a, self.b = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)
+        self.c = nn.Conv2d(3, 3, 1)
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(x)
+        out: torch.Tensor = self.c(self.b(x) + (x if self.skip else 0))
+        pooled: torch.Tensor = self.fc(out.mean((2, 3)))
+        return pooled
+
+
+@pytest.mark.parametrize(
+    ("skip", "blocks"), [(False, (("a",), ("b",), ("c",))), (True, (("a",), ("b", "c")))]
+)
+def test_a_block_ends_where_nothing_goes_round(
+    skip: bool, blocks: tuple[tuple[str, ...], ...]
+) -> None:
+    model = Skip(skip)
+    before = {n: p.clone() for n, p in model.named_parameters()}
+    assert roles_of(model).blocks == blocks
+    assert all(torch.equal(before[n], p) and p.grad is None for n, p in model.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("vit_tiny_patch16_224", "takes no 64 px images"),
+        ("deit_tiny_distilled_patch16_224", "is no single linear layer"),
+        ("mixer_s32_224", "takes no 64 px images"),
+    ],
+)
+def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why) as caught:
+        roles_of(made(name), name)
+    assert name in caught.value.message
+    assert "convolutional" in caught.value.fix
+
+
+def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
+    given = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
+    run = pretrain(tiny("lw", *given), source(), tmp_path / "run")
+    assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
+    backbone = backbones.load(f"run:{run}")
+    features = backbone.features(torch.from_numpy(source().val.images[:3]))
+    assert features.ndim == 2
+    assert torch.isfinite(features).all()
+
+
+def test_a_width_and_an_unknown_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="has its own width"):
+        ARCHITECTURES.load("timm/resnet18").build(3, 8)
+    with pytest.raises(UsageError, match="timm has no network 'resnet17'"):
+        ARCHITECTURES.load("timm/resnet17")
