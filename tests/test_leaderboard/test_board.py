@@ -79,7 +79,7 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from leaderboard.submission import submit\n"
-        "from tests.fakes import DECLARATION as d\n"
+        "from fakes import DECLARATION as d\n"
         "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
     )
@@ -87,7 +87,7 @@ def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     for who in "abc":
         fakes.write(tmp_path / who, name=who)
         command = [sys.executable, "-c", script, str(tmp_path / who), str(tmp_path / "board"), who]
-        runs.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE))
+        runs.append(subprocess.Popen(command, cwd=ROOT / "tests", stderr=subprocess.PIPE))
     assert [(run.communicate()[1], run.returncode) for run in runs] == [(b"", 0)] * 3
     board = Board.open(tmp_path / "board")
     assert board.names() == sorted(f"{who}{i}" for who in "abc" for i in range(4))
