@@ -115,6 +115,7 @@ def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
     run = pretrain(tiny("lw", *given), source(), tmp_path / "run")
     assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
     backbone = backbones.load(f"run:{run}")
+    assert backbone.facts.architecture == "timm/test_resnet"
     features = backbone.features(torch.from_numpy(source().val.images[:3]))
     assert features.ndim == 2
     assert torch.isfinite(features).all()

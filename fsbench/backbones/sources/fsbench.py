@@ -25,9 +25,10 @@ def build(name: str, width: int | None = None, input_size: int | None = None) ->
     """The head-free network, freshly initialised; null: its own size. Raises UnknownName."""
     architecture = ARCHITECTURES.load(name)
     architecture = architecture.at(input_size or architecture.input_size)
+    own = f"fsbench/{name}" + ("" if width is None else f"@{width}")
     return Loaded(
         module=architecture.build(0, width),
-        architecture=f"fsbench/{name}" + ("" if width is None else f"@{width}"),
+        architecture=name if name.startswith("timm/") else own,
         features=architecture.features,
         input_size=architecture.input_size,
     )
