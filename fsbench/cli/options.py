@@ -34,10 +34,23 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         option = known.get(str(key).replace("-", "_"))
         if option is None or option.name is None:
             raise UnknownName(f"option in {path}", str(key), (n for n in known if len(n) > 1))
+        if option.name == "model":
+            refuse_code(value, path)
         many = getattr(option, "multiple", False) and not isinstance(value, list)
         defaults[option.name] = [value] if many else value
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
+
+
+def refuse_code(refs: object, path: Path) -> None:
+    """A file may come from others, so it may not name code to run: py: is for the command line."""
+    from fsbench.errors import UsageError
+
+    named = [ref for ref in (refs if isinstance(refs, list) else [refs]) if "py:" in str(ref)]
+    if named:
+        raise UsageError(
+            f"{path} names code to run: {named[0]}", fix="give py: references with -m instead"
+        )
 
 
 Model = Annotated[
