@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsbench import data
+from fsbench.data.manifest import episode_spec
 from fsbench.errors import UsageError
 from fsbench.specs import POOLS, EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
 from fsbench.tasks import Options, Task, resolve
@@ -75,9 +76,7 @@ class Request:
         )
 
     def episode_spec(self, task: Task) -> EpisodeSpec:
-        return EpisodeSpec(
-            pool=pool_of(task), n_way=task.n_way, k_shot=task.k_shot or 1, seed=self.seed
-        )
+        return episode_spec(task, self.seed)
 
     def block_episodes(self, size: int) -> dict[int, range]:
         """Blocks of this shard -> the wanted episodes in them, for blocks of `size` episodes."""

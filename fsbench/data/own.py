@@ -17,6 +17,7 @@ from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
+from fsbench.tasks import folder_name
 
 LAYOUT = "DIR/<class>/*.jpg, one folder a class"
 VAL = ("val", "valid", "validation", "test")
@@ -31,7 +32,7 @@ def own_target(folder: Path) -> TargetDataset:
             fix=f"give one of them: folder:{folder / names[0]}",
         )
     counts = [len(images_below(folder / name)) for name in names]
-    facts = own_facts(f"folder-{folder.resolve().name}", names, counts, LAYOUT)
+    facts = own_facts(folder_name(str(folder)), names, counts, LAYOUT)
     return assemble(facts, folder, tree_rows(folder, facts, (".",))).flagged("custom")
 
 
@@ -49,7 +50,7 @@ def own_source(folder: Path) -> SourceListing:
     held, val_stamp = tree_samples(val, names)
     counts = [len(images_below(folder / "train" / name)) for name in names]
     return SourceListing(
-        own_facts(f"folder-{folder.resolve().name}", names, counts, layout),
+        own_facts(folder_name(str(folder)), names, counts, layout),
         train,
         held,
         stamp=hash_lines([train_stamp, val_stamp]),
