@@ -120,8 +120,7 @@ class Bench:
         what = f"{cell.model} {task.id}"
         with self.report.task(what, wanted.size, "episodes", done) as advance:
             for block in missing:
-                records = protocol.evaluate_block(inputs, spec, block)
-                cell.write_block(block, records.take(np.isin(records.index, wanted)))
+                cell.write_block(block, protocol.evaluate_block(inputs, spec, block))
                 advance(len(blocks[block]))
         return cell.finish(wanted, flags=self.flags, provenance=self.clock.provenance())
 

@@ -119,6 +119,7 @@ def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(tmp_path: Pa
         ((*CONTROL, "-t", "toy_scan", "--input-size", "big"), 2, "native"),
         ((*CONTROL, "-t", "toy_scan:5w500s"), 3, "500"),
         ((*CONTROL, "-t", "toy_scan:50w1s"), 3, "50"),
+        ((*CONTROL, "-t", "toy_scan:5w1s,toy_tiles:5w500s"), 3, "toy_tiles"),
         ((*CONTROL, "-t", "eurosat:5w1s"), 3, "fsbench data download eurosat"),
         ((*CONTROL, "-t", "folder:no/such/folder"), 3, "no/such/folder"),
         (("-m", "missing.pth", "--arch", "resnet18", "-t", "toy_scan:5w1s"), 2, "missing.pth"),

@@ -42,6 +42,17 @@ def test_draws_reach_every_offset_and_both_sides() -> None:
     assert 0.4 < flips.float().mean() < 0.6
 
 
+def test_flip_alone_moves_no_pixel_but_to_the_other_side() -> None:
+    plain, flipped = (
+        batches("batch_size=16", f"augmentation={kind}").batch(Clock(tiny("normal").plan)).images
+        for kind in ("none", "flip")
+    )
+    kept = (flipped == plain).flatten(1).all(1)
+    mirrored = (flipped == plain.flip(3)).flatten(1).all(1)
+    assert (kept | mirrored).all()
+    assert 0 < int(kept.sum()) < len(kept)
+
+
 def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None:
     loader = batches("plan.epoch_images=null", "augmentation=none")
     orders = [loader._epoch_order(Clock(loader.recipe.plan, epoch=e)).tolist() for e in (0, 1)]
