@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,12 +51,20 @@ from pretrain.validation import Validation, autocast
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.batches import Batch
+    from pretrain.context import Context
     from pretrain.recipe import Recipe
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint inside an epoch is written when the last one is older than this."""
 GPU_CHECK_STEPS = 25
 """Steps between looks at the loss on a GPU, where every look waits for the device."""
+
+
+Watch = Callable[["Context"], None]
+
+
+def unwatched(ctx: Context) -> None:
+    """Nobody looks."""
 
 
 def pretrain(
@@ -65,15 +74,17 @@ def pretrain(
     *,
     device: str = "cpu",
     report: Reporter = SILENT,
+    watch: Watch = unwatched,
 ) -> Path:
     """Train in `out`, or resume there, and return the folder; a finished run returns at once.
 
-    The folder then loads as `run:DIR`. Raises UsageError when it holds another run,
+    watch sees the context after setup and after every epoch, and may look but not touch. The folder
+    then loads as `run:DIR`. Raises UsageError when it holds another run,
     CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite.
     """
     with run_folder.claimed(out, recipe, source):
         if not run_folder.finished(out):
-            Trainer(recipe, source, out, torch.device(device), report).run()
+            Trainer(recipe, source, out, torch.device(device), report, watch).run()
     return out
 
 
@@ -87,8 +98,10 @@ class Trainer:
         out: Path,
         device: torch.device,
         report: Reporter,
+        watch: Watch = unwatched,
     ) -> None:
         self.recipe, self.source, self.out, self.report = recipe, source, out, report
+        self.watch = watch
         self.journal = run_folder.Journal(out)
         self.ctx = build_context(
             recipe, source, device, partial(self.journal.append, "rewrites.jsonl")
@@ -129,6 +142,7 @@ class Trainer:
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
         if found is None:
+            self.watch(ctx)
             return
         tensors, state = found
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
@@ -228,6 +242,7 @@ class Trainer:
         if clock.last_epoch:
             ctx.call("round_end")
             self.report.log(f"{self.recipe.name} round {clock.round}: val {self.accuracy:.1%}")
+        self.watch(ctx)
         clock.next_epoch()
         self._save()
 

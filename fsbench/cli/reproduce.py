@@ -17,7 +17,8 @@ Seeds = Annotated[
     int | None, typer.Option("--seeds", min=1, help="Seeds a figure, where it has any.")
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Folder for one JSON file a claim.")
+    Path | None,
+    typer.Option("-o", "--output", help="Folder for figures (JSON) and pictures."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Run every claim and print the verdicts.")]
 
@@ -71,7 +72,7 @@ def listing(as_json: bool) -> None:
 
 def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     """Run a claim and keep its figures where a folder is given."""
-    from fsbench.reproductions import CLAIMS
+    from fsbench.reproductions import CLAIMS, _plot
     from pretrain.files import write_atomic
 
     claim = CLAIMS.load(name)
@@ -79,6 +80,10 @@ def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())
+        if outcome.panels and _plot.available():
+            _plot.draw(outcome, output / f"{name}.png")
+        elif outcome.panels:
+            console.reporter().log("no picture without matplotlib: pip install 'fsbench[report]'")
     return outcome
 
 

@@ -25,6 +25,25 @@ class Figure(Frozen):
     verdict: Verdict
 
 
+class Curve(Frozen):
+    """Values over a common axis, ours or (published) the paper's own."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    published: bool = False
+
+
+class Panel(Frozen):
+    """One picture of an outcome; x and y name the axes with their units."""
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    log_x: bool = False
+
+
 class Outcome(Frozen):
     """A claim re-run."""
 
@@ -35,6 +54,7 @@ class Outcome(Frozen):
     figures: tuple[Figure, ...]
     verdict: Verdict
     notes: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
 
 
 def overall(figures: Iterable[Figure]) -> Verdict:

@@ -8,10 +8,7 @@ paper does not print.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import NamedTuple
 
@@ -19,6 +16,7 @@ from fsbench.errors import UsageError
 from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._parallel import run_all
 
 SOURCE = "reinitialization study, Table 1"
 CLAIM = "re-drawing weights in rounds raises test accuracy on synthetic data, LW most"
@@ -28,7 +26,6 @@ RULE = (
     " difference from BL is as printed; " + OVERALL
 )
 SEEDS = 20
-PROCESSES = 2
 
 
 class Cell(NamedTuple):
@@ -105,33 +102,14 @@ def laws(seeds: int) -> list[Run]:
 def measure(runs: Sequence[Run], report: Reporter) -> dict[tuple[str, float, str], Cell]:
     """Mean and deviation over the seeds by method, signal and architecture."""
     found: dict[tuple[str, float, str], list[float]] = {}
-    with report.task("reinit_table1", len(runs), "runs") as advance:
-        for (method, signal, _, network), score in zip(runs, accuracies(runs), strict=True):
-            found.setdefault((method, signal, network), []).append(score)
-            advance(1)
+    for (method, signal, _, network), score in zip(runs, accuracies(runs, report), strict=True):
+        found.setdefault((method, signal, network), []).append(score)
     return {key: Cell(mean(values), stdev(values)) for key, values in found.items()}
 
 
-def accuracies(runs: Sequence[Run]) -> Iterator[float]:
-    """Test accuracies of the runs, in order, from processes of one thread each."""
-    with workers() as pool:
-        yield from pool.map(_one, runs)
-
-
-@contextmanager
-def workers() -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes; on an error or an interrupt, runs that have not begun are dropped."""
-    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _one_thread)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
+def accuracies(runs: Sequence[Run], report: Reporter) -> list[float]:
+    """Test accuracies of the runs, in order."""
+    return run_all(_one, runs, "reinit_table1", report)
 
 
 def _one(run: Run) -> float:

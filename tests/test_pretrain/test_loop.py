@@ -241,3 +241,13 @@ def test_adam_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     killed_at(11, recipe, tmp_path / "parts", monkeypatch)
     pretrain(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+
+
+def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def look(ctx: Context) -> None:
+        seen.append((ctx.clock.round, ctx.clock.epoch, ctx.clock.step))
+
+    pretrain(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=look)
+    assert seen == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]

@@ -13,6 +13,7 @@ from torch.nn import functional
 from fsbench import seeding
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.errors import UsageError
+from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic, reinit_table1
 from fsbench.reproductions.reinit_table1 import Cell, Run, judge
 
@@ -112,7 +113,7 @@ def test_the_baseline_has_no_direction() -> None:
 
 
 def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def printed(runs: Iterable[Run]) -> Iterable[float]:
+    def printed(runs: Iterable[Run], report: Reporter) -> Iterable[float]:
         shift = {0: -0.1, 1: 0.1}
         other = {"study_mlp": 0.0, "study_mlp_he": -6.0, "study_mlp_torch": 20.0}
         return (
@@ -146,5 +147,5 @@ def test_one_seed_has_no_deviation() -> None:
 @pytest.mark.slow
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [("BL", 2.0, 0, "study_mlp"), ("BL", 2.0, 0, "study_mlp_he")]
-    found = list(reinit_table1.accuracies(runs))
+    found = reinit_table1.accuracies(runs, SILENT)
     assert found == [_synthetic.accuracy(*run) for run in runs]

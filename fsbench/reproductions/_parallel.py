@@ -1,0 +1,44 @@
+"""Many small runs in two processes of one thread each, results in the order of the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import TypeVar
+
+from fsbench.progress import SILENT, Reporter
+
+Job = TypeVar("Job")
+Found = TypeVar("Found")
+
+PROCESSES = 2
+
+
+def run_all(
+    one: Callable[[Job], Found], jobs: Sequence[Job], name: str, report: Reporter = SILENT
+) -> list[Found]:
+    """What `one` gives for every job; a module's own function, and jobs that can be pickled."""
+    found = []
+    with report.task(name, len(jobs), "runs") as advance, workers() as pool:
+        for result in pool.map(one, jobs):
+            found.append(result)
+            advance(1)
+    return found
+
+
+@contextmanager
+def workers() -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes; on an error or an interrupt, jobs that have not begun are dropped."""
+    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _one_thread)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,49 @@
+"""A claim's curves as a picture; matplotlib comes with the `report` extra."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsbench.reproductions._outcome import Outcome, Panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH, HEIGHT = 4.2, 3.4
+"""Inches a panel."""
+COLUMNS = 3
+
+
+def available() -> bool:
+    """Whether pictures can be drawn here."""
+    return find_spec("matplotlib") is not None
+
+
+def draw(outcome: Outcome, path: Path) -> None:
+    """Write the panels to `path` (its suffix says the format). Needs matplotlib."""
+    from matplotlib.figure import Figure
+
+    columns = min(COLUMNS, len(outcome.panels))
+    rows = -(-len(outcome.panels) // columns)
+    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")
+    axes: list[Any] = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for panel, axis in zip(outcome.panels, axes, strict=False):
+        fill(axis, panel)
+    for unused in axes[len(outcome.panels) :]:
+        unused.remove()
+    figure.suptitle(f"{outcome.source}: {outcome.verdict}", fontsize=10)
+    figure.savefig(path, dpi=150, metadata={"Software": None} if path.suffix == ".png" else None)
+
+
+def fill(axis: Axes, panel: Panel) -> None:
+    """One panel; published values are dashed."""
+    for curve in panel.curves:
+        style = "--" if curve.published else "-"
+        mark = "o" if len(curve.x) <= 12 else None
+        axis.plot(curve.x, curve.y, style, marker=mark, markersize=3, label=curve.label)
+    axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    axis.set_xscale("log" if panel.log_x else "linear")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=7)

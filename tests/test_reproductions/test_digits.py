@@ -1,0 +1,29 @@
+"""The digits: all of scikit-learn's images, cut into training and validation by the seed."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from fsbench.reproductions import _digits
+
+
+def test_every_image_is_used_once_with_its_label() -> None:
+    source = _digits.source(3)
+    images = np.concatenate([source.train.images, source.val.images])
+    labels = np.concatenate([source.train.labels, source.val.labels])
+    assert images.shape == (1797, 3, 8, 8)
+    assert images.max() == 255
+    there = {(image.tobytes(), label) for image, label in zip(images[:, 1], labels, strict=True)}
+    digits = load_digits()
+    expected = np.rint(digits.images * 255 / 16).astype(np.uint8)
+    assert there == {(i.tobytes(), t) for i, t in zip(expected, digits.target, strict=True)}
+
+
+def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
+    one, other, few = _digits.source(0), _digits.source(1), _digits.source(0, 100)
+    assert len(one.val) == len(few.val) == 360
+    assert np.array_equal(one.val.images, few.val.images)
+    assert np.array_equal(one.train.images[:100], few.train.images)
+    assert not np.array_equal(one.val.labels, other.val.labels)
+    assert len({s.fingerprint for s in (one, other, few)}) == 3
