@@ -20,13 +20,17 @@ VALIDATION = 360
 """Images held out to be scored; the rest trains."""
 
 
-def source(seed: int = 0, train: int = IMAGES - VALIDATION) -> SourceDataset:
-    """The digits in an order of their own for every seed: `train` (at most 1437) and 360 images."""
+def source(seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1) -> SourceDataset:
+    """The digits in an order of their own for every seed: `train` (at most 1437) and 360 images.
+
+    zoom: every pixel becomes zoom x zoom, for networks that need larger images.
+    """
     images, labels = _digits()
+    images = images.repeat(zoom, axis=2).repeat(zoom, axis=3)
     order = seeding.permutations(1, IMAGES, "digits", seed)[0]
     held, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
     mean, std = float(images[used].mean() / 255), float(images[used].std() / 255)
-    name = f"digits-{seed}-{train}"
+    name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
     return SourceDataset(
         name=name,
         facts=facts(),

@@ -27,3 +27,13 @@ def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
     assert np.array_equal(one.train.images[:100], few.train.images)
     assert not np.array_equal(one.val.labels, other.val.labels)
     assert len({s.fingerprint for s in (one, other, few)}) == 3
+
+
+def test_zoom_repeats_every_pixel_and_says_so() -> None:
+    one, large = _digits.source(0), _digits.source(0, zoom=2)
+    assert large.train.images.shape == (1437, 3, 16, 16)
+    for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        assert np.array_equal(large.val.images[:, :, row::2, column::2], one.val.images)
+    assert np.array_equal(one.train.labels, large.train.labels)
+    assert one.mean == large.mean
+    assert one.fingerprint != large.fingerprint
