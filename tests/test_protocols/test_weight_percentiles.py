@@ -1,0 +1,128 @@
+"""The spread of weights: against NumPy on sorted values, by hand, and under a reparametrization."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from fsbench.errors import FsbenchError, UsageError
+from fsbench.seeding import torch_generator
+from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, weight_percentiles
+
+
+def linear(values: list[float], dtype: torch.dtype = torch.float64) -> nn.Linear:
+    layer = nn.Linear(len(values), 1, dtype=dtype)
+    layer.weight.data = torch.tensor([values], dtype=dtype)
+    layer.bias.data.fill_(100.0)
+    return layer
+
+
+def network() -> nn.Module:
+    model = nn.Sequential(
+        nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.Flatten(), nn.Linear(5, 7), nn.LayerNorm(7)
+    )
+    generator = torch_generator("percentiles")
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.05, generator=generator)
+    model[1].weight.data.fill_(50.0)
+    return model
+
+
+def test_by_hand() -> None:
+    found = weight_percentiles(linear([-0.5, 0.009, 0.3, -0.01, -0.002]), (0, 10, 50, 75, 100))
+    assert list(found) == ["", "all"]
+    assert found["all"] == found[""]
+    spread = found["all"]
+    assert spread.count == 5
+    assert spread.percentiles == pytest.approx((-0.5, -0.304, -0.002, 0.009, 0.3))
+    assert spread.largest == 0.5
+    assert spread.dead == 2 / 5  # 0.01 itself is not below 0.01
+
+
+def test_the_lines_of_the_paper_figures() -> None:
+    assert PERCENTILES == (0, 7, 16, 31, 50, 69, 84, 93, 100)
+    assert DEAD == 0.01
+
+
+def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
+    model = network()
+    found = weight_percentiles(model)
+    assert list(found) == ["0", "3", "all"]
+    parts = [model[i].weight.detach().flatten().double().numpy() for i in (0, 3)]
+    for name, values in zip(found, (*parts, np.concatenate(parts)), strict=True):
+        assert found[name].count == len(values)
+        expected = np.percentile(values, PERCENTILES)
+        assert found[name].percentiles == pytest.approx(expected, rel=1e-14, abs=1e-16)
+        assert found[name].largest == np.abs(values).max()
+        assert found[name].dead == np.mean(np.abs(values) < DEAD)
+        assert 0.05 < found[name].dead < 0.5
+
+
+def test_looking_changes_nothing() -> None:
+    model = network()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    weight_percentiles(model)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+@given(
+    st.lists(st.floats(-10, 10), min_size=1, max_size=40),
+    st.lists(st.floats(0, 100), min_size=1, max_size=5),
+)
+def test_percentiles_are_numpys(values: list[float], percentiles: list[float]) -> None:
+    spread = weight_percentiles(linear(values), percentiles)["all"]
+    expected = np.percentile(np.array(values), percentiles)
+    assert spread.percentiles == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert spread.largest == max(map(abs, values))
+
+
+def test_lower_precision_is_interpolated_in_float64() -> None:
+    low, high = 1.0, 1.0 + 2**-7
+    for dtype in (torch.bfloat16, torch.float32):
+        spread = weight_percentiles(linear([high, low], dtype), (30,))["all"]
+        assert spread.percentiles[0] == pytest.approx(low + 0.3 * 2**-7, rel=1e-15)
+
+
+def test_float64_stays_float64() -> None:
+    value = 1.0 + 2**-40
+    assert weight_percentiles(linear([value]), (50,))["all"].percentiles == (value,)
+
+
+def test_more_weights_than_torch_quantile_takes() -> None:
+    layer = nn.Linear(2**12, 2**12 + 1, bias=False)  # torch.quantile stops at 2**24
+    ramp = torch.linspace(-1, 1, layer.weight.numel(), dtype=torch.float64)
+    layer.weight.data = ramp.flip(0).float().view_as(layer.weight)
+    spread = weight_percentiles(layer, (0, 25, 50, 100), dead=0.25)["all"]
+    assert spread.percentiles == pytest.approx((-1, -0.5, 0, 1), abs=1e-7)
+    assert spread.dead == pytest.approx(0.25, abs=1e-6)
+
+
+class Arctan(nn.Module):
+    def forward(self, v: Tensor) -> Tensor:
+        return 0.5 * torch.arctan(v)
+
+
+def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
+    layer = linear([-1e6, 0.004, 1.0])
+    parametrize.register_parametrization(layer, "weight", Arctan())
+    found = weight_percentiles(layer, (100,))
+    assert list(found) == ["", "all"]
+    assert found["all"].largest == pytest.approx(math.pi / 4, rel=1e-5)
+    assert found["all"].percentiles == pytest.approx((math.pi / 8,))
+    assert found["all"].dead == 1 / 3
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(UsageError, match="0 to 100"):
+        weight_percentiles(network(), (50, 101))
+    with pytest.raises(UsageError, match="no convolution"):
+        weight_percentiles(nn.Sequential(nn.BatchNorm2d(3)))
+    with pytest.raises(FsbenchError, match="not finite"):
+        weight_percentiles(linear([1.0, math.nan]))
