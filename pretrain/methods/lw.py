@@ -18,6 +18,7 @@ in checkpoints, at evaluation and in the exported run (fsbench/backbones/normali
 |-------------|-------------------------|------------------------------|---------------------------|
 | repeats     | N = 1 (Table 2), 3 (1)  | -                            | 1                         |
 | rounds      | K N                     | G; keeps g (K + 1) // G      | K N; or `generations`     |
+| order       | Table 5: 1, 1, 2, 2, 2  | -                            | Algorithm 1's; or a list  |
 | statistics  | scalars                 | per channel                  | scalar                    |
 | rescaled    | weights of layers       | all tensors, zeroing some    | weights; `all` parameters |
 | head_block  | the toy net counts it   | -                            | false                     |
@@ -27,7 +28,8 @@ in checkpoints, at evaluation and in the exported run (fsbench/backbones/normali
 
 `rescale`, `normalize`, `reinit` switched off are the ablations of appendix E. The batch is the
 first of the round; batch norm uses its statistics and keeps its own. `generations` keeps at least
-one block after the first round. `all` leaves tensors alone that start at zero, where that code
+one block after the first round. `order` says for each round how many blocks it keeps (Table 5:
+methods.md F3, without normalisers). `all` leaves tensors alone that start at zero, where that code
 zeroes trained ones. No figure on TinyImageNet was published.
 """
 
@@ -80,11 +82,13 @@ def mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor
 
 
 class Lw(Method):
-    """repeats: N; generations: spread the blocks over the plan's rounds; head_block: the head is
-    one more block, rescaled in the last N rounds and never normalised; the rest: see the file."""
+    """repeats: N; generations: spread the blocks over the plan's rounds; order: blocks that every
+    round keeps, instead of both; head_block: the head is one more block, rescaled in the last N
+    rounds and never normalised; the rest: see the file."""
 
     repeats: int = Field(1, ge=1)
     generations: bool = False
+    order: tuple[int, ...] | None = None
     statistics: Statistics = "scalar"
     rescaled: Rescaled = "weights"
     head_block: bool = False
@@ -100,26 +104,50 @@ class Lw(Method):
     TOY: ClassVar = {"lw.generations": True}
 
     def check(self, recipe: Recipe) -> None:
-        rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
         if self.generations or not self.normalize:
             need_rounds(self, recipe)
-        if self.generations and self.repeats > 1:
+        self._check_one_order()
+        if self.order is not None:
+            self._check_order(self.order, recipe)
+        elif not self.generations:
+            self._check_rounds(recipe)
+        if self.freeze_kept and self.head_block:
             raise UsageError(
-                "lw.repeats has no meaning with lw.generations, where the plan's rounds are spread"
-                " over the blocks",
+                "lw.freeze_kept with lw.head_block would train nothing once the head is kept",
                 fix="leave one of them out",
             )
-        if not self.generations and rounds != blocks * self.repeats:
+
+    def _check_one_order(self) -> None:
+        """Only one setting may say which blocks a round keeps."""
+        given = {"generations": self.generations, "order": self.order is not None}
+        given |= {"repeats": self.repeats > 1}
+        names = [f"lw.{name}" for name, there in given.items() if there]
+        if len(names) > 1:
+            raise UsageError(
+                f"{' and '.join(names)} each say which blocks a round keeps",
+                fix="leave all but one of them out",
+            )
+
+    def _check_order(self, order: tuple[int, ...], recipe: Recipe) -> None:
+        """One number of blocks, 1 or more, for every round of the plan, never fewer than before."""
+        rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
+        steady = all(1 <= k <= blocks for k in order) and list(order) == sorted(order)
+        if len(order) != rounds or not steady:
+            raise UsageError(
+                f"lw.order={list(order)} does not fit {rounds} rounds over the {blocks} blocks of"
+                f" {recipe.architecture}",
+                fix=f"give {rounds} numbers from 1 to {blocks}, none smaller than the one before",
+            )
+
+    def _check_rounds(self, recipe: Recipe) -> None:
+        """Algorithm 1 takes N rounds a block."""
+        rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
+        if rounds != blocks * self.repeats:
             raise UsageError(
                 f"lw goes through {blocks} blocks of {recipe.architecture}, {self.repeats} rounds"
                 f" each; the plan has {rounds} rounds",
                 fix=f"use --set plan.rounds={blocks * self.repeats}, or --set lw.generations=true"
                 " to spread the blocks over the plan's rounds",
-            )
-        if self.freeze_kept and self.head_block:
-            raise UsageError(
-                "lw.freeze_kept with lw.head_block would train nothing once the head is kept",
-                fix="leave one of them out",
             )
 
     def blocks(self, recipe: Recipe) -> int:
@@ -131,6 +159,8 @@ class Lw(Method):
         return self._schedule(ctx)[ctx.clock.round]
 
     def _schedule(self, ctx: Context) -> tuple[int, ...]:
+        if self.order is not None:
+            return self.order
         rounds = ctx.recipe.plan.total_rounds
         return schedule(rounds, self.blocks(ctx.recipe), self.repeats, self.generations)
 

@@ -22,6 +22,7 @@ from tests.fakes_pretrain import epochs, equal, killed_at, lines, source, tiny, 
 
 FULL = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
 """Algorithm 1 on the four blocks of the tiny net."""
+ORDER = ("lw.generations=false", "plan.rounds=3")
 BLOCKS = (("conv1.", "bn1.", "layer1."), ("layer2.",), ("layer3.",), ("layer4.",))
 
 
@@ -41,6 +42,25 @@ def test_rounds_go_up_block_by_block() -> None:
     assert schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
     assert schedule(3, 16, 1, True) == (0, 5, 11)
     assert schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
+
+
+def test_a_given_order_says_how_many_blocks_every_round_keeps(tmp_path: Path) -> None:
+    """Table 5: the first kept set serves twice, the last one thrice; nothing is normalised."""
+    fields = ("lw.generations=false", "lw.order=[1, 1, 2, 2, 2]", "lw.normalize=false")
+    made = trainer(tiny("lw", *fields, "plan.rounds=5", "plan.epochs=1"), tmp_path)
+    norms: dict[str, float] = {}
+    for k in (0, 1, 2, 2, 2):
+        before, after = open_round(made)
+        layers = {f"{layer}.weight" for layer in made.ctx.roles.layers}
+        norms = norms or {n: float(before[n].double().norm()) for n in layers}
+        rescaled = {n for n in layers if in_blocks(n, k)}
+        above = {n for n in before if not in_blocks(n, k)} if k else set()
+        assert changed(before, after) == rescaled | above
+        for name in rescaled:
+            assert float(after[name].double().norm()) == pytest.approx(norms[name], rel=1e-6)
+        finish_epoch(made)
+    assert made.ctx.clock.done
+    assert active(made) == []
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -261,7 +281,12 @@ def test_algorithm_1_resumes_exactly(
         (("lw.generations=false",), "4 blocks of toy_resnet, 1 rounds each", "plan.rounds=4"),
         (("lw.generations=false", "lw.repeats=3"), "3 rounds each", "plan.rounds=12"),
         (("plan.rounds=1",), "never act", "plan.rounds=2"),
-        (("lw.repeats=2",), "no meaning", "leave one"),
+        (("lw.repeats=2",), "generations and lw.repeats each say", "leave all but one"),
+        (("lw.order=[1, 2]",), "generations and lw.order each say", "leave all but one"),
+        ((*ORDER, "lw.order=[1, 2]"), "3 rounds over the 4 blocks", "3 numbers from 1 to 4"),
+        ((*ORDER, "lw.order=[0, 1, 2]"), "does not fit", "from 1 to 4"),
+        ((*ORDER, "lw.order=[1, 2, 5]"), "does not fit", "from 1 to 4"),
+        ((*ORDER, "lw.order=[2, 1, 3]"), "does not fit", "none smaller"),
         (("lw.freeze_kept=true", "lw.head_block=true"), "train nothing", "leave one"),
     ],
 )
