@@ -13,6 +13,7 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.errors import DataError
 from pretrain.batches import Batches
 from pretrain.context import Context, Rewrite
+from pretrain.dropout import drop_before
 from pretrain.full_batch import FullBatch
 from pretrain.plan import Clock
 
@@ -41,6 +42,8 @@ def build_context(
     architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
         model = architecture.build(source.n_classes, recipe.width)
+    if recipe.dropout:
+        drop_before(model.get_submodule(architecture.roles(model).head), recipe.dropout)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
     loader = LOADERS[recipe.loader](recipe, source, device)

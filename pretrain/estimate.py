@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from fsbench import seeding
 from pretrain.build import build_context
+from pretrain.steps import fitted
 from pretrain.validation import autocast
 
 if TYPE_CHECKING:
@@ -37,10 +39,12 @@ class Estimate:
 
 
 def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
-    """Time plain steps after one to warm up; methods may add to it."""
+    """Time plain steps after one to warm up; methods may add to it, rounds may end early."""
+    recipe = fitted(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
     ctx.rebuild_optimizer("all")
-    seconds = step_seconds(ctx)
+    with seeding.stream(*recipe.stream("estimate")):  # of dropout
+        seconds = step_seconds(ctx)
     plan = recipe.plan
     epochs = plan.rounds * plan.epochs
     steps = epochs * sum(ctx.loader.steps(stage) for stage in range(len(plan.stages)))

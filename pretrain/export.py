@@ -10,22 +10,29 @@ from fsbench import __version__
 from fsbench.backbones import devices, normalizers
 from fsbench.backbones.weights import weights_hash
 from fsbench.progress import Reporter
+from pretrain.rounds import stage_accuracies
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.context import Context
+    from pretrain.cost import Cost
 
 
 def facts(
-    ctx: Context, source: SourceDataset, accuracies: list[float], seconds: float
+    ctx: Context, source: SourceDataset, rounds: list[dict[str, Any]], cost: Cost
 ) -> dict[str, Any]:
-    """accuracies: of validation, at the end of every stage (fractions); seconds: all parts."""
-    recipe = ctx.recipe
+    """rounds: as pretrain/rounds.py gives them; cost: of all parts of the run."""
+    recipe, accuracies = ctx.recipe, stage_accuracies(rounds)
     return {
         "format": "fsbench-run-1",
         "recipe": recipe.name,
         "recipe_fields": recipe.model_dump(mode="json"),
         "recipe_digest": recipe.digest(),
+        "resolved": {
+            f"{m.name}.{field}": value
+            for m in recipe.methods
+            for field, value in m.resolved(recipe).items()
+        },
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
         "normalizers": normalizers.shapes(ctx.model),
@@ -37,11 +44,11 @@ def facts(
         "source_fingerprint": source.fingerprint,
         "source_accuracy": accuracies[-1],
         "stage_accuracies": accuracies,
+        "rounds": rounds,
         "steps": ctx.clock.step,
-        "samples": ctx.clock.step * recipe.batch_size,
+        **cost.facts(),
         "flags": sorted(source.flags),
         "weights_hash": weights_hash(dict(ctx.model.state_dict()), (ctx.roles.head,)),
-        "seconds": round(seconds, 3),
         **machine(ctx.device),
         "fsbench": __version__,
     }

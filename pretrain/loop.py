@@ -7,7 +7,7 @@
         param_groups -> new optimizer        buffers dropped by `opt_reset`, schedule restarts
         for epoch in round:
             epoch_start                      may ask for a new optimizer
-            lr_changed                       drops of the `step` schedule only
+            lr_changed                       drops of the `step` and `plateau` schedules only
             for batch in epoch:
                 training_step | forward, task loss
                 loss_term                    added
@@ -16,7 +16,7 @@
                 before_step
                 optimizer step
                 after_step                   edit weights
-            validate, log, checkpoint
+            validate, log, checkpoint        a round may end early: plan.stop_accuracy
         round_end                            after the last validation of the round
     finalize                                 back to the plain architecture, export
 
@@ -27,7 +27,6 @@ are keyed by the recipe's seed and the position alone, `method` by the method's 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -43,9 +42,13 @@ from fsbench.errors import FsbenchError
 from fsbench.progress import SILENT, Advance, Reporter
 from pretrain import checkpoint, optimizer, run_folder, schedules
 from pretrain.build import build_context, deterministic
+from pretrain.cost import Cost
 from pretrain.export import facts, machine, warn_of_other_bits
-from pretrain.plan import Clock
+from pretrain.plateau import Plateau
+from pretrain.rounds import rounds
 from pretrain.state import pack, unpack
+from pretrain.steps import fitted
+from pretrain.tally import Tally
 from pretrain.validation import Validation, autocast
 
 if TYPE_CHECKING:
@@ -82,6 +85,7 @@ def pretrain(
     then loads as `run:DIR`. Raises UsageError when it holds another run,
     CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite.
     """
+    recipe = fitted(recipe, source)
     with run_folder.claimed(out, recipe, source):
         if not run_folder.finished(out):
             Trainer(recipe, source, out, torch.device(device), report, watch).run()
@@ -107,10 +111,8 @@ class Trainer:
             recipe, source, device, partial(self.journal.append, "rewrites.jsonl")
         )
         self.validation = Validation(recipe, source, device)
-        self.seen = torch.zeros(3, device=device)
-        """Sums over the epoch: loss times images, right answers, images."""
-        self.lr, self.accuracy = recipe.lr, 0.0
-        self.saves, self.seconds, self.saved_at = 0, 0.0, time.monotonic()
+        self.tally, self.cost, self.plateau = Tally(device), Cost(device), Plateau()
+        self.lr, self.accuracy, self.saves = recipe.lr, 0.0, 0
 
     def run(self) -> None:
         """From wherever the folder stands to a finished run."""
@@ -138,7 +140,8 @@ class Trainer:
         ctx.model.train()
         if found is None:
             self.journal.rewind({})
-        ctx.call("setup")
+        with self.cost.event():
+            ctx.call("setup")
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
         if found is None:
@@ -147,10 +150,11 @@ class Trainer:
         tensors, state = found
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
         warn_of_other_bits(state["machine"], machine(ctx.device), self.report)
-        self.seen = tensors.pop("seen").to(ctx.device)
+        self.tally.sums = tensors.pop("seen").to(ctx.device)
         unpack(ctx, tensors, state)
-        self.saves, self.seconds = state["saves"], state["seconds"]
-        self.accuracy = state["accuracy"]
+        self.saves, self.accuracy = state["saves"], state["accuracy"]
+        self.plateau = Plateau(**state["plateau"])
+        self.cost.resume(state["cost"])
         self.journal.rewind(state["logs"])
         if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
             ctx.rebuild_optimizer("none")
@@ -160,48 +164,47 @@ class Trainer:
         clock = self.ctx.clock
         steps = self.ctx.loader.steps(clock.stage)
         if clock.batch == 0:
-            self._open_epoch(steps)
+            with self.cost.event():
+                self._open_epoch(steps)
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            if time.monotonic() - self.saved_at >= CHECKPOINT_SECONDS:
+            if self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
         self._close_epoch()
 
     def _open_epoch(self, steps: int) -> None:
         """Hooks before an epoch; at a round start the events and the new optimizer too."""
         ctx, clock = self.ctx, self.ctx.clock
-        self.seen.zero_()
+        self.tally.reset()
         if clock.epoch == 0:
+            self.plateau = Plateau()
             ctx.call("round_start")
             if clock.starts_stage:
                 ctx.call("stage_start")
             ctx.rebuild_optimizer(self.recipe.opt_reset)
         ctx.call("epoch_start")
-        if self.recipe.schedule == "step" and clock.epoch > 0:
-            before = Clock(clock.plan, clock.round, clock.epoch - 1)
-            old, new = (
-                self.recipe.lr * schedules.factor(self.recipe, at, steps) for at in (before, clock)
-            )
-            if new < old:
-                ctx.call("lr_changed", old, new)
+        dropped = schedules.dropped(self.recipe, clock, steps, self.plateau)
+        if dropped:
+            ctx.call("lr_changed", *dropped)
 
     def _step(self, steps: int) -> None:
         """One optimizer step."""
         ctx, recipe = self.ctx, self.recipe
-        self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps)
+        self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps, self.plateau)
         optimizer.set_lr(ctx.optimizer, self.lr)
         batch = ctx.loader.batch(ctx.clock)
         names = (*recipe.stream("step"), *ctx.clock.names)
-        with cached():  # a reparametrized weight is computed once a step
-            with seeding.stream(*names, device=str(ctx.device)):
-                ctx.model.zero_grad(set_to_none=True)
-                loss, right = self._task_loss(batch)
-                torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
-            ctx.call("after_backward")
-            ctx.call("before_step")
-        ctx.optimizer.step()
-        ctx.call("after_step")
+        with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):
+            with cached():  # a reparametrized weight is computed once a step
+                with seeding.stream(*names, device=str(ctx.device)):
+                    ctx.model.zero_grad(set_to_none=True)
+                    loss, right = self._task_loss(batch)
+                    torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
+                ctx.call("after_backward")
+                ctx.call("before_step")
+            ctx.optimizer.step()
+            ctx.call("after_step")
         self._count(loss.detach(), right, len(batch.labels))
         ctx.clock.tick()
 
@@ -219,9 +222,10 @@ class Trainer:
 
     def _count(self, loss: Tensor, right: Tensor, images: int) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
-        self.seen += torch.stack([loss.float() * images, right.float(), right.new_tensor(images)])
+        self.tally.add(loss, right, images)
+        self.cost.samples += images
         every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
-        if self.ctx.clock.step % every == 0 and not math.isfinite(self.seen[0]):
+        if self.ctx.clock.step % every == 0 and not self.tally.finite:
             self._fail("the loss is not finite")
 
     def _fail(self, what: str) -> None:
@@ -235,29 +239,35 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Validate where due, log, move on to the next epoch, checkpoint."""
         ctx, clock = self.ctx, self.ctx.clock
+        loss, learned = self.tally.means()
+        clock.judge(learned)
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
         if due:
             self.accuracy = self.validation.accuracy(ctx.model)
-        self.journal.append("log.jsonl", self._row(self.accuracy if due else None))
+        seen = self.accuracy if due else None
+        self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
+        self.journal.append("log.jsonl", self._row(loss, learned, seen))
         if clock.last_epoch:
-            ctx.call("round_end")
+            with self.cost.event():
+                ctx.call("round_end")
             self.report.log(f"{self.recipe.name} round {clock.round}: val {self.accuracy:.1%}")
         self.watch(ctx)
         clock.next_epoch()
         self._save()
 
-    def _row(self, accuracy: float | None) -> dict[str, float | None]:
+    def _row(
+        self, loss: float, learned: float | None, accuracy: float | None
+    ) -> dict[str, float | None]:
         """The epoch's line of log.jsonl; accuracies are fractions, null where not measured."""
         clock = self.ctx.clock
-        loss, right, images = self.seen.tolist()
         return {
             "step": clock.step,
             "stage": clock.stage,
             "round": clock.round,
             "epoch": clock.epoch,
             "lr": self.lr,
-            "train_loss": loss / images,
-            "train_accuracy": right / images if math.isfinite(right) else None,
+            "train_loss": loss,
+            "train_accuracy": learned,
             "val_accuracy": accuracy,
         }
 
@@ -267,18 +277,18 @@ class Trainer:
         floats = [value for value in tensors.values() if value.is_floating_point()]
         if not all(torch.isfinite(value).all() for value in floats):
             self._fail("a weight is not finite")
-        now = time.monotonic()
-        self.seconds, self.saved_at = self.seconds + now - self.saved_at, now
-        state |= {"saves": self.saves, "seconds": self.seconds, "accuracy": self.accuracy}
+        state |= {"saves": self.saves, "accuracy": self.accuracy}
+        state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
         state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device)}
-        checkpoint.save(self.out, tensors | {"seen": self.seen}, state)
+        checkpoint.save(self.out, tensors | {"seen": self.tally.sums}, state)
         self.saves = state["saves"]
 
     def _finish(self) -> None:
         """Back to the plain architecture, and export."""
-        self.ctx.call("finalize")
+        with self.cost.event():
+            self.ctx.call("finalize")
         run_folder.finish(
             self.out,
             dict(self.ctx.model.state_dict()),
-            facts(self.ctx, self.source, self.journal.stage_accuracies(), self.seconds),
+            facts(self.ctx, self.source, rounds(self.journal.read("log.jsonl")), self.cost),
         )

@@ -88,6 +88,14 @@ class Method(Frozen):
     def check(self, recipe: Recipe) -> None:
         """Raises UsageError when the method cannot do what it promises under this recipe."""
 
+    def phase(self, recipe: Recipe) -> int:
+        """Epochs at the start of a round before which it must not end: those of a phase."""
+        return 0
+
+    def resolved(self, recipe: Recipe) -> Mapping[str, object]:
+        """What settings that are left to the network mean in this recipe; the run records it."""
+        return {}
+
     def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
         """Factors that fresh draws of these tensors get, because their initial values did."""
         return {}
@@ -116,7 +124,7 @@ class Method(Frozen):
         """Before the first step of an epoch; the optimizer stands."""
 
     def lr_changed(self, ctx: Context, old: float, new: float) -> None:
-        """A `step` schedule dropped the learning rate."""
+        """A `step` or `plateau` schedule dropped the learning rate."""
 
     def training_step(self, ctx: Context, batch: Batch) -> Tensor:
         """Replaces forward and task loss; returns the loss. One method of a recipe at most."""

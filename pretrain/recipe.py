@@ -58,11 +58,14 @@ class Recipe(Frozen):
     lr: float = Field(0.01, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
-    schedule: Literal["cosine", "single_cycle", "step", "constant"] = "cosine"
+    schedule: Literal["cosine", "single_cycle", "step", "plateau", "constant"] = "cosine"
     schedule_by: Literal["epoch", "step"] = "epoch"
     warmup: float = Field(0.125, ge=0, lt=1, description="part of a round's epochs, rounded down")
     milestones: tuple[float, ...] = Field((0.5, 0.75), description="of `step`, parts of a round")
     gamma: float = Field(0.1, gt=0, le=1, description="of `step`")
+    plateau_epochs: int = Field(20, ge=1, description="of `plateau`, without a better validation")
+    plateau_factor: float = Field(0.5, gt=0, lt=1, description="of `plateau`")
+    dropout: float = Field(0.0, ge=0, lt=1, description="in front of the head")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     augmentation: Literal["crop_flip", "flip", "none"] = "crop_flip"
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast")
@@ -94,7 +97,22 @@ class Recipe(Frozen):
         refuse(self.methods)
         for method in self.methods:
             method.check(self)
+        if self.plan.stop_accuracy is not None:
+            self._check_stop(own_step)
         return self
+
+    def _check_stop(self, own_step: list[str]) -> None:
+        """Raises ValueError where rounds that end early would leave something out."""
+        if self.schedule == "single_cycle":
+            raise ValueError("plan.stop_accuracy leaves schedule=single_cycle without its length")
+        if own_step:
+            raise ValueError(f"plan.stop_accuracy: {own_step[0]} measures no training accuracy")
+        longest = max(self.methods, key=lambda method: method.phase(self))
+        if longest.phase(self) >= self.plan.stop_patience:
+            raise ValueError(
+                f"plan.stop_accuracy could end a round within the first {longest.phase(self)}"
+                f" epochs, which {longest.name} needs: raise plan.stop_patience above that"
+            )
 
     @property
     def scale(self) -> str:

@@ -106,14 +106,10 @@ class Journal:
         paths = {name: self.folder / name for name in LOGS}
         return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
 
-    def stage_accuracies(self) -> list[float]:
-        """Validation accuracy (fraction) at the end of every stage."""
-        last: dict[int, float] = {}
-        for line in (self.folder / "log.jsonl").read_text(encoding="utf8").splitlines():
-            row = json.loads(line)
-            if row["val_accuracy"] is not None:
-                last[row["stage"]] = row["val_accuracy"]
-        return [last[stage] for stage in sorted(last)]
+    def read(self, name: str) -> list[dict[str, Any]]:
+        """The lines of a log."""
+        lines = (self.folder / name).read_text(encoding="utf8").splitlines()
+        return [json.loads(line) for line in lines]
 
     def rewind(self, positions: dict[str, int]) -> None:
         """Cut every log to this many bytes."""

@@ -58,6 +58,9 @@ class Dsd(Method):
                 fix=f"use at most {recipe.plan.epochs - 1}, or more epochs a round",
             )
 
+    def phase(self, recipe: Recipe) -> int:
+        return self.sparse_epochs
+
     def round_start(self, ctx: Context) -> None:
         acts = 0 < ctx.clock.round <= (self.events or ctx.clock.round)
         if not acts or self.fraction == 0:

@@ -70,6 +70,9 @@ class Imp(Method):
                 fix=f"use at most {recipe.plan.epochs - 1}",
             )
 
+    def phase(self, recipe: Recipe) -> int:
+        return self.rewind_epoch or 0
+
     def setup(self, ctx: Context) -> None:
         for name, weight in masks.kernels(ctx).items():
             ctx.memory[KEEP + name] = torch.ones_like(weight, dtype=torch.bool)

@@ -48,7 +48,7 @@ class SwrReanchor(Swr):
     PAPER: ClassVar = (swr_study.decayed("swr_reanchor", LAMBDAS, 0.5165),)
 
     def check(self, recipe: Recipe) -> None:
-        if self.on in ("lr_drop", "both") and not schedules.drops(recipe):
+        if self.on in ("lr_drop", "both") and not schedules.may_drop(recipe):
             raise UsageError(
                 f"{self.name} would never re-anchor: the {recipe.schedule} schedule drops the"
                 f" learning rate at no epoch of {recipe.plan.epochs}",

@@ -1,0 +1,96 @@
+"""Dropout in front of the head: where it acts, that it resumes, and that nobody else sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones import classifier, load
+from fsbench.errors import UsageError
+from pretrain import recipes
+from pretrain.build import build_context
+from pretrain.dropout import drop_before
+from pretrain.loop import pretrain
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+
+STUDY = ("scnn", "vgg16", "mobilenet", "resnet50")
+SIDES = {"scnn": 8, "vgg16": 32, "mobilenet": 32, "resnet50": 32}
+
+
+def test_values_are_dropped_and_scaled_in_training_alone() -> None:
+    head = nn.Identity()
+    drop_before(head, 0.25)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        out = head(torch.ones(100_000))
+    assert set(out.tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    assert float((out == 0).float().mean()) == pytest.approx(0.25, abs=0.01)
+    assert head.eval()(torch.ones(5)).tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None:
+    """What reaches the head has zeros in training, and the names of the weights are as ever."""
+    side = SIDES[name]
+    fields = [f"architecture={name}", f"input_size={side}", "width=2", "batch_size=8"]
+    recipe = recipes.get("toy/normal").override([*fields, "dropout=0.5"])
+    plain = recipe.override(["dropout=0"])
+    images = source()
+    big = torch.zeros(40, 3, side, side, dtype=torch.uint8).numpy()
+    images = type(images)(**{**vars(images), "train": type(images.train)(big, images.train.labels)})
+    made, without = (
+        build_context(r, images, torch.device("cpu"), lambda rewrite: None) for r in (recipe, plain)
+    )
+    assert equal(made.model.state_dict(), without.model.state_dict())
+    assert [n for n, _ in made.model.named_modules()] == [
+        n for n, _ in without.model.named_modules()
+    ]
+    seen: list[Tensor] = []
+    head = made.model.get_submodule(made.roles.head)
+    head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    batch = torch.randn(16, 3, side, side, generator=torch.Generator().manual_seed(1))
+    with torch.random.fork_rng():
+        made.model.train()(batch)
+        made.model.eval()(batch)
+        assert torch.equal(made.model(batch), without.model.eval()(batch))
+    dropped, whole = seen[:2]
+    assert bool((dropped[whole != 0] == 0).any())
+    kept = dropped != 0
+    assert torch.allclose(dropped[kept], 2 * whole[kept], rtol=1e-5)
+
+
+def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pretrain.build.drop_before", None)  # is not even called
+    pretrain(tiny("normal", "dropout=0"), source(), tmp_path)
+
+
+def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path) -> None:
+    for rate in ("0", "0.25"):
+        pretrain(tiny("normal", f"dropout={rate}"), source(), tmp_path / rate)
+    with_, without = weights(tmp_path / "0.25"), weights(tmp_path / "0")
+    assert with_.keys() == without.keys()
+    assert not equal(with_, without)
+    run = f"run:{tmp_path / '0.25'}"
+    images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+    assert torch.equal(load(run).features(images), load(run).features(images))
+    assert not classifier(run).model.get_submodule("fc")._forward_pre_hooks
+
+
+def test_it_resumes_to_the_bit_and_draws_from_the_step_s_own_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, before = tiny("lw", "dropout=0.5"), torch.get_rng_state()
+    pretrain(recipe, source(), tmp_path / "whole")
+    killed_at(7, recipe, tmp_path / "parts", monkeypatch)
+    pretrain(recipe, source(), tmp_path / "parts")
+    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_rate_of_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="dropout=1"):
+        tiny("normal", "dropout=1")
