@@ -1,0 +1,126 @@
+"""What a run costs: FLOPs by hand, events beside steps, totals across a kill, no bit changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from pretrain import cost
+from pretrain.cost import Cost, Counting
+from pretrain.loop import pretrain
+from tests.fakes_pretrain import equal, killed_at, source, tiny, trainer, weights
+
+CPU = torch.device("cpu")
+
+
+def record(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return found
+
+
+def test_flops_of_a_linear_layer_by_hand() -> None:
+    """A multiply-add is two: 2 * 5 * 3 * 7 forward, as many for the kernel, none for the input."""
+    layer, inputs = nn.Linear(3, 7), torch.ones(5, 3)
+    with Counting() as forward:
+        out = layer(inputs)
+    with Counting() as backward:
+        out.sum().backward()
+    assert (forward.flops, backward.flops) == (210, 210)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_counts_as_torch_s_own_counter_does(tmp_path: Path, precision: str) -> None:
+    recipe = tiny("normal", f"precision={precision}")
+    made = trainer(recipe, tmp_path / "a")
+    made._open_epoch(2)
+    with FlopCounterMode(display=False) as theirs:
+        made._task_loss(made.ctx.loader.batch(made.ctx.clock))[0].backward()
+    pretrain(recipe, source(), tmp_path / "b")
+    assert record(tmp_path / "b")["flops"] == 16 * theirs.get_total_flops() > 0
+
+
+def test_events_are_counted_beside_the_steps(tmp_path: Path) -> None:
+    for name in ("normal", "nio", "lw"):
+        pretrain(tiny(name), source(), tmp_path / name)
+    plain, nio, lw = (record(tmp_path / name) for name in ("normal", "nio", "lw"))
+    assert plain["event_flops"] == 0
+    assert nio["event_flops"] > 16 * lw["event_flops"] > 0
+    assert nio["flops"] - nio["event_flops"] == lw["flops"] - lw["event_flops"] == plain["flops"]
+
+
+def test_every_round_measures_its_own_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of 8 steps: the first steps of both are measured, the others multiply."""
+    measured = iter((100, 7))
+
+    class Fixed(Counting):
+        def __exit__(self, *error: object) -> None:
+            super().__exit__(*error)
+            self.flops = next(measured)
+
+    monkeypatch.setattr(Cost, "event", lambda self: torch.no_grad())
+    monkeypatch.setattr(cost, "Counting", Fixed)
+    pretrain(tiny("l2"), source(), tmp_path)
+    assert record(tmp_path)["flops"] == 8 * 100 + 8 * 7
+
+
+def test_counting_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tiny("nio", "dropout=0.5", "precision=bf16")
+    pretrain(recipe, source(), tmp_path / "counted")
+    monkeypatch.setattr(cost, "Counting", lambda: torch.enable_grad())
+    monkeypatch.setattr(Cost, "step", lambda self, first: torch.enable_grad())
+    monkeypatch.setattr(Cost, "event", lambda self: torch.enable_grad())
+    pretrain(recipe, source(), tmp_path / "plain")
+    assert equal(weights(tmp_path / "counted"), weights(tmp_path / "plain"))
+    assert record(tmp_path / "plain")["flops"] == 0
+
+
+def test_samples_are_images_that_were_trained_on(tmp_path: Path) -> None:
+    """The first stage holds 4 images, half a batch: an epoch is a step on 4, then two on 8."""
+    stages = 'plan.stages=[{"stop": 0.1}, {}]'
+    pretrain(tiny("normal", stages, "plan.rounds=1"), source(), tmp_path)
+    assert record(tmp_path)["samples"] == 4 * (4 + 16)
+
+
+@pytest.mark.parametrize("step", [1, 8, 11])
+def test_a_resumed_run_reports_totals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    recipe = tiny("nio")
+    pretrain(recipe, source(), tmp_path / "whole")
+    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
+    spent = json.loads((tmp_path / "parts" / "checkpoint.json").read_text())["state"]["cost"]
+    pretrain(recipe, source(), tmp_path / "parts")
+    whole, parts = record(tmp_path / "whole"), record(tmp_path / "parts")
+    for name in ("flops", "event_flops", "samples", "steps", "rounds"):
+        assert parts[name] == whole[name], name
+    assert parts["seconds"] >= round(spent["seconds"], 3) > 0
+    assert parts["peak_memory_bytes"] >= spent["peak_memory_bytes"] > 1e6
+
+
+def test_the_peak_of_an_earlier_part_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    peaks = iter((5, 3))
+    monkeypatch.setattr(cost, "peak_memory", lambda device: next(peaks))
+    first, second = Cost(CPU), Cost(CPU)
+    second.resume(first.state())
+    assert second.facts()["peak_memory_bytes"] == 5
+
+
+def test_a_step_outside_the_first_is_not_slowed(tmp_path: Path) -> None:
+    """No mode is active in the steps between."""
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as stack
+
+    seen: list[tuple[int, int]] = []
+    made = trainer(tiny("normal"), tmp_path)
+    forward = made.ctx.model
+    made.ctx.forward = lambda images: (
+        seen.append((made.ctx.clock.step, len(stack()))) or forward(images)  # type: ignore[func-returns-value]
+    )
+    for _ in range(8):
+        made._epoch(lambda images: None)
+    assert [step for step, modes in seen if modes] == [0, 8]
