@@ -7,7 +7,7 @@ bool tensor in the shape of its weight, True where the element is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -87,7 +87,7 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
     plain = [name for name in keep if not _parametrized(ctx.model, name)]
     if plain:
         weights = [surgery.get_weight(ctx.model, name) for name in plain]
-        torch._foreach_mul_(weights, [keep[name] for name in plain])
+        torch._foreach_mul_(weights, factors(keep[name] for name in plain))
     for name in keep.keys() - set(plain):
         weight = surgery.get_weight(ctx.model, name)
         surgery.set_weight(ctx.model, name, weight * keep[name])
@@ -100,7 +100,12 @@ def mask_gradients(ctx: Context, keep: Masks) -> None:
     pairs = [(gradient, mask) for gradient, mask in found if gradient is not None]
     if pairs:
         gradients, masks = zip(*pairs, strict=True)
-        torch._foreach_mul_(gradients, masks)
+        torch._foreach_mul_(gradients, factors(masks))
+
+
+def factors(masks: Iterable[Tensor]) -> list[Tensor]:
+    """Bool masks as factors 0 and 1 without a copy: torch multiplies by bool ten times slower."""
+    return [mask.view(torch.uint8) for mask in masks]
 
 
 def _parametrized(model: nn.Module, name: str) -> bool:

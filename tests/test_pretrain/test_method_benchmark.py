@@ -10,7 +10,7 @@ import torch
 from pretrain import METHODS
 from tests.benchmarks import methods as bench
 
-TINY = "--rounds 1 --architecture toy_resnet --width 2 --side 8".split()
+TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]
 
 
 def given(*words: str) -> bench.argparse.Namespace:
