@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 RecipeName = Annotated[str, typer.Argument(help="A recipe of `fsbench ls recipes`: toy/seal.")]
 Source = Annotated[
     str | None,
-    typer.Option("--source", help="tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME."),
+    typer.Option(
+        "--source",
+        help="tinyimagenet, pets, caltech101, toy_source, folder:DIR or hf-hub:ORG/NAME.",
+    ),
 ]
 Set = Annotated[
     list[str] | None,

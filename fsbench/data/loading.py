@@ -57,7 +57,7 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
 def load_source(
     ref: str, roots: DataRoots, cache: Path, size: int, report: Reporter = SILENT
 ) -> SourceDataset:
-    """A pretraining source: tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME[@REV].
+    """A pretraining source: a name of SOURCES, folder:DIR or hf-hub:ORG/NAME[@REV].
 
     size: side in px; other images are resized to it (bilinear, antialiased). Decoded once into the
     cache. Raises UnknownName, and DataError where files are missing or corrupt.

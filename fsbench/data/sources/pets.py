@@ -1,0 +1,93 @@
+"""Oxford-IIIT Pet: 37 breeds of cats and dogs, of the reinitialization study's small data sets.
+
+Read through torchvision's OxfordIIITPet. The study trains on the official trainval images and holds
+out 10 % of them for validation (section 3.1); which ones it does not say: here those with the
+smallest hash of their name, 10 % of every class, flagged `derived`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from fsbench.data.files import descend
+from fsbench.data.listing import SourceListing
+from fsbench.data.sources._drawing import with_validation
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts
+
+CLASSES = (
+    "Abyssinian", "American Bulldog", "American Pit Bull Terrier", "Basset Hound", "Beagle",
+    "Bengal", "Birman", "Bombay", "Boxer", "British Shorthair", "Chihuahua", "Egyptian Mau",
+    "English Cocker Spaniel", "English Setter", "German Shorthaired", "Great Pyrenees", "Havanese",
+    "Japanese Chin", "Keeshond", "Leonberger", "Maine Coon", "Miniature Pinscher", "Newfoundland",
+    "Persian", "Pomeranian", "Pug", "Ragdoll", "Russian Blue", "Saint Bernard", "Samoyed",
+    "Scottish Terrier", "Shiba Inu", "Siamese", "Sphynx", "Staffordshire Bull Terrier",
+    "Wheaten Terrier", "Yorkshire Terrier",
+)  # fmt: skip
+FEWER = {
+    "Bombay": 96, "Egyptian Mau": 93, "English Cocker Spaniel": 96, "Newfoundland": 96,
+    "Siamese": 99,
+}  # fmt: skip
+"""Trainval images of the classes that have not 100."""
+
+BASE = "oxford-iiit-pet"
+"""The folder name that torchvision expects."""
+
+FACTS = DatasetFacts(
+    name="pets",
+    title="Oxford-IIIT Pet",
+    domain="source",
+    classes=CLASSES,
+    images_per_class=tuple(FEWER.get(name, 100) for name in CLASSES),
+    label_rule="class id = CLASS-ID of annotations/trainval.txt minus 1; validation: 10 % of every "
+    "class of trainval, those with the smallest hash of their name",
+    dropped="the 3,669 official test images",
+    layout=f"{BASE}/images/*.jpg and {BASE}/annotations/trainval.txt, as torchvision unpacks them",
+    folders=(BASE, "pets"),
+    aliases=("oxford-iiit", BASE),
+    download="torchvision.datasets.OxfordIIITPet(ROOT, download=True)",
+    license="CC BY-SA 4.0",
+    citation="Parkhi et al., Cats and Dogs, CVPR 2012",
+    homepage="https://www.robots.ox.ac.uk/~vgg/data/pets/",
+)
+
+
+def load(folder: Path, cache: Path) -> SourceListing:
+    """Trainval below `folder`. Raises DataError for missing files and classes that are none."""
+    paths, labels = _trainval(_base(folder))
+    complete = Counter(labels) == dict(enumerate(FACTS.images_per_class))
+    return with_validation(FACTS, paths, labels, complete)
+
+
+def _base(folder: Path) -> Path:
+    """The folder called oxford-iiit-pet: this one or the one in it."""
+    base = descend(folder, BASE) or folder.absolute()
+    if base.name != BASE or not (base / "images").is_dir():
+        raise DataError(f"{folder} is no {BASE}/ with images/", fix=f"expected: {FACTS.layout}")
+    return base
+
+
+def _trainval(base: Path) -> tuple[list[Path], list[int]]:
+    """Image files and labels in the order of trainval.txt."""
+    from torchvision.datasets import OxfordIIITPet
+
+    table = base / "annotations" / "trainval.txt"
+    try:
+        found = OxfordIIITPet(base.parent, split="trainval", download=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
+    paths, labels = list(found._images), list(found._labels)
+    official = {name: label for label, name in enumerate(CLASSES)}
+    wrong = [p.stem for p, y in zip(paths, labels, strict=True) if official.get(_breed(p)) != y]
+    if wrong or len(set(labels)) < 2:
+        raise DataError(
+            f"{table} is not of Oxford-IIIT Pet: {(*wrong, 'too few classes')[0]}",
+            fix="use the official file, or --source folder:DIR for other images",
+        )
+    return paths, labels
+
+
+def _breed(path: Path) -> str:
+    """Name of the class that a file name starts with, as torchvision writes it."""
+    return path.stem.rpartition("_")[0].replace("_", " ").title()

@@ -1,0 +1,105 @@
+"""Oxford-IIIT Pet on a small tree in the official layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data.catalog import SOURCES
+from fsbench.data.sources.pets import FACTS
+from fsbench.errors import DataError
+
+PER_CLASS = 20
+BREEDS = {"Abyssinian": 1, "american_bulldog": 2, "yorkshire_terrier": 37}
+
+
+def write(root: Path, breeds: dict[str, int] = BREEDS, per_class: int = PER_CLASS) -> Path:
+    """images/ and annotations/ as unpacked; the level of an image is 10 CLASS-ID + rank."""
+    base = root / "oxford-iiit-pet"
+    (base / "images").mkdir(parents=True)
+    (base / "annotations" / "trimaps").mkdir(parents=True)
+    lines = []
+    for breed, number in breeds.items():
+        for n in range(per_class):
+            image = Image.new("RGB", (12, 8), ((number * 10 + n) % 256,) * 3)
+            image.save(base / "images" / f"{breed}_{n + 100}.jpg", "png")
+            lines.append(f"{breed}_{n + 100} {number} {1 if breed[0].isupper() else 2} 1\n")
+    (base / "annotations" / "trainval.txt").write_text("".join(lines))
+    (base / "annotations" / "test.txt").write_text("Abyssinian_1 1 1 1\n")
+    return base
+
+
+def load(root: Path, tmp_path: Path) -> SourceDataset:
+    return load_source("pets", DataRoots.parse([str(root)]), tmp_path / "c", 8)
+
+
+def levels(found: SourceDataset) -> list[tuple[int, int]]:
+    """(label, level) of all images, both parts."""
+    parts = (found.train, found.val)
+    return sorted(
+        (int(label), int(image[0, 0, 0]))
+        for part in parts
+        for image, label in zip(part.images, part.labels, strict=True)
+    )
+
+
+def test_trainval_in_the_official_classes(tmp_path: Path) -> None:
+    write(tmp_path / "root")
+    found = load(tmp_path / "root", tmp_path)
+    wanted = [(k - 1, (10 * k + n) % 256) for k in BREEDS.values() for n in range(PER_CLASS)]
+    assert levels(found) == sorted(wanted)
+    assert found.facts.classes[36] == "Yorkshire Terrier"
+    assert (found.name, found.n_classes, found.flags) == ("pets", 37, {"derived", "subset"})
+
+
+def test_a_tenth_of_every_class_validates_whatever_the_order(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    base = write(tmp_path / "b")
+    table = base / "annotations" / "trainval.txt"
+    table.write_text("".join(reversed(table.read_text().splitlines(keepends=True))))
+    a, b = (load(tmp_path / name, tmp_path) for name in "ab")
+    assert sorted(a.val.labels.tolist()) == [0, 0, 1, 1, 36, 36]
+    assert len(a.train) == 54
+    held = [{int(image[0, 0, 0]) for image in found.val.images} for found in (a, b)]
+    assert held[0] == held[1]
+    assert held[0] != {10, 11, 20, 21, 114, 115}, "not the first ones"
+
+
+def test_the_official_counts_are_no_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {name.lower().replace(" ", "_"): k for k, name in enumerate(FACTS.classes, 1)}
+    write(tmp_path / "root", names, per_class=1)
+    facts = FACTS.model_copy(update={"images_per_class": (1,) * 37})
+    monkeypatch.setattr("fsbench.data.sources.pets.FACTS", facts)
+    listing = SOURCES.load("pets").load(tmp_path / "root", tmp_path)
+    assert listing.flags == {"derived"}
+
+
+def test_the_facts_are_the_published_ones() -> None:
+    assert (len(FACTS.classes), sum(FACTS.images_per_class)) == (37, 3680)
+    assert FACTS.images_per_class[7] == 96
+    assert list(FACTS.classes) == sorted(FACTS.classes)
+
+
+def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty" / "pets").mkdir(parents=True)
+    with pytest.raises(DataError, match="is no oxford-iiit-pet/ with images/"):
+        load(tmp_path / "empty", tmp_path)
+    base = write(tmp_path / "root")
+    table = base / "annotations" / "trainval.txt"
+    whole = table.read_text()
+    table.write_text(whole.replace("american_bulldog_100 2", "american_bulldog_100 3"))
+    with pytest.raises(DataError, match="not of Oxford-IIIT Pet: american_bulldog_100"):
+        load(tmp_path / "root", tmp_path)
+    table.write_text("Abyssinian_100 1\n")
+    with pytest.raises(DataError, match=r"cannot read .*trainval.txt"):
+        load(tmp_path / "root", tmp_path)
+    table.write_text(whole)
+    (base / "images" / "Abyssinian_103.jpg").write_bytes(b"broken")
+    with pytest.raises(DataError, match=r"Abyssinian_103.jpg"):
+        load(tmp_path / "root", tmp_path)
+    (base / "images" / "Abyssinian_103.jpg").unlink()
+    with pytest.raises(DataError, match=r"Abyssinian_103.jpg"):
+        load(tmp_path / "root", tmp_path)
