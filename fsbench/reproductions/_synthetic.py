@@ -11,7 +11,8 @@ head.
 from __future__ import annotations
 
 import json
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,12 @@ METHODS: dict[str, dict[str, object]] = {
 """Column of Table 1 -> method and settings."""
 
 
+@lru_cache(1)
 def source(signal: float, seed: int) -> SourceDataset:
-    """A fresh draw of the data. Vectors travel as float images (N, 3, 8, 8), zeros at the end."""
+    """A fresh draw of the data. Vectors travel as float images (N, 3, 8, 8), zeros at the end.
+
+    Kept until another one is asked for: the methods of a table share it.
+    """
     train, test = (
         split(signal, n, "synthetic", seed, part) for part, n in enumerate((TRAIN, TEST))
     )
@@ -89,38 +94,48 @@ def facts() -> DatasetFacts:
 
 def recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
     """Plain gradient descent with the method of this column of Table 1."""
+    plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
+    return descent((METHODS[column],), plan, seed, architecture=architecture)
+
+
+def descent(
+    methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
+) -> Recipe:
+    """Plain gradient descent with these methods under this plan; fields: what else differs."""
     from pretrain.recipe import Recipe
 
-    method = METHODS[column]
-    return Recipe.model_validate(
-        {
-            "name": f"paper/{method['name']}",
-            "architecture": architecture,
-            "source": "synthetic",
-            "input_size": SIDE,
-            "plan": {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN},
-            "methods": (method,),
-            "batch_size": TRAIN,
-            "loader": "full_batch",
-            "lr": 0.05,
-            "momentum": 0.0,
-            "weight_decay": 0.0,
-            "schedule": "constant",
-            "warmup": 0.0,
-            "label_smoothing": 0.0,
-            "augmentation": "none",
-            "channels_last": False,
-            "seed": seed,
-        }
-    )
+    plain = {
+        "name": "paper/" + "+".join(str(method["name"]) for method in methods),
+        "architecture": "study_mlp",
+        "source": "synthetic",
+        "input_size": SIDE,
+        "plan": plan,
+        "methods": methods,
+        "batch_size": TRAIN,
+        "loader": "full_batch",
+        "lr": 0.05,
+        "momentum": 0.0,
+        "weight_decay": 0.0,
+        "schedule": "constant",
+        "warmup": 0.0,
+        "label_smoothing": 0.0,
+        "augmentation": "none",
+        "channels_last": False,
+        "seed": seed,
+    }
+    return Recipe.model_validate(plain | fields)
 
 
 def accuracy(column: str, signal: float, seed: int, architecture: str = "study_mlp") -> float:
     """Test accuracy (%) after one run of the training loop."""
+    return 100 * trained(recipe(column, seed, architecture), signal)
+
+
+def trained(chosen: Recipe, signal: float) -> float:
+    """Test accuracy (fraction) after this run on the data of its seed."""
     from pretrain.loop import pretrain
 
     with TemporaryDirectory() as folder:
-        chosen = recipe(column, seed, architecture)
-        run = pretrain(chosen, source(signal, seed), Path(folder) / "run")
+        run = pretrain(chosen, source(signal, chosen.seed), Path(folder) / "run")
         facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
-    return 100 * facts["source_accuracy"]
+    return facts["source_accuracy"]

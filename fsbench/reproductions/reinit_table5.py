@@ -1,0 +1,207 @@
+"""Table 5 of the reinitialization study: rescaling and LW under an L2 penalty, weak signal.
+
+Appendix B (methods.md F3): the data of Table 1 at signal 0.5. The baseline trains at once, the
+others in 5 rounds of a fifth of the steps: `rescale` brings every layer back to its initial norm,
+`lw` does so for the kept blocks and re-draws what is above layer 1, 1, 2, 2, 2, without
+normalisers. The paper prints neither the number of steps (here those of Table 1) nor the form of
+the penalty (here L2 sum theta^2 over all parameters, as Keras reads such a number, by the method
+`l2` without its factor 1/2) nor the optimizer of this table (here the gradient descent of Table 1;
+the notes show Adam, where the penalty passes through the moments as in a loss).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsbench.errors import UsageError
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions import _synthetic
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    Curve,
+    Figure,
+    Outcome,
+    Panel,
+    Verdict,
+    overall,
+)
+from fsbench.reproductions._parallel import run_all
+
+if TYPE_CHECKING:
+    from pretrain.recipe import Recipe
+
+SOURCE = "reinitialization study, Table 5 and appendix B"
+CLAIM = "an L2 penalty raises test accuracy, far more so with rescaling or LW"
+RULE = (
+    "a cell: reproduced when our mean lies within 2 standard deviations over our seeds (and half a"
+    " printed digit) of the printed one; direction only when the difference from its reference, the"
+    " baseline under the same penalty or for the baseline the one without, has the printed sign and"
+    " is beyond 2 standard errors over the paired seeds; " + OVERALL
+)
+SEEDS = 20
+
+SIGNAL, ROUNDS = 0.5, 5
+STEPS = _synthetic.ROUNDS * _synthetic.STEPS
+"""Optimizer steps of a run."""
+PENALTIES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)
+PUBLISHED: dict[str, tuple[float, ...]] = {
+    "Baseline": (0.19, 0.51, 0.54, 0.58, 0.77, 0.59),
+    "Rescaling": (0.21, 0.67, 0.89, 0.87, 0.78, 0.63),
+    "LW": (0.25, 0.82, 0.85, 0.86, 0.79, 0.64),
+}
+"""Column -> test accuracy (fraction, mean of 100 runs) by penalty."""
+METHODS: dict[str, dict[str, object]] = {
+    "Baseline": {"name": "normal"},
+    "Rescaling": {"name": "rescale"},
+    "LW": {"name": "lw", "order": (1, 1, 2, 2, 2), "normalize": False},
+}
+OPTIMIZERS = {"sgd": 0.05, "adam": 3e-3}
+"""Optimizer -> learning rate."""
+ADAM_PENALTIES, ADAM_SEEDS = (0.005, 0.02, 0.05), 2
+"""Penalties of the runs with Adam, and their seeds at most."""
+HALF_DIGIT = 0.005
+
+
+class Run(NamedTuple):
+    """One run: a cell of the table, an optimizer, a seed."""
+
+    column: str
+    penalty: float
+    optimizer: str
+    seed: int
+
+
+Scores = dict[tuple[str, float, str], tuple[float, ...]]
+"""Column, penalty, optimizer -> test accuracy (fraction) by seed."""
+
+
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+    """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
+    if seeds < 2:
+        raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
+    scores = measure((*table(seeds), *adam(seeds)), report)
+    figures = tuple(figure(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED)
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=seeds,
+        figures=figures,
+        verdict=overall(figures),
+        notes=notes(scores),
+        panels=(panel(scores, "sgd", PENALTIES), panel(scores, "adam", ADAM_PENALTIES)),
+    )
+
+
+def table(seeds: int) -> tuple[Run, ...]:
+    """The runs behind the table, by gradient descent."""
+    return tuple(Run(c, p, "sgd", s) for s in range(seeds) for p in PENALTIES for c in PUBLISHED)
+
+
+def adam(seeds: int) -> tuple[Run, ...]:
+    """The runs with Adam, ADAM_SEEDS seeds at most."""
+    some = range(min(seeds, ADAM_SEEDS))
+    return tuple(Run(c, p, "adam", s) for s in some for p in ADAM_PENALTIES for c in PUBLISHED)
+
+
+def measure(runs: Sequence[Run], report: Reporter) -> Scores:
+    """Accuracies of the runs by cell and optimizer, in the order of the seeds."""
+    found: dict[tuple[str, float, str], tuple[float, ...]] = {}
+    for one, score in zip(runs, accuracies(runs, report), strict=True):
+        key = one.column, one.penalty, one.optimizer
+        found[key] = (*found.get(key, ()), score)
+    return found
+
+
+def accuracies(runs: Sequence[Run], report: Reporter) -> list[float]:
+    """Test accuracies (fractions) of the runs, in order."""
+    return run_all(accuracy, runs, "reinit_table5", report)
+
+
+def accuracy(one: Run) -> float:
+    """Test accuracy (fraction) of one run of the training loop."""
+    return _synthetic.trained(recipe(one), SIGNAL)
+
+
+def recipe(one: Run) -> Recipe:
+    """The run's method, with `l2` where there is a penalty; the baseline knows no rounds."""
+    methods = [METHODS[one.column]]
+    if one.penalty:
+        methods.append({"name": "l2", "lam": one.penalty, "half": False})
+    plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS // ROUNDS * _synthetic.TRAIN}
+    if one.column == "Baseline":
+        plan |= {"rounds": 1, "epochs": ROUNDS}
+    lr = OPTIMIZERS[one.optimizer]
+    return _synthetic.descent(methods, plan, one.seed, optimizer=one.optimizer, lr=lr)
+
+
+def figure(scores: Scores, row: int, column: str) -> Figure:
+    """One cell beside the printed one."""
+    penalty, theirs = PENALTIES[row], PUBLISHED[column][row]
+    ours = scores[column, penalty, "sgd"]
+    against = reference(row, column)
+    verdict = close(theirs, ours)
+    if verdict != "reproduced" and against is not None:
+        printed = theirs - PUBLISHED[against[0]][PENALTIES.index(against[1])]
+        verdict = directed(printed, ours, scores[*against, "sgd"])
+    return Figure(
+        what=f"L2 {penalty:g}: {column}",
+        published=f"{theirs:.2f}",
+        ours=f"{mean(ours):.2f} ± {stdev(ours):.2f}",
+        verdict=verdict,
+    )
+
+
+def reference(row: int, column: str) -> tuple[str, float] | None:
+    """The cell that the direction of this one is told from; the baseline's first has none."""
+    if column != "Baseline":
+        return "Baseline", PENALTIES[row]
+    return ("Baseline", PENALTIES[0]) if row else None
+
+
+def close(theirs: float, ours: Sequence[float]) -> Verdict:
+    """Whether our mean lies at the printed one, by RULE."""
+    near = abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT
+    return "reproduced" if near else "not reproduced"
+
+
+def directed(printed: float, ours: Sequence[float], against: Sequence[float]) -> Verdict:
+    """Whether our paired difference has the printed sign beyond its error, by RULE."""
+    differences = [a - b for a, b in zip(ours, against, strict=True)]
+    error = stdev(differences) / len(differences) ** 0.5
+    clear = mean(differences) * printed > 0 and abs(mean(differences)) > 2 * error
+    return "direction only" if clear else "not reproduced"
+
+
+def notes(scores: Scores) -> tuple[str, ...]:
+    """What Adam gives, and what the table leaves open."""
+    rows = (
+        f"Adam, L2 {p:g}: " + ", ".join(f"{c} {mean(scores[c, p, 'adam']):.2f}" for c in PUBLISHED)
+        for p in ADAM_PENALTIES
+    )
+    return (
+        *rows,
+        f"Adam at learning rate {OPTIMIZERS['adam']:g}, over at most {ADAM_SEEDS} seeds; the"
+        " verdicts are those of gradient descent",
+        f"L2 is the strength of L2 sum theta^2; {STEPS} steps a run: neither is printed",
+    )
+
+
+def panel(scores: Scores, optimizer: str, penalties: tuple[float, ...]) -> Panel:
+    """Accuracy against the penalty, ours and the printed one."""
+    ours = (
+        Curve(
+            label=column,
+            x=penalties,
+            y=tuple(mean(scores[column, penalty, optimizer]) for penalty in penalties),
+        )
+        for column in PUBLISHED
+    )
+    printed = (
+        Curve(label=f"{column} (paper)", x=PENALTIES, y=values, published=True)
+        for column, values in PUBLISHED.items()
+    )
+    title = {"sgd": "gradient descent", "adam": "Adam"}[optimizer]
+    return Panel(title=title, x="L2 penalty", y="test accuracy", curves=(*ours, *printed))
