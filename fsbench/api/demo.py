@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fsbench.api.evaluate import Models, evaluate
+from fsbench.api.listing import flat
 from fsbench.api.machine import Machine
 from fsbench.api.request import Request, parse_tasks
 from fsbench.data import DataRoots, load_source
 from fsbench.progress import Reporter
+from fsbench.results.names import safe
 from fsbench.schema import Declaration
 from fsbench.tasks import Options
 from leaderboard import submission
-from pretrain import recipes
+from pretrain import METHODS, recipes, scenarios
 from pretrain.loop import pretrain
+from pretrain.recipe import Recipe
 
-RECIPES = ("toy/normal", "toy/seal")
+DEFAULT = ("normal", "seal")
+ALL = "all"
+BASE = "toy/normal"
+TASKS, SHOTS = ("toy",), (1, 5)
 DECLARATION = Declaration(
     name="demo",
     authors="fsbench demo",
@@ -27,27 +34,59 @@ DECLARATION = Declaration(
 )
 
 
-def run_demo(output: Path, threads: int | None, report: Reporter) -> Path:
-    """Everything below `output`; returns the board's folder. Run again, it goes on or reads."""
+def run_demo(
+    output: Path, threads: int | None, report: Reporter, methods: Iterable[str] = DEFAULT
+) -> Path:
+    """Everything below `output`; returns the board's folder. Run again, it goes on or reads.
+
+    methods: names, or `all`; each is joined by its control. Raises UnknownName before any work.
+    """
+    chosen = runs(methods)
     machine = Machine(threads=threads, cache=output / "cache")
-    clock = machine.start()
-    runs = [train(name, output, machine, clock.device, report) for name in RECIPES]
-    control = f"fsbench/{recipes.get(RECIPES[0]).architecture}"
-    tasks = parse_tasks(["toy"], Options(shots=(1, 5)))
-    request = Request(tasks, input_size=None)
+    device = machine.start().device
+    request = Request(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
     results = output / "results"
-    trained = Models(tuple(f"run:{run}" for run in runs))
-    random = Models((control,), random_init=0)
-    for models in (trained, random):
-        evaluate(models, request, output=results, machine=machine, report=report)
+    random = Models((f"fsbench/{recipes.get(BASE).architecture}",), random_init=0)
+    evaluate(random, request, output=results, machine=machine, report=report)
+    for number, (label, recipe) in enumerate(chosen.items(), start=1):
+        report.log(f"run {number} of {len(chosen)}: {label}")
+        run = train(recipe, output / "runs" / label, machine, device, report)
+        evaluate(Models((f"run:{run}",)), request, output=results, machine=machine, report=report)
     board = output / "board"
     submission.submit(results, board, DECLARATION, replace=True)
     return board
 
 
-def train(name: str, output: Path, machine: Machine, device: str, report: Reporter) -> Path:
-    recipe = recipes.get(name)
+def runs(methods: Iterable[str]) -> dict[str, Recipe]:
+    """Label -> recipe of every run: the methods, each after its control. Raises UnknownName."""
+    names = tuple(methods)
+    found: dict[str, Recipe] = {}
+    for name in METHODS.names() if ALL in names else names:
+        METHODS.load(name)
+        recipe = recipes.get(f"toy/{name}")
+        found |= {label(each): each for each in (recipes.control(recipe), recipe)}
+    return found
+
+
+def label(recipe: Recipe) -> str:
+    """Name of a run, e.g. toy-full_reset-warm-start-s0: with what its plan has of its own."""
+    return safe("-".join([recipe.name, *conditions(recipe), f"s{recipe.seed}"]))
+
+
+def conditions(recipe: Recipe) -> list[str]:
+    """What the recipe's control has and `toy/normal` has not: a scenario, or fields and values."""
+    plain, base = recipes.control(recipe), recipes.get(BASE)
+    if plain == base:
+        return []
+    for name in scenarios.SCENARIOS:
+        if plain == base.replace(scenarios.fields(name)):
+            return [name]
+    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
+    return [f"{field}={value}" for field, value in now.items() if value != before[field]]
+
+
+def train(recipe: Recipe, out: Path, machine: Machine, device: str, report: Reporter) -> Path:
     source = load_source(
         recipe.source, DataRoots.parse([]), machine.cache, recipe.input_size, report
     )
-    return pretrain(recipe, source, output / "runs" / recipe.label, device=device, report=report)
+    return pretrain(recipe, source, out, device=device, report=report)

@@ -1,0 +1,77 @@
+"""`fsbench demo`: every method beside its control on one board; stopped and asked for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.api import demo
+from fsbench.cli.main import run
+from pretrain import METHODS, recipes
+from pretrain.plan import Plan
+
+METHOD_RUNS = {name for name in METHODS.names() if name != "normal"}
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo shrunk to rounds of two steps and one task."""
+    toy = recipes.BASES["toy"]
+    monkeypatch.setitem(toy, "plan", Plan(rounds=2, epochs=1, epoch_images=64))  # type: ignore[arg-type]
+    monkeypatch.setitem(toy, "width", 2)  # type: ignore[arg-type]
+    monkeypatch.setattr(demo, "TASKS", ("toy_tiles",))
+    monkeypatch.setattr(demo, "SHOTS", (1,))
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(["demo", "--threads", "1", *arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_methods_join_the_board_with_the_control_that_fits(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call("-o", str(tmp_path), "--methods", "head_reset") == 0
+    shown = capfd.readouterr()
+    assert "run 2 of 2: toy-head_reset-warm-start-s0" in shown.err
+    first = {"demo-toy-normal-warm-start-s0", "demo-toy-head_reset-warm-start-s0"}
+    random = "demo-fsbench-toy_resnet-random0"
+    assert all(name in shown.out for name in (*first, random))
+    assert call("-o", str(tmp_path), "--methods", "head_reset,welsr") == 0
+    shown = capfd.readouterr()
+    assert "pretrain toy/head_reset" not in shown.err
+    assert "pretrain toy/welsr" in shown.err
+    more = {"demo-toy-normal-s0", "demo-toy-welsr-s0"}
+    assert all(name in shown.out for name in (*first, *more, random))
+
+
+def test_an_unknown_method_is_refused_before_any_work(tmp_path: Path) -> None:
+    assert call("-o", str(tmp_path / "demo"), "--methods", "swr,seel") == 2
+    assert not (tmp_path / "demo").exists()
+
+
+def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
+    runs = demo.runs(["all"])
+    methods = {r.methods[0].name for r in runs.values()}
+    assert methods == METHOD_RUNS | {"normal"}
+    assert len(runs) == len(METHODS.names()) + 2
+    for at, recipe in enumerate(runs.values()):
+        before = list(runs.values())[: at + 1]
+        assert recipes.control(recipe) in before
+    assert demo.runs(["all"]) == demo.runs(METHODS.names())
+
+
+def test_without_names_it_is_normal_and_seal() -> None:
+    assert list(demo.runs(demo.DEFAULT)) == ["toy-normal-s0", "toy-seal-s0"]
+    assert list(demo.runs(["seal"])) == ["toy-normal-s0", "toy-seal-s0"]
+
+
+def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
+    stepped = recipes.get("toy/swr_reanchor")
+    assert demo.label(recipes.get("toy/llf")) == "toy-llf-s0"
+    assert demo.label(recipes.get("toy/full_reset")) == "toy-full_reset-warm-start-s0"
+    assert demo.label(recipes.control(stepped)) == "toy-normal-schedule=step-s0"
+    assert demo.label(stepped.replace({"lr": 0.1})) == ("toy-swr_reanchor-lr=0.1-schedule=step-s0")
