@@ -53,7 +53,7 @@ def test_two_layers_by_hand() -> None:
 
 
 def test_three_layers_by_hand() -> None:
-    """One unit a layer: weights 1, 1, 9 become 9^(1/3) each; the first unit is balanced at first."""
+    """One unit a layer: 1, 1, 9 become 9^(1/3) each; the first unit is balanced at first."""
     weights = [torch.tensor([[w]]) for w in (1.0, 1.0, 9.0)]
     assert balancedness(weights) == pytest.approx((3 * 81 ** (1 / 3) / 83) ** 0.5, rel=1e-8)
 

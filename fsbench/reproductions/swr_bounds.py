@@ -1,0 +1,177 @@
+"""Boundedness and balancedness: SWR against plain training, epoch by epoch.
+
+The paper measures balancedness of its 3-layer MLP on CIFAR-10, 200 epochs, at 1e-3 a step (its
+released script); here digits and about a ninth of the steps, so 1e-2. Theorem 2 bounds a norm by
+n + d / lam where d is the largest change of it by one optimizer step. Adam moves an element by at
+most lr (1 - beta1) / sqrt(1 - beta2), which gives d without looking at any step.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from statistics import mean
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions import _digits, _swr
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
+from fsbench.reproductions._parallel import run_all
+
+if TYPE_CHECKING:
+    from pretrain.context import Context
+
+SOURCE = "soft weight rescaling, Theorem 2, appendices B and C, Figure 5"
+CLAIM = "SWR bounds the weights that plain training lets grow, and balances the layers"
+RULE = (
+    "bound: reproduced when no layer of any seed is above it after any epoch, else not; growth,"
+    " balancedness and test accuracy (%), the latter two as means over epochs, as Figure 5 draws"
+    f" them: {_swr.ABOVE}; {OVERALL}"
+)
+SEEDS = 5
+EPOCHS, BATCH, LAM, LR = 80, 32, 1e-2, 1e-3
+ADAM_STEP = 0.1 / 0.001**0.5
+"""Largest move of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""
+METHODS: dict[str, dict[str, object]] = {
+    "vanilla": {"name": "normal"},
+    "SWR": {"name": "swr", "lam": LAM},
+}
+
+Job = tuple[str, int]
+"""Method, seed."""
+
+
+class Seen(NamedTuple):
+    """Per epoch, the start included: norms by layer and balancedness; test accuracy (%) after each.
+
+    sizes: elements of every layer.
+    """
+
+    norms: list[list[float]]
+    balance: list[float]
+    accuracy: list[float]
+    sizes: list[int]
+
+    @property
+    def total(self) -> list[float]:
+        """Norm of all layers together, per epoch."""
+        return [sum(n * n for n in norms) ** 0.5 for norms in self.norms]
+
+    @property
+    def imbalance(self) -> list[float]:
+        """Definition 2 per epoch: |r_t - r_0|, r the ratio of two layers' norms (the larger first
+        one on top), mean over all pairs of layers.
+        """
+        start = self.norms[0]
+        pairs = list(permutations(range(len(start)), 2))
+        pairs = [(i, j) for i, j in pairs if start[i] > start[j]]
+        return [
+            mean(abs(norms[i] / norms[j] - start[i] / start[j]) for i, j in pairs)
+            for norms in self.norms
+        ]
+
+    @property
+    def late_growth(self) -> float:
+        """Growth of the total norm over the last half of the epochs."""
+        return self.total[-1] - self.total[len(self.total) // 2]
+
+
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+    """Both methods over this many seeds. Raises UsageError below two."""
+    _swr.need_two(seeds)
+    jobs: list[Job] = [(method, seed) for method in METHODS for seed in range(seeds)]
+    seen = run_all(_one, jobs, "swr_bounds", report)
+    runs = {m: seen[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
+    figures = judge(runs)
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=seeds,
+        figures=figures,
+        verdict=overall(figures),
+        panels=panels(runs),
+    )
+
+
+def _one(job: Job) -> Seen:
+    from pretrain import scaling
+    from protocols.analyses.balancedness import balancedness
+
+    method, seed = job
+    seen = Seen([], [], [], [])
+
+    def watch(ctx: Context) -> None:
+        kernels = _swr.kernels(ctx)
+        seen.norms.append(scaling.norms(kernels).tolist())
+        seen.balance.append(balancedness(kernels))
+        seen.sizes[:] = [kernel.numel() for kernel in kernels]
+
+    recipe = _swr.recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
+    found = _swr.train(recipe, _digits.source(seed), watch)
+    return seen._replace(accuracy=found.epochs)
+
+
+def judge(runs: dict[str, list[Seen]]) -> tuple[Figure, ...]:
+    """Every statement of the paper beside ours."""
+    vanilla, swr = runs["vanilla"], runs["SWR"]
+    share = max(norm / top for seen in swr for norm, top in against_bound(seen))
+    bounded: Verdict = "reproduced" if share <= 1 else "not reproduced"
+    grown = _swr.difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
+    return (
+        figure("SWR: norms under the bound of Theorem 2", "below", f"{share:.2f} of it", bounded),
+        figure("vanilla: growth of the norm, last half", "above 0", str(grown), _swr.above(grown)),
+        compared(
+            "growth of the norm, last half: vanilla - SWR",
+            [[s.late_growth for s in vanilla], [s.late_growth for s in swr]],
+        ),
+        compared(
+            "balancedness: SWR - vanilla", [[mean(s.balance) for s in x] for x in (swr, vanilla)]
+        ),
+        compared(
+            "Definition 2, change of the layers' ratios: vanilla - SWR",
+            [[mean(s.imbalance) for s in x] for x in (vanilla, swr)],
+        ),
+        compared(
+            "test accuracy: SWR - vanilla", [[mean(s.accuracy) for s in x] for x in (swr, vanilla)]
+        ),
+    )
+
+
+def against_bound(seen: Seen) -> list[tuple[float, float]]:
+    """Every norm of every epoch beside its layer's bound n + d / lam."""
+    steps = [LR * ADAM_STEP * size**0.5 for size in seen.sizes]
+    tops = [n + d / LAM for n, d in zip(seen.norms[0], steps, strict=True)]
+    return [pair for norms in seen.norms for pair in zip(norms, tops, strict=True)]
+
+
+def compared(what: str, sides: list[list[float]]) -> Figure:
+    """`first above second`, published as such."""
+    found = _swr.difference(*sides)
+    return figure(what, "above 0", f"{found.mean:+.3f} ± {found.error:.3f}", _swr.above(found))
+
+
+def figure(what: str, published: str, ours: str, verdict: Verdict) -> Figure:
+    return Figure(what=what, published=published, ours=ours, verdict=verdict)
+
+
+def panels(runs: dict[str, list[Seen]]) -> tuple[Panel, ...]:
+    """Norm, balancedness and test accuracy by epoch, means over seeds."""
+    drawn = (
+        ("Norm of all weights", "norm", 0, [[s.total for s in x] for x in runs.values()]),
+        (
+            "Balancedness",
+            "smallest / current norm",
+            0,
+            [[s.balance for s in x] for x in runs.values()],
+        ),
+        ("Test accuracy", "%", 1, [[s.accuracy for s in x] for x in runs.values()]),
+    )
+    return tuple(
+        Panel(
+            title=title,
+            x="epoch",
+            y=y,
+            curves=tuple(_swr.mean_curve(m, r, first) for m, r in zip(runs, values, strict=True)),
+        )
+        for title, y, first, values in drawn
+    )

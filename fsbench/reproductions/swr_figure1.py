@@ -1,0 +1,269 @@
+"""Proportionality: all weights scaled by c once, the biases along (Theorem 1) or left as they are.
+
+Figure 1 trains on CIFAR-10 for 100 epochs, scales, trains 50 more; here the MLP and the CNN on
+digits, the latter on images twice as wide, which it needs. Without the correction the weights alone
+are multiplied: the paper does not say what becomes of the biases there. Training goes on with a new
+optimizer, for the MLP alone. Predictions are compared in float64, where rounding breaks no tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions import _digits, _swr
+from fsbench.reproductions._outcome import OVERALL, Curve, Figure, Outcome, Panel, Verdict, overall
+from fsbench.reproductions._parallel import run_all
+from pretrain.method import Method, Neutral, Rank
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from fsbench.data.source import SourceDataset, Split
+    from pretrain.context import Context
+
+SOURCE = "soft weight rescaling, Theorem 1, Figure 1"
+CLAIM = "scaling weights leaves a network's predictions alone when its biases are scaled along"
+SEEDS = 3
+FIRST, MORE, BATCH = 30, 15, 32
+"""Epochs before and after scaling, in the paper 100 and 50."""
+SCALES = (0.9, 0.7, 0.5, 0.3, 0.1)
+RULE = (
+    "with correction: reproduced when every prediction after scaling is the one before, in all"
+    " seeds and at all c, else not. Without: the mean accuracy right after is reproduced as falling"
+    " when no smaller c has more and the smallest has less than before scaling, direction only when"
+    f" the latter holds. Best of {MORE} more epochs, against the best before, per c: {_swr.ABOVE};"
+    f" reproduced when all c are, direction only when all are at least that; {OVERALL}"
+)
+NETWORKS = {"mlp": 1, "cnn": 2}
+"""Network -> times that its images are enlarged."""
+
+Job = tuple[str, int]
+"""Network, seed."""
+
+
+class Scaled(NamedTuple):
+    """One scaling. same: part of the predictions kept; accuracy (%) right after, and the best of
+    the epochs that follow (None: not trained further).
+    """
+
+    same: float
+    after: float
+    later: float | None
+
+
+class Found(NamedTuple):
+    """Test accuracy (%) at the end and at best; scalings by c, with the correction and without."""
+
+    last: float
+    best: float
+    corrected: dict[float, Scaled]
+    plain: dict[float, Scaled]
+
+
+class Given(Method):
+    """start: safetensors file with the weights that the run starts from."""
+
+    start: Path
+
+    SOURCE: ClassVar = "Soft Weight Rescaling, Figure 1"
+    RANK: ClassVar = Rank.INIT
+    NEUTRAL: ClassVar[Neutral] = "it always replaces the initial weights"
+
+    def setup(self, ctx: Context) -> None:
+        from safetensors.torch import load_file
+
+        ctx.rewrite(load_file(self.start), "given weights")
+
+
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+    """Both networks over this many seeds. Raises UsageError below two."""
+    _swr.need_two(seeds)
+    jobs: list[Job] = [(network, seed) for network in NETWORKS for seed in range(seeds)]
+    found = run_all(_one, jobs, "swr_figure1", report)
+    runs = {n: found[i * seeds : (i + 1) * seeds] for i, n in enumerate(NETWORKS)}
+    figures = (
+        *(kept(network, runs[network]) for network in NETWORKS),
+        *(falling(network, runs[network]) for network in NETWORKS),
+        *(later(corrected, runs["mlp"]) for corrected in (True, False)),
+    )
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=seeds,
+        figures=figures,
+        verdict=overall(figures),
+        notes=(f"{FIRST} epochs before scaling, {MORE} after it; weights scaled by {SCALES}",),
+        panels=tuple(panel(network, runs[network]) for network in NETWORKS),
+    )
+
+
+def _one(job: Job) -> Found:
+    network, seed = job
+    source = enlarged(_digits.source(seed), NETWORKS[network])
+    size = source.train.images.shape[-1]
+    models: list[nn.Module] = []
+    layers: list[str] = []
+
+    def watch(ctx: Context) -> None:
+        models[:], layers[:] = [deepcopy(ctx.model)], ctx.roles.weighted
+
+    fields = {"architecture": network, "input_size": size}
+    recipe = _swr.recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
+    trained = _swr.train(recipe, source, watch)
+
+    def scalings(corrected: bool) -> dict[float, Scaled]:
+        return {
+            c: scaled(models[0], layers, c, corrected, source, seed if network == "mlp" else None)
+            for c in SCALES
+        }
+
+    return Found(trained.epochs[-1], max(trained.epochs), scalings(True), scalings(False))
+
+
+def scaled(
+    model: nn.Module,
+    layers: Sequence[str],
+    c: float,
+    corrected: bool,
+    source: SourceDataset,
+    seed: int | None,
+) -> Scaled:
+    """One scaling of a trained network; with a seed, training goes on."""
+    other = rescaled(model, layers, c, corrected)
+    before, after = predictions(model, source), predictions(other, source)
+    right = after.numpy() == source.val.labels
+    later = None if seed is None else continued(other, source, seed)
+    return Scaled(float((before == after).double().mean()), 100 * float(right.mean()), later)
+
+
+def rescaled(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
+    """A copy with every layer's weight times c; corrected: biases along, by Theorem 1."""
+    import torch
+
+    from pretrain import scaling
+
+    other = deepcopy(model)
+    each = torch.full((len(layers),), c)
+    factors = {f"{name}.weight": each[i] for i, name in enumerate(layers)}
+    if corrected:
+        bias = scaling.bias_factors(each, None)
+        factors |= {f"{name}.bias": bias[i] for i, name in enumerate(layers)}
+    scaling.multiply(other, factors)
+    return other
+
+
+def predictions(model: nn.Module, source: SourceDataset) -> Tensor:
+    """Class of every test image, computed in float64."""
+    import torch
+
+    from pretrain.batches import Normalise, in_memory
+
+    cpu = torch.device("cpu")
+    images = Normalise(source, cpu, False)(in_memory(source.val, cpu)[0])
+    with torch.no_grad():
+        logits: Tensor = deepcopy(model).double().eval()(images.double())
+    return logits.argmax(dim=1)
+
+
+def continued(model: nn.Module, source: SourceDataset, seed: int) -> float:
+    """Best test accuracy (%) of MORE epochs from these weights."""
+    from safetensors.torch import save_file
+
+    with TemporaryDirectory() as folder:
+        start = Path(folder) / "start.safetensors"
+        save_file(dict(model.state_dict()), start)
+        return max(_swr.train(_swr.recipe(Given(start=start), seed, MORE, BATCH), source).epochs)
+
+
+def enlarged(source: SourceDataset, times: int) -> SourceDataset:
+    """Every pixel `times` x `times`."""
+
+    def split(part: Split) -> Split:
+        images = part.images.repeat(times, axis=2).repeat(times, axis=3)
+        return replace(part, images=np.ascontiguousarray(images))
+
+    return replace(source, train=split(source.train), val=split(source.val))
+
+
+def kept(network: str, runs: Sequence[Found]) -> Figure:
+    """Whether the correction keeps every prediction."""
+    share = min(scaled.same for found in runs for scaled in found.corrected.values())
+    return Figure(
+        what=f"{network}, with correction: predictions kept, least",
+        published="100 %",
+        ours=f"{100 * share:.1f} %",
+        verdict="reproduced" if share == 1 else "not reproduced",
+    )
+
+
+def falling(network: str, runs: Sequence[Found]) -> Figure:
+    """Accuracy right after scaling without the correction."""
+    means = [mean(found.plain[c].after for found in runs) for c in SCALES]
+    before = mean(found.last for found in runs)
+    return Figure(
+        what=f"{network}, without: accuracy from c = {SCALES[0]} to {SCALES[-1]}",
+        published="declines",
+        ours=" ".join(f"{value:.1f}" for value in (before, *means)),
+        verdict=judge(before, means),
+    )
+
+
+def judge(before: float, means: Sequence[float]) -> Verdict:
+    """The verdict on the accuracies right after scaling, c falling."""
+    if means[-1] >= before:
+        return "not reproduced"
+    ordered = all(larger >= smaller for larger, smaller in pairwise(means))
+    return "reproduced" if ordered else "direction only"
+
+
+def later(corrected: bool, runs: Sequence[Found]) -> Figure:
+    """Best accuracy after scaling and training on, against the best before."""
+    best = [found.best for found in runs]
+    gains = {c: _swr.difference(after(runs, c, corrected), best) for c in SCALES}
+    return Figure(
+        what=f"mlp, {'with' if corrected else 'without'} correction: gain by training on",
+        published="above 0 at every c",
+        ours=", ".join(f"{gain.mean:+.2f}" for gain in gains.values()),
+        verdict=worst([_swr.above(gain) for gain in gains.values()]),
+    )
+
+
+def after(runs: Sequence[Found], c: float, corrected: bool) -> list[float]:
+    """Best accuracy after training on, by seed."""
+    chosen = [(found.corrected if corrected else found.plain)[c].later for found in runs]
+    return [value for value in chosen if value is not None]
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """The least of the verdicts."""
+    order: tuple[Verdict, ...] = ("not reproduced", "direction only", "reproduced")
+    return min(verdicts, key=order.index)
+
+
+def panel(network: str, runs: Sequence[Found]) -> Panel:
+    """Accuracy by c: before, right after, and at best after training on."""
+
+    def curve(label: str, values: Sequence[float]) -> Curve:
+        return Curve(label=label, x=SCALES, y=tuple(values))
+
+    curves = [curve("best before", [mean(f.best for f in runs)] * len(SCALES))]
+    for corrected, name in ((True, "with correction"), (False, "without")):
+        sides = [f.corrected if corrected else f.plain for f in runs]
+        curves.append(
+            curve(f"right after, {name}", [mean(s[c].after for s in sides) for c in SCALES])
+        )
+        if network == "mlp":
+            best = [mean(after(runs, c, corrected)) for c in SCALES]
+            curves.append(curve(f"best later, {name}", best))
+    return Panel(title=network, x="c", y="test accuracy (%)", curves=tuple(curves))

@@ -1,0 +1,64 @@
+"""Boundedness and balancedness: what is measured, and the verdicts in both directions."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsbench.reproductions import swr_bounds
+from fsbench.reproductions.swr_bounds import Seen
+
+
+def seen(last: float, balance: float, accuracy: float, third: float = 2.0) -> Seen:
+    """Two layers of 4 and 1 elements over two epochs."""
+    return Seen([[3, 1], [3, third], [3, last]], [balance] * 3, [accuracy] * 2, [4, 1])
+
+
+def both(swr: list[Seen], vanilla: list[Seen]) -> dict[str, str]:
+    figures = swr_bounds.judge({"vanilla": vanilla, "SWR": swr})
+    return {figure.what: figure.verdict for figure in figures}
+
+
+def test_norms_and_ratios_by_hand() -> None:
+    one = Seen([[3, 4, 5], [3, 8, 5]], [1, 1], [50], [1, 1, 1])
+    assert one.total == pytest.approx([50**0.5, 98**0.5])
+    assert one.imbalance == pytest.approx([0, (4 / 3 + 5 / 8 + 0) / 3])
+    grown = Seen([[1], [2], [4], [7], [11]], [1] * 5, [50] * 4, [1])
+    assert grown.late_growth == pytest.approx(7)
+
+
+def test_the_bound_by_hand() -> None:
+    """Adam at 1e-3 moves 4 elements by at most 2 * 3.1623e-3 a step; over lam = 1e-2."""
+    pairs = swr_bounds.against_bound(seen(2, 1, 1))
+    tops = [3 + 2 * 0.31622776601, 1 + 0.31622776601]
+    assert pairs == [
+        (norm, pytest.approx(top))
+        for norms in ([3, 1], [3, 2], [3, 2])
+        for norm, top in zip(norms, tops, strict=True)
+    ]
+
+
+def test_the_paper_comes_out_as_reproduced() -> None:
+    swr = [seen(1.1, 0.9, 97, 1.1), seen(1.15, 0.91, 97.1, 1.15)]
+    vanilla = [seen(4, 0.8, 96), seen(4.1, 0.8, 96)]
+    assert set(both(swr, vanilla).values()) == {"reproduced"}
+
+
+def test_the_opposite_comes_out_as_not_reproduced() -> None:
+    swr = [seen(9, 0.7, 95), seen(9.1, 0.7, 95)]
+    vanilla = [seen(1.5, 0.8, 96), seen(1.6, 0.8, 96)]
+    assert set(both(swr, vanilla).values()) == {"not reproduced"}
+
+
+def test_a_tiny_run_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swr_bounds, "EPOCHS", 2)
+    monkeypatch.setattr(swr_bounds, "BATCH", 256)
+    monkeypatch.setattr(swr_bounds, "METHODS", {"SWR": {"name": "swr", "lam": 1.0}})
+    found = swr_bounds._one(("SWR", 0))
+    assert found.sizes == [19200, 10000, 1000]
+    assert len(found.norms) == len(found.balance) == 3
+    assert len(found.accuracy) == 2
+    assert found.norms[2] == pytest.approx(found.norms[0], rel=1e-5)
+    assert all(0.5 < value < 1 for value in found.balance)
+    assert found.balance[0] != found.balance[2]
+    outcome = swr_bounds.panels({"SWR": [found, found]})
+    assert [len(panel.curves[0].x) for panel in outcome] == [3, 3, 2]

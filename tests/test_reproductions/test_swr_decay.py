@@ -1,0 +1,54 @@
+"""Norms under learning-rate decay: the share of growth kept, its verdicts, and a tiny run."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsbench.reproductions import swr_decay
+from fsbench.reproductions.swr_decay import Seen, judge
+
+
+def test_the_growth_kept_by_hand() -> None:
+    """Start 2, 6 when the rate first drops (half of 8 epochs), 3 at the end: a quarter is kept."""
+    assert Seen([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).kept == 0.25
+
+
+@pytest.mark.parametrize(
+    ("method", "kept", "verdict"),
+    [
+        ("SWR", {"SWR": 0.4}, "reproduced"),
+        ("SWR", {"SWR": 0.8}, "direction only"),
+        ("SWR", {"SWR": 1.1}, "not reproduced"),
+        ("vanilla", {"SWR": 0.4, "vanilla": 1.0}, "reproduced"),
+        ("vanilla", {"SWR": 0.4, "vanilla": 0.6}, "direction only"),
+        ("vanilla", {"SWR": 0.4, "vanilla": 0.3}, "not reproduced"),
+    ],
+)
+def test_judge(method: str, kept: dict[str, float], verdict: str) -> None:
+    assert judge(method, kept) == verdict
+
+
+def test_accuracy_is_that_of_the_last_epoch() -> None:
+    runs = {
+        "SWR": [Seen([], [99, 90]), Seen([], [99, 91])],
+        "SWR + re-init": [Seen([], [10, 92]), Seen([], [10, 93])],
+    }
+    figure = swr_decay.accuracy(runs)
+    assert (figure.published, figure.ours) == ("+0.33 (MNIST)", "+2.00 ± 0.00")
+    assert figure.verdict == "reproduced"
+
+
+def test_only_re_anchored_norms_stay_where_the_drop_finds_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(swr_decay, "EPOCHS", 4)
+    monkeypatch.setattr(swr_decay, "BATCH", 128)
+    for method in swr_decay.METHODS.values():
+        if "lam" in method:
+            monkeypatch.setitem(method, "lam", 0.2)
+    found = {method: swr_decay._one((method, 0)) for method in swr_decay.METHODS}
+    assert all(len(seen.norm) == 5 and len(seen.accuracy) == 4 for seen in found.values())
+    assert len({seen.norm[0] for seen in found.values()}) == 1
+    assert found["SWR"].norm[2] == found["SWR + re-init"].norm[2]
+    assert found["SWR"].kept < 0.5 < 0.95 < found["SWR + re-init"].kept
+    assert found["vanilla"].norm[-1] > found["vanilla"].norm[2]

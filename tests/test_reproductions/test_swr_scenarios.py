@@ -1,0 +1,82 @@
+"""Warm start and continual learning: settings, what is measured, verdicts, a tiny run."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsbench.reproductions import swr_scenarios
+from fsbench.reproductions._swr import Difference, Run
+from fsbench.reproductions.swr_scenarios import METHODS, SETUPS, STATEMENTS, Setup, Statement
+
+
+@pytest.mark.parametrize(
+    ("scenario", "name", "expected"),
+    [
+        ("warm-start", "vanilla", {"name": "normal"}),
+        ("warm-start", "S&P", {"name": "shrink_perturb", "lam": 0.4}),
+        ("continual-full", "L2 Init", {"name": "l2_init", "lam": 1e-4}),
+        ("continual-limited", "SWR", {"name": "swr", "lambda_f": 5e-3, "lambda_c": 5e-3}),
+    ],
+)
+def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[str, object]) -> None:
+    assert swr_scenarios.settings(scenario, name) == pytest.approx(expected)
+
+
+def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three stages of two epochs; switches 60 -> 50 and 80 -> 85."""
+    monkeypatch.setitem(SETUPS, "continual-full", Setup(10, 2))
+    run = Run([40, 60, 50, 80, 85, 91], [60, 80, 91])
+    found = {
+        measure: swr_scenarios.measured(measure, "continual-full", run)
+        for measure in ("final", "later", "switch", "drop")
+    }
+    assert found == {"final": 91, "later": 85.5, "switch": -2.5, "drop": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("comparable", "gained", "verdict"),
+    [
+        (True, Difference(-0.4, 0.1), "reproduced"),
+        (True, Difference(-0.6, 5.0), "not reproduced"),
+        (False, Difference(0.4, 0.1), "reproduced"),
+        (False, Difference(-0.4, 0.1), "not reproduced"),
+    ],
+)
+def test_judge(comparable: bool, gained: Difference, verdict: str) -> None:
+    statement = Statement("warm-start", "final", "SWR", "L2", comparable)
+    assert swr_scenarios.judge(statement, gained) == verdict
+
+
+def test_a_figure_takes_the_sides_in_order() -> None:
+    found = {
+        ("warm-start", "SWR"): [Run([], [1, 90]), Run([], [1, 92])],
+        ("warm-start", "vanilla"): [Run([], [5, 80]), Run([], [5, 81])],
+    }
+    figure = swr_scenarios.figure(Statement("warm-start", "final", "SWR", "vanilla"), found)
+    assert figure.what == "warm-start, final: SWR above vanilla"
+    assert (figure.ours, figure.verdict) == ("+10.50 ± 0.50", "reproduced")
+
+
+def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETUPS, "continual-full", Setup(10, 1))
+    runs = [Run([60, 50], [60, 50]), Run([60, 52], [60, 52])]
+    statement = Statement("continual-full", "drop", "S&P", None)
+    figure = swr_scenarios.figure(statement, {("continual-full", "S&P"): runs})
+    assert (figure.what, figure.ours) == ("continual-full, drop: S&P above 0", "+9.00 ± 1.00")
+
+
+def test_every_method_is_held_against_swr() -> None:
+    against = {s.b for s in STATEMENTS if s.a == "SWR"}
+    assert against == set(METHODS) - {"SWR", "cold"}
+    assert {s.scenario for s in STATEMENTS} == set(SETUPS)
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETUPS, "warm-start", Setup(64, 1))
+    run = swr_scenarios._one(("warm-start", name, 0))
+    assert len(run.stages) == 2
+    assert run.epochs == run.stages
+    found = {("warm-start", m): [run, run] for m in METHODS}
+    assert len(swr_scenarios.panel("warm-start", found).curves[0].x) == 1
+    assert swr_scenarios.accuracies("warm-start", found).count(f"{run.stages[-1]:.1f}") == 7
