@@ -27,7 +27,10 @@ def methods() -> list[Row]:
             "method": name,
             "does": summary(sys.modules[method.__module__].__doc__),
             "source": method.SOURCE,
+            "recipes": [f"paper/{row.name}" for row in method.PAPER],
+            "rank": method.RANK.name.lower(),
             "hooks": list(hooks_of(method)),
+            "neutral": method.NEUTRAL if isinstance(method.NEUTRAL, str) else dict(method.NEUTRAL),
             "options": {n: f.get_default() for n, f in method.model_fields.items()},
         }
         for name, method in METHODS.items()

@@ -1,0 +1,73 @@
+"""`fsbench ls methods`: every method with its paper, its hooks and its options."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fsbench.cli.main import run
+from pretrain.method import HOOKS, Rank
+
+PAPERS = {
+    **dict.fromkeys(("dsd", "fc", "lw", "rescale"), "reinitialization study"),
+    **dict.fromkeys(("welsr", "wels", "kels"), "Taha et al. 2021"),
+    **dict.fromkeys(("swr", "swr_reanchor", "l2", "l2_init"), "Soft Weight Rescaling"),
+    **dict.fromkeys(("shrink_perturb", "head_reset", "full_reset"), "Soft Weight Rescaling"),
+    "nio": "NIO",
+    "gradinit": "Zhu et al. 2021",
+    "weight_compander": "Weight Compander (Cakaj et al.)",
+    "powerprop": "Schwarz et al. 2021",
+    "weight_norm": "Salimans and Kingma 2016",
+    "imp": "Frankle & Carbin 2019",
+    "llf": "Zhou et al. 2022",
+    **dict.fromkeys(("normal", "seal", "seal_freeze", "seal_reinit", "seal_reverse"), "SEAL"),
+}
+"""Every method of the papers that this suite re-runs, and what its row must name."""
+OPTIONS = {
+    "lw": {"repeats", "generations", "statistics", "rescale", "normalize", "reinit", "freeze_kept"},
+    "swr": {"lambda_f", "lambda_c", "paper_literal"},
+    "dsd": {"scope", "fill", "sparse_epochs"},
+    "fc": {"scope"},
+    "shrink_perturb": {"form", "fresh_draw", "lam"},
+    "weight_compander": {"function", "learnable", "decay"},
+    "nio": {"objective", "gamma"},
+}
+
+
+@pytest.fixture
+def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    with pytest.raises(SystemExit) as ended:
+        run(["ls", "methods", "--json"])
+    assert not ended.value.code
+    return {row["method"]: row for row in json.loads(capsys.readouterr().out)}
+
+
+def test_all_methods_are_listed_with_their_paper(listed: dict[str, dict[str, object]]) -> None:
+    assert len(PAPERS) == 26
+    assert PAPERS.keys() <= listed.keys()
+    for name, paper in PAPERS.items():
+        assert paper in str(listed[name]["source"]), name
+        assert listed[name]["does"], name
+
+
+def test_hooks_rank_and_neutral_settings_are_those_of_the_class(
+    listed: dict[str, dict[str, object]],
+) -> None:
+    ranks = {rank.name.lower() for rank in Rank}
+    assert all(set(row["hooks"]) <= set(HOOKS) for row in listed.values())  # type: ignore[call-overload]
+    assert all(row["hooks"] for name, row in listed.items() if name != "normal")
+    assert {row["rank"] for row in listed.values()} == ranks
+    assert listed["swr"]["hooks"] == ["setup", "after_step", "rewritten"]
+    assert listed["swr"]["rank"] == "step"
+    assert listed["swr"]["neutral"] == {"lam": 0.0}
+    assert "always" in str(listed["rescale"]["neutral"])
+    assert "paper/llf" in listed["llf"]["recipes"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_carry_their_defaults(name: str, listed: dict[str, dict[str, object]]) -> None:
+    options = listed[name]["options"]
+    assert isinstance(options, dict)
+    assert OPTIONS[name] <= options.keys()
+    assert "name" not in options
