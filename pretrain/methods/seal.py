@@ -7,18 +7,21 @@
                                          theta_late  <- theta_late  - eta_e m       (descent)
     otherwise:                           plain descent everywhere
 
-m is the momentum buffer, dropped at the round start and again at epoch k. Round 0 is plain training
-(official code; eq. 3 alone would ascend there too). Early includes the norm layers' parameters.
+m is the momentum buffer, dropped at the round start and again at epoch k whatever the recipe's
+opt_reset says: descent's momentum would go on descending. Round 0 is plain training (official code;
+eq. 3 alone would ascend there too). Early includes the norm layers' parameters.
 
 | setting       | paper                        | code | here                            |
 |---------------|------------------------------|------|---------------------------------|
 | ascent_factor | S = 0.01                     | 0.01 | 0.01                            |
 | ascent_share  | k / E = 1/4                  | 1/4  | 1/4                             |
 | ascent_decay  | sign adjusted: true decay -1 | 0    | -1; 0 for no decay in ascent    |
-| threshold     | L = 23, first of layer3      | same | layer3                          |
+| threshold     | L = 23, first of layer3      | same | auto: see pretrain/thresholds   |
 
 Why this way: ascent is a flipped gradient with the rate S eta rather than a negative rate. With SGD
-the bits are those of the official negative rate, and it is right for adaptive optimizers too.
+the bits are those of the official negative rate, and it is right for adaptive optimizers too. The
+rank puts the flip before the penalties of other methods, which shrink weights in both phases, as
+the decay does.
 """
 
 from __future__ import annotations
@@ -28,12 +31,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from pydantic import Field
+from torch import nn
 
+from fsbench.backbones.architectures import RoleMap
 from fsbench.errors import UsageError
-from pretrain import surgery
+from pretrain import surgery, thresholds
+from pretrain.blueprint import blueprint
+from pretrain.events import need_rounds
 from pretrain.method import Figure, Group, Method, Neutral, PaperRecipe, Rank
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pretrain.context import Context
     from pretrain.recipe import Recipe
 
@@ -49,40 +58,58 @@ def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperR
 
 
 class Seal(Method):
-    """ascent_share: part of a round's epochs, rounded down; 0 switches the ascent off."""
+    """ascent_share: part of a round's epochs, rounded down; 0 switches the ascent off. threshold:
+    name of the first late module, or auto; with `end` all layers are early."""
 
     ascent_factor: float = Field(0.01, ge=0)
     ascent_share: float = Field(0.25, ge=0, le=1)
     ascent_decay: Literal[-1, 0] = -1
-    threshold: str = "layer3"
+    threshold: str = thresholds.AUTO
 
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "SEAL Table 2")
 
     def check(self, recipe: Recipe) -> None:
-        if self.ascent_share > 0 and self.ascent_epochs(recipe) == 0:
+        threshold = thresholds.find(recipe, self.threshold)
+        if self.ascent_share == 0:
+            return
+        need_rounds(self, recipe)
+        if self.ascent_epochs(recipe) == 0:
             raise UsageError(
                 f"{self.name} would never ascend: {self.ascent_share:g} of plan.epochs ="
                 f" {recipe.plan.epochs} rounds down to 0 epochs",
                 fix="use at least 4 epochs a round (--set plan.epochs=4)",
             )
+        if not self.ascent_set(*blueprint(recipe), threshold):
+            raise UsageError(
+                f"{self.name} would never ascend: threshold {threshold} of {recipe.architecture}"
+                " leaves no layer to do so",
+                fix=f"choose a module inside the network, or --set {self.name}.threshold=auto",
+            )
+
+    def phase(self, recipe: Recipe) -> int:
+        return self.ascent_epochs(recipe)
+
+    def resolved(self, recipe: Recipe) -> Mapping[str, object]:
+        return {"threshold": thresholds.find(recipe, self.threshold)}
 
     def ascent_epochs(self, recipe: Recipe) -> int:
         """k: epochs of ascent a round."""
-        return int(self.ascent_share * recipe.plan.epochs)
+        return int(round(self.ascent_share * recipe.plan.epochs, 9))  # 0.29 * 100 is below 29
 
     def ascending(self, ctx: Context) -> bool:
         """Whether the coming step is one of ascent."""
         return ctx.clock.round > 0 and ctx.clock.epoch < self.ascent_epochs(ctx.recipe)
 
-    def ascent_set(self, ctx: Context) -> tuple[str, ...]:
+    def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
         """Names of the parameters that ascend: the early ones."""
-        return surgery.split(ctx.model, self.threshold)[0]
+        return surgery.split(model, threshold)[0]
 
     def round_start(self, ctx: Context) -> None:
-        ctx.memory["ascent_set"] = list(self.ascent_set(ctx))
+        threshold = thresholds.find(ctx.recipe, self.threshold)
+        ctx.memory["ascent_set"] = list(self.ascent_set(ctx.model, ctx.roles, threshold))
 
     def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
         if not self.ascending(ctx):
@@ -101,8 +128,8 @@ class Seal(Method):
         return [*descent, *ascent]
 
     def epoch_start(self, ctx: Context) -> None:
-        ends = 0 < ctx.clock.epoch == self.ascent_epochs(ctx.recipe)
-        if ctx.clock.round > 0 and ends:
+        ascent = self.ascent_epochs(ctx.recipe)
+        if ctx.clock.round > 0 and ascent and ctx.clock.epoch in (0, ascent):
             ctx.rebuild_optimizer("all")
 
     def after_backward(self, ctx: Context) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from pretrain import thresholds
 from pretrain.method import Group
 from pretrain.methods.seal import Seal, paper_row
 
@@ -39,6 +40,6 @@ class SealFreeze(Seal):
                 module.train(not self.ascending(ctx))
 
     def _late_norms(self, ctx: Context) -> list[nn.Module]:
-        up = set(ctx.memory["ascent_set"])
-        norms = ((n, m) for n, m in ctx.model.named_modules() if isinstance(m, _BatchNorm))
-        return [module for name, module in norms if f"{name}.weight" not in up]
+        threshold = thresholds.find(ctx.recipe, self.threshold)
+        late = thresholds.late_modules(ctx.model, threshold)
+        return [module for module in late if isinstance(module, _BatchNorm)]

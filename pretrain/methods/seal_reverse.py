@@ -5,13 +5,13 @@ SEAL Table 7; `head_descends=true` is the official code's fc_never_ascend (metho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from torch import nn
+
+from fsbench.backbones.architectures import RoleMap
 from pretrain import surgery
 from pretrain.methods.seal import Seal, paper_row
-
-if TYPE_CHECKING:
-    from pretrain.context import Context
 
 
 class SealReverse(Seal):
@@ -22,7 +22,7 @@ class SealReverse(Seal):
     SOURCE: ClassVar = "SEAL Table 7, + Reverse"
     PAPER: ClassVar = paper_row("seal_reverse", 0.5025, 0.4105, "SEAL Table 7")
 
-    def ascent_set(self, ctx: Context) -> tuple[str, ...]:
-        late = surgery.split(ctx.model, self.threshold)[1]
-        spared = f"{ctx.roles.head}." if self.head_descends else "\0"
+    def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
+        late = surgery.split(model, threshold)[1]
+        spared = f"{roles.head}." if self.head_descends else "\0"
         return tuple(name for name in late if not name.startswith(spared))

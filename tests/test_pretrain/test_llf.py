@@ -54,6 +54,19 @@ def test_after_the_last_layer_nothing_is_forgotten(tmp_path: Path) -> None:
     assert lines(tmp_path, "rewrites.jsonl") == []
 
 
+def test_hidden_linear_layers_are_forgotten_and_biases_are_not(tmp_path: Path) -> None:
+    before, after = across_the_event(tmp_path, "architecture=study_mlp")
+    late = {"layer2.0.weight", "fc.weight"}
+    assert {n for n in before if not torch.equal(before[n], after[n])} == late
+
+
+@pytest.mark.parametrize(("redraw", "spread"), [("init", 2.0), ("kaiming_uniform_sqrt5", 1 / 3)])
+def test_the_law_of_the_new_kernels_is_a_choice(tmp_path: Path, redraw: str, spread: float) -> None:
+    _, after = across_the_event(tmp_path, "width=8", f"redraw={redraw}")
+    for name, fan_in in (("layer4.0.conv1.weight", 32 * 9), ("fc.weight", 64)):
+        assert float(after[name].std()) == pytest.approx((spread / fan_in) ** 0.5, rel=0.15)
+
+
 def test_nothing_is_forgotten_before_the_first_round(tmp_path: Path) -> None:
     made, plain = trainer(tiny("llf"), tmp_path / "a"), trainer(tiny("normal"), tmp_path / "b")
     made._open_epoch(2)

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench.errors import UsageError
-from pretrain.loop import Trainer, pretrain
+from pretrain import recipes
+from pretrain.loop import Trainer
 from pretrain.plan import Clock
-from tests.fakes_pretrain import epochs, equal, source, tiny, trainer
+from tests.fakes_pretrain import epochs, equal, tiny, trainer
 
 LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
 """Four steps an epoch, the first epoch of round 1 ascends."""
@@ -171,10 +172,48 @@ def test_after_the_ascent_it_is_plain_descent(tmp_path: Path) -> None:
 
 
 def test_the_first_round_is_normal_bit_for_bit(tmp_path: Path) -> None:
-    for method in ("seal", "normal"):
-        pretrain(tiny(method, *LONG, "plan.rounds=1"), source(), tmp_path / method)
-    ours, theirs = (tmp_path / m / "model.safetensors" for m in ("seal", "normal"))
-    assert ours.read_bytes() == theirs.read_bytes()
+    made = [trainer(tiny(method, *LONG), tmp_path / method) for method in ("seal", "normal")]
+    for one in made:
+        epochs(one, 4)
+    ours, theirs = (one.ctx.model.state_dict() for one in made)
+    assert equal(ours, theirs)
+
+
+def test_a_plan_of_one_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="seal would never act"):
+        tiny("seal", *LONG, "plan.rounds=1")
+    assert tiny("seal", *LONG, "plan.rounds=1", "seal.ascent_share=0")
+
+
+@pytest.mark.parametrize("reset", ["none", "touched", "all"])
+def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str) -> None:
+    made = at_round_one(tmp_path, "seal", f"opt_reset={reset}")
+    assert not made.ctx.optimizer.state
+    assert len(made.ctx.optimizer.param_groups) == 2
+
+
+@pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
+def test_penalties_pull_down_in_ascent_too(tmp_path: Path, method: str) -> None:
+    """As the decay does: of the gradient, only that of the loss is flipped."""
+    recipe = recipes.composed(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
+    made = trainer(recipe, tmp_path)
+    epochs(made, 4)
+    made._open_epoch(4)
+    slope, name = gradients(made), made.ctx.memories[method]["ascent_set"][0]
+    weight = made.ctx.model.get_parameter(name)
+    expected = -slope[name] + 2.0 * weight.detach()
+    made._step(4)
+    torch.testing.assert_close(weight.grad, expected)
+
+
+@pytest.mark.parametrize(
+    ("share", "length", "ascent"), [(0.25, 160, 40), (0.25, 7, 1), (0.29, 100, 29), (1.0, 4, 4)]
+)
+def test_the_ascent_is_the_share_of_the_epochs_rounded_down(
+    share: float, length: int, ascent: int
+) -> None:
+    recipe = tiny("seal", f"plan.epochs={length}", f"seal.ascent_share={share}")
+    assert recipe.method("seal").ascent_epochs(recipe) == ascent  # type: ignore[attr-defined]
 
 
 def test_rounds_too_short_to_ascend_are_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from fsbench.errors import UsageError
 from pretrain.loop import Trainer, pretrain
 from tests.fakes_pretrain import (
     epochs,
@@ -72,6 +73,11 @@ def test_reinit_forgets_like_llf_and_then_ascends(tmp_path: Path) -> None:
     assert record["tensors"] == theirs["tensors"]
     assert len(made.ctx.optimizer.param_groups) == 2
     assert len(llf.ctx.optimizer.param_groups) == 1
+
+
+def test_reinit_needs_rounds_even_without_ascent() -> None:
+    with pytest.raises(UsageError, match="seal_reinit would never act"):
+        tiny("seal_reinit", "plan.rounds=1", "seal_reinit.ascent_share=0")
 
 
 @pytest.mark.parametrize("head_descends", [False, True])

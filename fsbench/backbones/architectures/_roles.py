@@ -73,7 +73,7 @@ class RoleMap:
         the model does not have.
         """
         names = [name for name, _ in model.named_parameters()]
-        start = next((i for i, name in enumerate(names) if below(name, (threshold,))), None)
+        start = next((i for i, n in enumerate(names) if n.startswith(f"{threshold}.")), None)
         if start is None:
             modules = {name.rsplit(".", 1)[0] for name in names}
             parents = {module.split(".")[0] for module in modules}
