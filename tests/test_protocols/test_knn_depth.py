@@ -1,0 +1,112 @@
+"""The k-NN probe against scikit-learn's, and prediction depths by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsClassifier
+from torch import Tensor
+
+from fsbench import backbones
+from fsbench.backbones import Classifier
+from fsbench.data import Split
+from fsbench.errors import UsageError
+from pretrain.loop import pretrain
+from protocols.analyses.knn_depth import KnnDepth, KnnSpec, Nearest, knn_depth
+from tests.fakes_pretrain import source, tiny
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
+    run = tmp_path_factory.mktemp("runs") / "run"
+    pretrain(tiny("normal", "width=4"), source(), run)
+    return backbones.classifier(f"run:{run}")
+
+
+def outputs(network: Classifier, images: NDArray[np.uint8]) -> tuple[list[Tensor], Tensor]:
+    """What the four stages of the toy net give, and its logits, without a hook."""
+    model, mean, std = network.model, network.facts.mean, network.facts.std
+    x = (torch.from_numpy(images).float() / 255 - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(
+        std
+    ).view(3, 1, 1)
+    with torch.no_grad():
+        logits = model(x)
+        x, found = model.bn1(model.conv1(x)).relu(), []  # type: ignore[operator]
+        for stage in ("layer1", "layer2", "layer3", "layer4"):
+            x = getattr(model, stage)(x)
+            found.append(x.clone())
+    return found, logits
+
+
+@pytest.mark.parametrize("pooling", ["average", "flatten"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_it_is_scikit_learns_probe_behind_every_block(
+    network: Classifier, pooling: str, metric: str
+) -> None:
+    reference, query = source().train, source().val
+    spec = KnnSpec.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
+    found = knn_depth(network, reference, query, spec)
+    (seen, _), (asked, logits) = (outputs(network, s.images) for s in (reference, query))
+    assert found.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
+    assert np.array_equal(found.predicted, logits.argmax(1).numpy())
+    for block, (train, test) in enumerate(zip(seen, asked, strict=True)):
+        flat = [x.mean((2, 3)) if pooling == "average" else x.flatten(1) for x in (train, test)]
+        knn = KNeighborsClassifier(5, metric=metric, algorithm="brute")
+        expected = knn.fit(flat[0].double(), reference.labels).predict(flat[1].double())
+        assert np.array_equal(found.probes[block], expected)
+        assert found.accuracies[block] == (expected == query.labels).mean()
+
+
+def test_batches_and_memory_change_nothing(network: Classifier) -> None:
+    reference, query = source().train, source().val
+    whole = knn_depth(network, reference, query)
+    for spec in (KnnSpec(batch_size=3), KnnSpec(memory=1), KnnSpec(memory=700)):
+        parts = knn_depth(network, reference, query, spec)
+        assert np.array_equal(parts.probes, whole.probes)
+        assert np.array_equal(parts.predicted, whole.predicted)
+
+
+def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifier) -> None:
+    found = knn_depth(network, source().val, source().val, KnnSpec(k=1))
+    assert (found.probes == source().val.labels).all()
+    assert (found.accuracies == 1).all()
+
+
+def test_it_leaves_the_network_as_it_was(network: Classifier) -> None:
+    before = {n: t.clone() for n, t in network.model.state_dict().items()}
+    knn_depth(network, source().train, source().val)
+    assert all(torch.equal(t, before[n]) for n, t in network.model.state_dict().items())
+    assert not any(module._forward_hooks for module in network.model.modules())
+
+
+def test_neighbours_far_from_the_origin_are_told_apart() -> None:
+    """Squares of 1e4 leave float32 no digits for distances of 0.1: hence the shift."""
+    nearest = Nearest(torch.full((1, 2), 1e4), 1)
+    points = 1e4 + torch.tensor([[0.4, 0.0], [0.1, 0.0], [0.0, -0.3]])
+    nearest.see(points, torch.tensor([0, 1, 2]))
+    assert nearest.vote().tolist() == [1]
+
+
+def test_the_smallest_label_wins_a_tie_and_the_most_votes_win() -> None:
+    nearest = Nearest(torch.zeros(1, 1), 4)
+    nearest.see(torch.tensor([[0.1], [0.2]]), torch.tensor([7, 3]))
+    nearest.see(torch.tensor([[0.3], [0.4], [0.5]]), torch.tensor([7, 3, 3]))
+    assert nearest.vote().tolist() == [3]
+    nearest.see(torch.tensor([[0.0]]), torch.tensor([7]))
+    assert nearest.vote().tolist() == [7]
+
+
+def test_depth_is_the_first_probe_from_which_on_all_agree() -> None:
+    probes = np.array([[1, 1, 2, 2, 1], [1, 2, 2, 1, 1], [1, 1, 1, 2, 2]])
+    predicted = np.array([1, 1, 1, 1, 1])
+    found = KnnDepth(("a", "b", "c"), probes, predicted, np.array([1, 2, 1, 2, 2]))
+    assert found.depths.tolist() == [0, 2, 2, 3, 3]
+    assert found.accuracies.tolist() == [2 / 5, 2 / 5, 4 / 5]
+
+
+def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
+    few = Split(source().train.images[:3], source().train.labels[:3])
+    with pytest.raises(UsageError, match="5 neighbours were asked of 3"):
+        knn_depth(network, few, source().val)
