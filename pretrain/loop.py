@@ -198,9 +198,10 @@ class Trainer:
         with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):
             with cached():  # a reparametrized weight is computed once a step
                 with seeding.stream(*names, device=str(ctx.device)):
-                    ctx.model.zero_grad(set_to_none=True)
+                    for parameter in ctx.parameters.values():
+                        parameter.grad = None
                     loss, right = self._task_loss(batch)
-                    torch.autograd.backward(torch.stack([loss, *ctx.call("loss_term")]).sum())
+                    torch.autograd.backward(sum(ctx.call("loss_term"), loss))
                 ctx.call("after_backward")
                 ctx.call("before_step")
             ctx.optimizer.step()

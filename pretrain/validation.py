@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,9 +19,11 @@ BLOCK = 500
 """Validation images a forward pass."""
 
 
-def autocast(recipe: Recipe, device: torch.device) -> torch.autocast:
+def autocast(recipe: Recipe, device: torch.device) -> AbstractContextManager[object]:
     """bfloat16 autocast where the recipe wants it."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
+    if recipe.precision == "bf16":
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()
 
 
 def frozen_modules(model: nn.Module) -> list[str]:
