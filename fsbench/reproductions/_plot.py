@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,18 +23,23 @@ def available() -> bool:
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """Write the panels to `path` (its suffix says the format). Needs matplotlib."""
+    """Write an outcome's panels to `path`. Needs matplotlib."""
+    picture(outcome.panels, f"{outcome.source}: {outcome.verdict}", path)
+
+
+def picture(panels: Sequence[Panel], title: str, path: Path) -> None:
+    """Write panels to `path` (its suffix says the format). Needs matplotlib."""
     from matplotlib.figure import Figure
 
-    columns = min(COLUMNS, len(outcome.panels))
-    rows = -(-len(outcome.panels) // columns)
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
     figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout="constrained")
     axes: list[Any] = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for panel, axis in zip(outcome.panels, axes, strict=False):
+    for panel, axis in zip(panels, axes, strict=False):
         fill(axis, panel)
-    for unused in axes[len(outcome.panels) :]:
+    for unused in axes[len(panels) :]:
         unused.remove()
-    figure.suptitle(f"{outcome.source}: {outcome.verdict}", fontsize=10)
+    figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=150, metadata={"Software": None} if path.suffix == ".png" else None)
 
 
