@@ -4,8 +4,8 @@ Appendix B (methods.md F3): the data of Table 1 at signal 0.5. The baseline trai
 others in 5 rounds of a fifth of the steps: `rescale` brings every layer back to its initial norm,
 `lw` does so for the kept blocks and re-draws what is above layer 1, 1, 2, 2, 2, without
 normalisers. The paper prints neither the number of steps (here those of Table 1) nor the form of
-the penalty (here L2 sum theta^2 over all parameters, as Keras reads such a number, by the method
-`l2` without its factor 1/2) nor the optimizer of this table (here the gradient descent of Table 1;
+the penalty (here L2 sum w^2 over the kernels, as Keras reads such a number, by the method `l2`
+without its factor 1/2) nor the optimizer of this table (here the gradient descent of Table 1;
 the notes show Adam, where the penalty passes through the moments as in a loss).
 """
 
@@ -129,7 +129,7 @@ def recipe(one: Run) -> Recipe:
     """The run's method, with `l2` where there is a penalty; the baseline knows no rounds."""
     methods = [METHODS[one.column]]
     if one.penalty:
-        methods.append({"name": "l2", "lam": one.penalty, "half": False})
+        methods.append({"name": "l2", "lam": one.penalty, "half": False, "on": "kernels"})
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS // ROUNDS * _synthetic.TRAIN}
     if one.column == "Baseline":
         plan |= {"rounds": 1, "epochs": ROUNDS}
@@ -185,7 +185,7 @@ def notes(scores: Scores) -> tuple[str, ...]:
         *rows,
         f"Adam at learning rate {OPTIMIZERS['adam']:g}, over at most {ADAM_SEEDS} seeds; the"
         " verdicts are those of gradient descent",
-        f"L2 is the strength of L2 sum theta^2; {STEPS} steps a run: neither is printed",
+        f"L2 is the strength of L2 sum w^2 over kernels; {STEPS} steps a run; neither is printed",
     )
 
 

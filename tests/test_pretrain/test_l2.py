@@ -25,11 +25,12 @@ def test_the_official_codes_factor_is_twice_the_papers(tmp_path: Path) -> None:
     assert equal(weights(tmp_path / "code"), weights(tmp_path / "paper"))
 
 
-def test_every_parameter_is_included(tmp_path: Path) -> None:
-    """Gradients of one step with and without, biases and batch norm too."""
+@pytest.mark.parametrize("on", ["all", "kernels"])
+def test_every_parameter_is_included_or_every_kernel(on: str, tmp_path: Path) -> None:
+    """Gradients of one step with and without; under `all`, biases and batch norm too."""
     ours, plain = (
         trainer(tiny(name, "weight_decay=0", *more), tmp_path / name)
-        for name, more in (("l2", ("l2.lam=0.5",)), ("normal", ()))
+        for name, more in (("l2", ("l2.lam=0.5", f"l2.on={on}")), ("normal", ()))
     )
     before = {n: p.detach().clone() for n, p in ours.ctx.model.named_parameters()}
     for made in (ours, plain):
@@ -39,7 +40,8 @@ def test_every_parameter_is_included(tmp_path: Path) -> None:
         with_penalty = ours.ctx.parameters[name].grad
         assert parameter.grad is not None
         assert with_penalty is not None
-        torch.testing.assert_close(with_penalty, parameter.grad + 0.5 * before[name])
+        strength = 0.5 if on == "all" or parameter.ndim > 1 else 0.0
+        torch.testing.assert_close(with_penalty, parameter.grad + strength * before[name])
     assert {"bn1.weight", "bn1.bias", "fc.bias"} < set(before)
 
 
