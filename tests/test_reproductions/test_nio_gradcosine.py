@@ -1,0 +1,161 @@
+"""NIO's claim: its verdicts on made-up numbers, what it looks at on a real network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from fsbench import seeding
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.progress import Reporter
+from fsbench.reproductions import _nio_runs, nio_gradcosine
+from fsbench.reproductions._nio_runs import SETTINGS, SLOW, STEPS, Job, Learned, learn
+from fsbench.reproductions.nio_gradcosine import judged, kept, signs
+
+KIND = "with BN"
+GAMMA = SETTINGS[KIND].gamma
+
+
+def learned(
+    gc: tuple[float, float] = (0.2, 0.4),
+    gn: tuple[float, float] = (1.0, 4.0),
+    factors: Mapping[str, float] | None = None,
+    misfit: float = 0.0,
+    zeros: tuple[int, int] = (2, 2),
+) -> Learned:
+    return Learned((gc[0], gn[0]), (gc[1], gn[1]), factors or {"fc.weight": 1.5}, misfit, zeros)
+
+
+def verdicts(gc: Sequence[Learned], default: Sequence[Learned]) -> list[str]:
+    return [figure.verdict for figure in judged(KIND, {"gc": gc, "gc_gn_sqrt": default})]
+
+
+GOOD = learned()
+FULL = ["reproduced"] * 4
+
+
+def test_what_the_paper_aims_at_is_reproduced() -> None:
+    assert verdicts([GOOD] * 2, [GOOD] * 2) == FULL
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ((0.1, 0.2), "reproduced"),
+        ((0.3, -0.1), "direction only"),
+        ((0.1, -0.3), "not reproduced"),
+        ((0.0, 0.0), "not reproduced"),
+    ],
+)
+def test_every_seed_or_the_mean_must_gain(gains: tuple[float, ...], verdict: str) -> None:
+    assert signs(gains) == verdict
+
+
+def test_cosine_is_judged_under_the_objective_gc_alone() -> None:
+    falls = learned(gc=(0.4, 0.2))
+    assert verdicts([falls], [GOOD]) == ["not reproduced", *FULL[1:]]
+    assert verdicts([GOOD], [falls]) == FULL
+
+
+def test_the_norm_must_come_nearer_to_the_cap_and_not_pass_it() -> None:
+    assert verdicts([learned(gn=(2.0, 1.0))], [GOOD]) == FULL
+    assert verdicts([GOOD], [learned(gn=(2.0, 1.0))])[1] == "not reproduced"
+    assert verdicts([GOOD], [learned(gn=(9.0, 5.2))]) == FULL
+    for where in (0, 1):
+        runs = [[GOOD], [GOOD]]
+        runs[where] = [GOOD, learned(gn=(9.0, 1.11 * GAMMA))]
+        assert verdicts(*runs)[2] == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        learned(misfit=1e-3),
+        learned(zeros=(2, 1)),
+        learned(factors={"fc.weight": 0.009, "fc.bias": 1.0}),
+        learned(factors={"fc.weight": 1.0, "fc.bias": -0.1}),
+    ],
+)
+def test_a_tensor_that_is_not_one_allowed_factor_fails(broken: Learned) -> None:
+    assert verdicts([GOOD], [GOOD, broken]) == [*FULL[:3], "not reproduced"]
+
+
+def test_a_bias_may_vanish() -> None:
+    assert kept(learned(factors={"fc.weight": 0.01, "fc.bias": 0.0}))
+
+
+def test_longest_runs_are_judged_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made_up(
+        one: Callable[[Job], Learned], jobs: Sequence[Job], name: str, report: Reporter
+    ) -> list[Learned]:
+        assert len(set(jobs)) == len(jobs) == 2 * (2 * 2 * 3 + 1)
+        return [learned((0.2, 0.2 + j.steps / 100 + j.seed / 10), (1.0, 2.0)) for j in jobs]
+
+    monkeypatch.setattr(nio_gradcosine, "run_all", made_up)
+    outcome = nio_gradcosine.run(2)
+    assert [figure.what.split(":")[0] for figure in outcome.figures] == [
+        *["without BN"] * 4,
+        *["with BN"] * 4,
+    ]
+    assert outcome.figures[0].ours == "0.200 to 0.750"
+    assert outcome.verdict == "reproduced"
+    assert outcome.panels[0].curves[0].x == (0, *STEPS)
+    assert outcome.panels[0].curves[0].y == pytest.approx((0.2, 0.35, 0.5, 0.75))
+    assert outcome.panels[1].curves[0].y == pytest.approx((1, 2, 2, 2))
+    notes = "\n".join(outcome.notes)
+    assert f"{SLOW}, gc: GC 0.200 to 0.750" in notes
+    assert f"{SLOW}, gc_gn" not in notes
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_nio_runs, "BATCH", 16)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("kind", ["without BN", "with BN"])
+def test_a_real_run_is_seen_before_training(kind: str) -> None:
+    job = Job(kind, "gc", 2, 1)
+    found = learn(job)
+    bn = kind == "with BN"
+    with seeding.stream(*_nio_runs.recipe(job).stream("init")):
+        model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
+    zero = {n for n, p in model.named_parameters() if not p.any()}
+    assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
+    assert set(found.factors) == {n for n, _ in model.named_parameters()} - zero
+    assert found.zeros == (len(zero), len(zero))
+    assert found.misfit <= 1e-6
+    rate = SETTINGS[kind].rate
+    first = {abs(m - 1) for m in found.factors.values()}
+    assert 0 < max(first) <= 2.1 * rate  # two steps of Adam
+    assert found.before[0] != found.after[0]
+    assert -1 <= found.after[0] <= 1
+
+
+@pytest.mark.usefixtures("few")
+def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pretrain import scales
+
+    write = scales.Scales.write
+
+    def turned(self: scales.Scales, m: torch.Tensor) -> None:
+        write(self, m)
+        with torch.no_grad():
+            self.live["fc.weight"][0, 0] *= 1.1
+
+    monkeypatch.setattr(scales.Scales, "write", turned)
+    found = learn(Job("without BN", "gc", 1, 0))
+    assert found.misfit > 1e-3
+    assert not kept(found)
+
+
+def test_settings_of_the_appendix() -> None:
+    recipe: Any = _nio_runs.recipe(Job("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
+    assert (recipe.parts, recipe.batch_size, recipe.overlap) == (2, 128, 0.6)
+    assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.1, 5.0, 50)
+    assert recipe.objective == "gc_gn_sqrt"
+    other: Any = _nio_runs.recipe(Job("without BN", "gc", 50, 3)).method("nio")
+    assert (other.overlap, other.rate, other.gamma) == (0.7, 0.015, 4.0)

@@ -1,0 +1,165 @@
+"""Weight compander's claim: its verdicts on made-up weights, its arms, one tiny real run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fsbench.reproductions import _wc_runs, wc_weights
+from fsbench.reproductions._wc_runs import (
+    ARMS,
+    BOUND,
+    CONTROL,
+    END,
+    FIRST,
+    PHASES,
+    PLAIN,
+    START,
+    WC,
+    Job,
+    Phase,
+    Trace,
+    recipe,
+    shortened,
+    trace_of,
+)
+from protocols.analyses.weight_percentiles import Spread
+
+LATER = "layer1.0.conv1"
+
+
+def spread(largest: float, dead: float, width: float) -> Spread:
+    lines = (-1.0, -0.9, -width / 2, -width / 8, 0.0, width / 8, width / 2, 0.9, 1.0)
+    return Spread(100, lines, largest, dead)
+
+
+def trace(largest: float = 0.5, dead: float = 0.2, width: float = 0.4, later: float = 0.3) -> Trace:
+    """Two epochs: the peak comes first, the rest is read at the end."""
+    first = {FIRST: spread(largest, 0.9, 0.1), LATER: spread(0.1, 0.9, 0.1)}
+    last = {FIRST: spread(largest / 2, dead, width), LATER: spread(0.1, later, 0.1)}
+    whole = spread(0.1, 0.99, 0.1)
+    return Trace([{**epoch, "all": whole} for epoch in (first, last)], 90.0)
+
+
+def outcome(
+    monkeypatch: pytest.MonkeyPatch,
+    plain: list[Trace],
+    wc: list[Trace],
+    control: Trace | None = None,
+) -> Any:
+    arms = {PLAIN: plain, WC: wc, CONTROL: [control or trace()] * len(plain)}
+    monkeypatch.setattr(wc_weights, "traces", lambda seeds, report: {START: arms, END: arms})
+    return wc_weights.run(len(plain))
+
+
+def verdicts(monkeypatch: pytest.MonkeyPatch, plain: list[Trace], wc: list[Trace]) -> list[str]:
+    return [figure.verdict for figure in outcome(monkeypatch, plain, wc).figures]
+
+
+SAME, IN, PEAK, DEAD, WIDE, LESS = range(6)
+PLAINS = trace(largest=2.0, dead=0.5, width=0.2, later=0.3)
+COMPANDED = trace(largest=1.0, dead=0.2, width=0.4, later=0.25)
+
+
+def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcome(monkeypatch, [PLAINS] * 2, [COMPANDED] * 2)
+    assert [figure.verdict for figure in found.figures] == ["reproduced"] * 6
+    assert found.verdict == "reproduced"
+    ours = [figure.ours for figure in found.figures]
+    assert ours[IN] == "1.000"
+    assert ours[PEAK:] == [
+        "2 without, 1 with",
+        "50 without, 20 with",
+        "0.2 without, 0.4 with",
+        "30 first, 5 later",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figure", "wc"),
+    [
+        (PEAK, trace(largest=2.5, dead=0.2)),
+        (DEAD, trace(largest=1.0, dead=0.8)),
+        (WIDE, trace(largest=1.0, width=0.1)),
+        (LESS, trace(largest=1.0, dead=0.45, later=0.1)),
+    ],
+)
+def test_the_other_way_round_is_not_reproduced(
+    figure: int, wc: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert verdicts(monkeypatch, [PLAINS], [wc])[figure] == "not reproduced"
+
+
+def test_one_seed_against_the_mean_leaves_the_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, trace(2.1, 0.6, 0.19, 0.1)])
+    assert found[PEAK:] == ["direction only"] * 4
+
+
+def test_the_bound_holds_for_every_layer_and_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for layer in (FIRST, LATER):
+        outside = trace(largest=1.0)
+        outside.epochs[1][layer] = spread(BOUND, 0.2, 0.4)  # type: ignore[index]
+        found = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, outside])
+        assert found[IN] == "not reproduced"
+
+
+def test_another_start_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = trace(largest=1.0)
+    other.epochs[0][LATER] = spread(0.1, 0.9, 0.1001)  # type: ignore[index]
+    assert verdicts(monkeypatch, [PLAINS], [other])[SAME] == "not reproduced"
+
+
+def test_the_share_of_the_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = trace(largest=1.5, dead=0.47, width=0.5)
+    notes = outcome(monkeypatch, [PLAINS], [COMPANDED], control).notes
+    shares = [note.rpartition(": ")[2] for note in notes[:4]]
+    assert shares == ["50%", "10%", "150%", "no difference"]
+    assert notes[4].startswith("accuracy: 90.0 % without")
+
+
+def test_the_panels_show_percentiles_and_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    without, with_, peaks, dead = outcome(monkeypatch, [PLAINS], [COMPANDED]).panels
+    assert len(without.curves) == len(with_.curves) == 9
+    assert with_.curves[6].label == "84 %"
+    assert with_.curves[6].y == (0.05, 0.2)
+    assert [curve.label for curve in peaks.curves] == list(ARMS)
+    assert peaks.curves[0].y == (2.0, 1.0)
+    assert dead.curves[1].y == pytest.approx((90, 20))
+
+
+def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
+    plain, wc, control = (recipe(Job(END, arm, 0)) for arm in ARMS)
+    assert plain.lr == wc.lr == 0.1
+    assert control.lr == pytest.approx(0.1 * 2.56)
+    assert control.replace({"lr": 0.1}) == plain
+    compander: Any = wc.method("weight_compander")
+    assert (compander.a, compander.b, compander.decays) == (0.8, 0.5, "w")
+    assert pytest.approx(1.2566, abs=1e-4) == BOUND
+
+
+def test_decay_times_steps_is_the_papers() -> None:
+    assert shortened(10).decay * 10 * 11 == pytest.approx(1e-4 * 200 * 351)
+    end, start = recipe(Job(END, PLAIN, 0)), recipe(Job(START, PLAIN, 0))
+    assert (start.weight_decay, start.schedule) == (1e-4, "constant")
+    assert (end.weight_decay, end.schedule) == (PHASES[END].decay, "step")
+    assert end.milestones == (0.45, 0.68)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_wc_runs, "PHASES", {END: Phase(1, 1e-4, "constant")})
+
+
+@pytest.mark.usefixtures("short")
+def test_a_real_run_is_seen_from_the_same_start() -> None:
+    plain, wc = (trace_of(Job(END, arm, 0)) for arm in (PLAIN, WC))
+    assert len(plain.epochs) == len(wc.epochs) == 2
+    assert plain.epochs[0][FIRST].count == 16 * 3 * 9
+    for layer, spread in plain.epochs[0].items():
+        other = wc.epochs[0][layer]
+        assert other.percentiles == pytest.approx(spread.percentiles, abs=1e-6)
+        assert wc.epochs[1][layer].percentiles != other.percentiles
+        assert wc.epochs[1][layer].largest < BOUND
+    assert plain.epochs[1][FIRST] != wc.epochs[1][FIRST]
+    assert 0 < wc.accuracy <= 100
