@@ -184,6 +184,13 @@ class Lw(Method):
             return dict.fromkeys(ends, ())
         with evaluating(ctx.model):
             found = outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
+        for name, z in found.items():
+            if z.ndim == 3 or (z.ndim == 4 and z.shape[2] != z.shape[3]):
+                raise UsageError(
+                    f"lw finds no channels after {name} of {ctx.recipe.architecture}: tokens of"
+                    f" shape {tuple(z.shape[1:])}",
+                    fix="use --set lw.statistics=scalar",
+                )
         return {name: (z.shape[1], *[1] * (z.ndim - 2)) for name, z in found.items()}
 
     def round_start(self, ctx: Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import torch
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
 from fsbench.backbones.architectures._automatic import roles_of
 from fsbench.backbones.architectures._roles import below
+from fsbench.data.source import SourceDataset, Split
 from fsbench.errors import UsageError
 from pretrain.loop import pretrain
 from tests.fakes_pretrain import lines, source, tiny
@@ -126,3 +128,75 @@ def test_a_width_and_an_unknown_name_are_refused() -> None:
         ARCHITECTURES.load("timm/resnet18").build(3, 8)
     with pytest.raises(UsageError, match="timm has no network 'resnet17'"):
         ARCHITECTURES.load("timm/resnet17")
+
+
+VIT = ("architecture=timm/test_vit", "width=null", "input_size=16")
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "first"),
+    [
+        ("test_vit", 6, ("cls_token", "pos_embed", "patch_embed")),
+        ("swin_tiny_patch4_window7_224", 15, ("patch_embed", "layers.0.downsample")),
+    ],
+)
+def test_a_transformer_is_built_for_the_recipes_size(
+    name: str, blocks: int, first: tuple[str, ...]
+) -> None:
+    """By the network's name: patches, then 6 blocks, or 2 + 2 + 6 + 2 and three downsamplings."""
+    architecture = ARCHITECTURES.load(f"timm/{name}").at(32)
+    with torch.device("meta"):
+        model = architecture.build(5)
+        assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 5)
+    roles = architecture.roles(model)
+    assert len(roles.blocks) == blocks
+    assert roles.blocks[0][: len(first)] == first
+    assert roles.fully_connected == (roles.head,)
+    names = {n for n, _ in model.named_parameters()}
+    inside = {n for n in names if sum(below(n, block) for block in roles.blocks) == 1}
+    assert names - inside == {f"{roles.head}.weight", f"{roles.head}.bias"}
+
+
+def test_a_size_that_a_network_cannot_have_is_refused_with_its_own() -> None:
+    for name, own in (("test_vit", 160), ("sequencer2d_s", 224)):
+        architecture = ARCHITECTURES.load(f"timm/{name}")
+        with pytest.raises(
+            UsageError, match=rf"{name}.* 8 px.*made for {own} px|made for {own} px.* 8 px"
+        ):
+            roles_of_built(architecture.at(8))
+
+
+def roles_of_built(architecture: Architecture) -> RoleMap:
+    with torch.device("meta"):
+        return architecture.roles(architecture.build(5))
+
+
+def enlarged() -> SourceDataset:
+    """The tiny source at 16 px, a patch of the smallest transformer."""
+    small = source()
+    train, val = (
+        Split(part.images.repeat(2, axis=2).repeat(2, axis=3), part.labels)
+        for part in (small.train, small.val)
+    )
+    return replace(small, train=train, val=val)
+
+
+def test_nio_starts_a_transformer(tmp_path: Path) -> None:
+    given = (*VIT, "nio.iterations=1")
+    run = pretrain(tiny("nio", *given), enlarged(), tmp_path / "run")
+    (line,) = lines(run, "rewrites.jsonl")
+    assert "GradCosine" in line["note"]
+    assert "pos_embed" not in line["tensors"]
+    backbone = backbones.load(f"run:{run}")
+    features = backbone.features(torch.from_numpy(enlarged().val.images[:3]))
+    assert features.shape == (3, 64)
+
+
+def test_lw_keeps_the_positions_of_a_transformer_and_refuses_its_channels(tmp_path: Path) -> None:
+    given = (*VIT, "lw.generations=true", "plan.rounds=2")
+    run = pretrain(tiny("lw", *given), enlarged(), tmp_path / "run")
+    drawn = [n for line in lines(run, "rewrites.jsonl") for n in line["tensors"]]
+    assert "head.weight" in drawn
+    assert not {"pos_embed", "cls_token"} & set(drawn)
+    with pytest.raises(UsageError, match="finds no channels after blocks"):
+        pretrain(tiny("lw", *given, "lw.statistics=per_channel"), enlarged(), tmp_path / "other")

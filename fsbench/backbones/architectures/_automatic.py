@@ -1,7 +1,8 @@
-"""Roles of any convolutional network of timm, found from one forward pass without storage.
+"""Roles of any network of timm, found from one forward pass without storage.
 
-A block may end where a module's output is all that later layers see of the image: no path of the
-autograd graph goes round it. Inside a residual unit or a dense block there is no such place.
+A block may end where a module's output, maps or tokens, is all that later layers see of the image:
+no path of the autograd graph goes round it. Inside a residual unit or a dense block there is no
+such place. Parameters of the network itself (tokens, positions) belong to the first block.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from fsbench.errors import UsageError
 
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 SIDE = 64
-"""Side (px) of the image that is sent through."""
+"""Side (px) of the image that is sent through a network that takes any."""
 
 
-def roles_of(model: nn.Module, name: str = "the network") -> RoleMap:
+def roles_of(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
     """Raises UsageError that names what is missing: a linear head, maps, layers in blocks."""
     head, layers = head_of(model, name), layer_names(model)
     whole = isinstance(model.get_submodule(head), nn.Linear)
     if whole and layers[-1] != head:
         raise refused(name, f"its last layer is {layers[-1]}, not the head {head}")
-    cuts = Cuts.of(model, name)
+    cuts = Cuts.of(model, name, side)
     units = list(parts(model, "", head, cuts))
-    blocks = with_stem(model, list(grouped(model, units, cuts)))
+    blocks = with_loose(model, with_stem(model, list(grouped(model, units, cuts))))
     inside = [module for block in blocks for module in block]
     outside = [n for n in layers if not below(n, inside)]
     if not blocks or any(not isinstance(model.get_submodule(n), nn.Linear) for n in outside):
@@ -47,7 +48,8 @@ def roles_of(model: nn.Module, name: str = "the network") -> RoleMap:
 def refused(name: str, why: str) -> UsageError:
     return UsageError(
         f"{name} has no roles that methods could use: {why}",
-        fix="use a convolutional network with residual or plain blocks and a linear head",
+        fix="use a convolutional network or a transformer with plain or residual blocks and a"
+        " linear head",
     )
 
 
@@ -62,30 +64,32 @@ def head_of(model: nn.Module, name: str) -> str:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Names of the modules whose output map is all that later layers see."""
+    """Names of the modules whose output is all that later layers see."""
 
     names: frozenset[str]
 
     @staticmethod
-    def of(model: nn.Module, name: str) -> Cuts:
+    def of(model: nn.Module, name: str, side: int) -> Cuts:
         """model: of any device; it is not changed. Raises UsageError where no pass is possible."""
         ends: dict[str, Any] = {}
 
         def watch(module_name: str) -> torch.utils.hooks.RemovableHandle:
             def keep(module: nn.Module, inputs: object, output: object) -> None:
-                if isinstance(output, Tensor) and output.ndim == 4 and output.grad_fn:
+                if isinstance(output, Tensor) and output.ndim in (3, 4) and output.grad_fn:
                     ends[module_name] = output.grad_fn
 
             return model.get_submodule(module_name).register_forward_hook(keep)
 
         hooks = [watch(n) for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
-        image = torch.zeros(2, 3, SIDE, SIDE, device=next(model.parameters()).device)
+        image = torch.zeros(2, 3, side, side, device=next(model.parameters()).device)
         image.requires_grad_()
         training = {module: module.training for module in model.modules()}
         try:
             out = model.eval()(image)
         except (AssertionError, RuntimeError) as error:
-            raise refused(name, f"it takes no {SIDE} px images: {error}") from error
+            own = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
+            why = f"it takes no {side} px images (made for {own} px): {error}"
+            raise refused(name, why) from error
         finally:
             for handle in hooks:
                 handle.remove()
@@ -162,3 +166,11 @@ def with_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[st
     if stem >= len(blocks) - stem:
         return tuple(blocks)
     return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]
+
+
+def with_loose(
+    model: nn.Module, blocks: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The first block with the parameters that no module owns: they act before it or in it."""
+    loose = tuple(n for n, _ in model.named_parameters(recurse=False))
+    return ((*loose, *blocks[0]), *blocks[1:]) if blocks else ()
