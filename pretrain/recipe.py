@@ -49,7 +49,7 @@ class Recipe(Frozen):
     name: str = Field(pattern=r"^(paper|pilot|toy)/[a-z0-9_+]+$")
     architecture: str = Field(description="NAME of fsbench/NAME, or timm/NAME")
     width: int | None = Field(None, ge=1, description="null: the architecture's own")
-    source: str = Field(description="tinyimagenet, toy_source, folder:DIR or hf-hub:ORG/NAME")
+    source: str = Field(description="tinyimagenet, pets, folder:DIR or hf-hub:ORG/NAME")
     input_size: int = Field(ge=8, le=1024, description="side (px) of the training images")
     plan: Plan
     methods: tuple[AnyMethod, ...] = Field(min_length=1)
@@ -67,7 +67,7 @@ class Recipe(Frozen):
     plateau_factor: float = Field(0.5, gt=0, lt=1, description="of `plateau`")
     dropout: float = Field(0.0, ge=0, lt=1, description="in front of the head")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    augmentation: Literal["crop_flip", "flip", "none"] = "crop_flip"
+    augmentation: Literal["crop_flip", "resize_crop_flip", "flip", "none"] = "crop_flip"
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast")
     channels_last: bool = True
     compile: bool = False

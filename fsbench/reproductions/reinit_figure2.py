@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._study import Row, networks, table2
+from pretrain.reinit_table2 import Row, networks, table2
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._study import methods, networks, table2
+from pretrain.reinit_table2 import methods, networks, table2
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
 CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"

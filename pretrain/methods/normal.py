@@ -3,14 +3,15 @@
 SEAL (paper 4.1, Tables 1 and 2; methods.md D1, D2). "Normal" is one round of 160 epochs, "Normal
 (long)" ten. SEAL's code restarts the cosine every round even without forgetting, so only forgetting
 differs between methods: that is our default. `schedule=single_cycle` is one cosine over all rounds.
-The rows `vanilla` are those of the soft-weight-rescaling paper (methods.md B8).
+The rows `vanilla` are those of the soft-weight-rescaling paper (methods.md B8), the rows `study_`
+those of the reinitialization study, which other methods take over by --method.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain import swr_study
+from pretrain import reinit_study, swr_study
 from pretrain.method import Figure, Method, PaperRecipe, Rank
 
 
@@ -39,4 +40,5 @@ class Normal(Method):
         ),
         PaperRecipe(name="normal_long_single_cycle", overrides={"schedule": "single_cycle"}),
         *swr_study.rows("normal", 0.3912, 0.4126, row="vanilla"),
+        *reinit_study.rows(),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from fsbench.errors import DataError
-from pretrain.batches import PAD, Batches, Normalise, crop_flip
+from pretrain.batches import PAD, Batches, Normalise, crop_flip, enlarged, resize_crop_flip
 from pretrain.plan import Clock
 from tests.fakes_pretrain import source, tiny
 
@@ -51,6 +52,32 @@ def test_flip_alone_moves_no_pixel_but_to_the_other_side() -> None:
     mirrored = (flipped == plain.flip(3)).flatten(1).all(1)
     assert (kept | mirrored).all()
     assert 0 < int(kept.sum()) < len(kept)
+
+
+def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
+    ramp = np.linspace(0, 255, 56 * 56).reshape(56, 56).astype(np.uint8)
+    images = torch.from_numpy(np.stack([ramp, ramp, ramp.T])).expand(2, 3, 56, 56)
+    offsets, flip = torch.tensor([[0, 6], [3, 1]]), torch.tensor([False, True])
+    result = resize_crop_flip(images, offsets, flip)
+    large = [
+        np.array(Image.fromarray(c).resize((62, 62), Image.Resampling.BILINEAR))
+        for c in (ramp, ramp, ramp.T)
+    ]
+    first, second = np.stack(large)[:, :56, 6:62], np.stack(large)[:, 3:59, 1:57][:, :, ::-1]
+    assert np.abs(result.numpy() - np.stack([first, second])).max() <= 1
+    assert result.shape == (2, 3, 56, 56)
+
+
+def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
+    assert (enlarged(224), enlarged(56)) == (248, 62)
+    loader = batches("batch_size=16", "augmentation=resize_crop_flip")
+    offsets = torch.cat([loader._draws(16, ("draws", i))[0] for i in range(20)])
+    assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
+    plain = batches("batch_size=16", "augmentation=none")
+    clock = Clock(loader.recipe.plan)
+    assert loader.batch(clock).images.shape == plain.batch(clock).images.shape
+    assert not torch.equal(loader.batch(clock).images, plain.batch(clock).images)
+    assert torch.equal(loader.batch(clock).images, loader.batch(clock).images)
 
 
 def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None:

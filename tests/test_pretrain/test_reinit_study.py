@@ -1,0 +1,74 @@
+"""The reinitialization study's table as twelve recipes: protocol, rounds and figures as printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pretrain import recipes, reinit_study
+from pretrain.blueprint import blueprint
+from pretrain.plan import Clock
+from pretrain.schedules import factor
+
+BLOCKS = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
+ENDS = {"": "plain", "_augmented": "augmentation", "_augmented_dropout": "augmentation+dropout"}
+NAMES = [f"paper/study_{network}{end}" for network in BLOCKS for end in ENDS]
+
+
+def test_twelve_recipes_hold_432_figures() -> None:
+    assert {n for n in recipes.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
+    found = [figure for name in NAMES for figure in recipes.RECIPES.figures(name)]
+    assert len(found) == 432
+    assert set(Counter(figure.where for figure in found).values()) == {12}
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "percent", "source"),
+    [
+        ("paper/study_scnn", "oxford-iiit, BL", 13.7, "pets"),
+        ("paper/study_resnet50", "oxford-iiit, LW", 28.5, "pets"),
+        ("paper/study_vgg16", "caltech101, FC", 69.1, "caltech101"),
+        ("paper/study_mobilenet", "cassava, DSD", 63.6, None),
+    ],
+)
+def test_figures_stand_as_printed(
+    name: str, where: str, percent: float, source: str | None
+) -> None:
+    figures = {figure.where: figure for figure in recipes.RECIPES.figures(name)}
+    figure = figures[f"reinitialization study Table 2, {where}"]
+    assert figure.accuracy == pytest.approx(percent / 100)
+    assert figure.overrides == ((f"source={source}",) if source else ())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_protocol_is_the_papers(name: str) -> None:
+    recipe = recipes.get(name)
+    assert (recipe.lr, recipe.momentum, recipe.weight_decay) == (0.003, 0.9, 1e-5)
+    assert (recipe.batch_size, recipe.input_size, recipe.label_smoothing) == (256, 224, 0)
+    assert (recipe.schedule, recipe.plateau_epochs, recipe.plateau_factor) == ("plateau", 20, 0.5)
+    assert (recipe.plan.round_steps, recipe.validate_every) == (100_000, 1)
+    assert factor(recipe, Clock(recipe.plan), steps=12) == 1, "no warm-up"
+
+
+@pytest.mark.parametrize("network", BLOCKS)
+def test_settings_and_rounds(network: str) -> None:
+    plain, flipped, dropped = (recipes.get(f"paper/study_{network}{end}") for end in ENDS)
+    assert (plain.augmentation, plain.dropout) == ("none", 0)
+    assert (flipped.augmentation, flipped.dropout) == ("resize_crop_flip", 0)
+    assert (dropped.augmentation, dropped.dropout) == ("resize_crop_flip", 0.25)
+    assert plain.architecture == network
+    assert plain.plan.rounds == len(blueprint(plain)[1].blocks) == BLOCKS[network]
+
+
+@pytest.mark.parametrize("method", ["welsr", "dsd", "wels", "fc", "lw"])
+def test_every_method_of_the_study_runs_under_the_recipe(method: str) -> None:
+    base = recipes.get("paper/study_mobilenet")
+    other = recipes.composed(base, method, {"source": "caltech101"})
+    assert [m.name for m in other.methods] == [method]
+    same = dict(base)
+    assert {**dict(other), **{n: same[n] for n in ("name", "methods", "source")}} == same
+
+
+def test_the_table_names_every_setting() -> None:
+    assert {row.setting for row in reinit_study.table2()} == set(ENDS.values())
