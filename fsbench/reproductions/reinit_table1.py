@@ -15,7 +15,15 @@ from typing import NamedTuple
 from fsbench.errors import UsageError
 from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    Curve,
+    Figure,
+    Outcome,
+    Panel,
+    Verdict,
+    overall,
+)
 from fsbench.reproductions._parallel import run_all
 
 SOURCE = "reinitialization study, Table 1"
@@ -83,6 +91,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
             *(f"BL at signal 1, {law}: {ours['BL', 1.0, a]}" for law, a in INITIAL.items()),
             f"the last two over at most {LAW_SEEDS} seeds",
         ),
+        panels=tuple(panel(ours, method) for method in _synthetic.METHODS),
     )
 
 
@@ -124,6 +133,22 @@ def figure(signal: float, method: str, ours: dict[str, Cell]) -> Figure:
         published=str(theirs[method]),
         ours=str(ours[method]),
         verdict=judge(method, theirs, ours),
+    )
+
+
+def panel(ours: dict[tuple[str, float, str], Cell], method: str) -> Panel:
+    """A column of the table: accuracy against the signal, ours and the printed one."""
+    signals = tuple(PUBLISHED)
+    found = tuple(ours[method, signal, "study_mlp"].mean for signal in signals)
+    printed = tuple(PUBLISHED[signal][method].mean for signal in signals)
+    return Panel(
+        title=method,
+        x="signal strength",
+        y="test accuracy (%)",
+        curves=(
+            Curve(label="ours", x=signals, y=found),
+            Curve(label="paper", x=signals, y=printed, published=True),
+        ),
     )
 
 

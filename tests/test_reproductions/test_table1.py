@@ -127,6 +127,11 @@ def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.figures[9].what == "signal 1: WELS"
     assert outcome.figures[9].ours == "66.1 ± 0.1"
     assert outcome.verdict == "reproduced"
+    ours, paper = outcome.panels[3].curves
+    assert outcome.panels[3].title == "WELS"
+    assert ours.x == paper.x == (0.5, 1.0, 2.0)
+    assert ours.y == pytest.approx((23.1, 66.1, 96.8))
+    assert (paper.y, paper.published, ours.published) == ((23.1, 66.1, 96.8), True, False)
     assert [note.split(": ")[1] for note in outcome.notes[:3]] == [
         "50.7 ± 0.1",
         "44.7 ± 0.1",
