@@ -32,7 +32,10 @@ class FullReset(Method):
 
     running_stats: bool = False
 
-    SOURCE: ClassVar = "Soft Weight Rescaling, section 4, without warm-start; official code"
+    SOURCE: ClassVar = (
+        "Soft Weight Rescaling, section 4, without warm-start; "
+        "code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = "it always resets the network"
     PILOT: ClassVar = fields("warm-start")

@@ -46,7 +46,10 @@ class HeadReset(Method):
     scope: Scope = "paper"
     fresh_draw: bool = False
 
-    SOURCE: ClassVar = "Nikishin et al. 2022; Soft Weight Rescaling, appendix D.2; official code"
+    SOURCE: ClassVar = (
+        "Nikishin et al. 2022; Soft Weight Rescaling, appendix D.2; "
+        "code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = "it always resets the head"
     PILOT: ClassVar = fields("warm-start")

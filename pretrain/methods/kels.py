@@ -111,7 +111,7 @@ class Kels(Method):
 
     keep: float = Field(0.5, gt=0, le=1)
 
-    SOURCE: ClassVar = "KELS (Taha et al. 2021), official code"
+    SOURCE: ClassVar = "KELS (Taha et al. 2021); code ahmdtaha/knowledge_evolution"
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = {"keep": 1.0}
 

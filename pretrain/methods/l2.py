@@ -38,7 +38,9 @@ class L2(Method):
     half: bool = True
     on: Literal["all", "kernels"] = "all"
 
-    SOURCE: ClassVar = "Soft Weight Rescaling, appendix D.2; official code"
+    SOURCE: ClassVar = (
+        "Soft Weight Rescaling, appendix D.2; code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2.lam": 1e-3}

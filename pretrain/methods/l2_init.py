@@ -38,7 +38,10 @@ class L2Init(Method):
     half: bool = True
     reanchor_on_new_data: bool = False
 
-    SOURCE: ClassVar = "Kumar et al. 2023; Soft Weight Rescaling, appendix D.2; official code"
+    SOURCE: ClassVar = (
+        "Kumar et al. 2023; Soft Weight Rescaling, appendix D.2; "
+        "code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2_init.lam": 1e-3}

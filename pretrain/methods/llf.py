@@ -40,19 +40,17 @@ class LLF(Method):
 
     threshold: str = thresholds.AUTO
 
-    SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; both official codes"
+    SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; code hlml/fortuitous_forgetting"
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar = {"threshold": surgery.END}
     PAPER: ClassVar = (
         PaperRecipe(
             name="llf",
+            paper="SEAL",
+            row="Table 2",
             figures=(
-                Figure(
-                    where="SEAL Table 2, generation 3",
-                    accuracy=0.5612,
-                    overrides=("plan.rounds=3",),
-                ),
-                Figure(where="SEAL Table 2, generation 10", accuracy=0.5692),
+                Figure(accuracy=0.5612, at="generation 3", overrides=("plan.rounds=3",)),
+                Figure(accuracy=0.5692, at="generation 10"),
             ),
         ),
     )

@@ -18,27 +18,32 @@ from pretrain.method import Figure, Method, PaperRecipe, Rank
 class Normal(Method):
     """No hook, no setting."""
 
-    SOURCE: ClassVar = "SEAL, section 4.1; official code, exp_mode=normal"
+    SOURCE: ClassVar = "SEAL, section 4.1; code amiiir-sarfi/SEAL, exp_mode=normal"
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar = {}
     PAPER: ClassVar = (
         PaperRecipe(
             name="normal",
+            paper="SEAL",
+            row="Table 2",
             overrides={"plan.rounds": 1},
-            figures=(Figure(where="SEAL Table 2, generation 1", accuracy=0.5437),),
+            figures=(Figure(accuracy=0.5437, at="generation 1"),),
         ),
         PaperRecipe(
             name="normal_long",
+            paper="SEAL",
+            row="Table 2",
             figures=(
-                Figure(
-                    where="SEAL Table 2, generation 3",
-                    accuracy=0.5116,
-                    overrides=("plan.rounds=3",),
-                ),
-                Figure(where="SEAL Table 2, generation 10", accuracy=0.4927),
+                Figure(accuracy=0.5116, at="generation 3", overrides=("plan.rounds=3",)),
+                Figure(accuracy=0.4927, at="generation 10"),
             ),
         ),
-        PaperRecipe(name="normal_long_single_cycle", overrides={"schedule": "single_cycle"}),
+        PaperRecipe(
+            name="normal_long_single_cycle",
+            paper="SEAL",
+            row="official code, long_cosine_lr",
+            overrides={"schedule": "single_cycle"},
+        ),
         *swr_study.rows("normal", 0.3912, 0.4126, row="vanilla"),
         *reinit_study.rows(),
     )

@@ -25,8 +25,8 @@ class SealFreeze(Seal):
 
     freeze_norm: bool = False
 
-    SOURCE: ClassVar = "SEAL Table 7, + Freeze"
-    PAPER: ClassVar = paper_row("seal_freeze", 0.5245, 0.5117, "SEAL Table 7")
+    SOURCE: ClassVar = "SEAL Table 7, + Freeze; code amiiir-sarfi/SEAL"
+    PAPER: ClassVar = paper_row("seal_freeze", 0.5245, 0.5117, "Table 7")
 
     def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
         if not self.ascending(ctx):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class SealReinit(Seal):
     """SEAL with the late layers re-drawn at every round start but the first."""
 
-    SOURCE: ClassVar = "SEAL Table 7, + Reinit"
+    SOURCE: ClassVar = "SEAL Table 7, + Reinit; code amiiir-sarfi/SEAL"
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
-    PAPER: ClassVar = paper_row("seal_reinit", 0.5682, 0.5887, "SEAL Table 7")
+    PAPER: ClassVar = paper_row("seal_reinit", 0.5682, 0.5887, "Table 7")
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

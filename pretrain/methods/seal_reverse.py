@@ -19,8 +19,8 @@ class SealReverse(Seal):
 
     head_descends: bool = False
 
-    SOURCE: ClassVar = "SEAL Table 7, + Reverse"
-    PAPER: ClassVar = paper_row("seal_reverse", 0.5025, 0.4105, "SEAL Table 7")
+    SOURCE: ClassVar = "SEAL Table 7, + Reverse; code amiiir-sarfi/SEAL"
+    PAPER: ClassVar = paper_row("seal_reverse", 0.5025, 0.4105, "Table 7")
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
         late = surgery.split(model, threshold)[1]

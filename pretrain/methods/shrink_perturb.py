@@ -59,7 +59,10 @@ class ShrinkPerturb(Method):
     shrink: float = Field(0.3, ge=0, le=1)
     noise: float = Field(0.01, ge=0)
 
-    SOURCE: ClassVar = "Ash & Adams 2020; Soft Weight Rescaling, appendix D.2; official code"
+    SOURCE: ClassVar = (
+        "Ash & Adams 2020; Soft Weight Rescaling, appendix D.2; "
+        "code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = fields("warm-start")

@@ -73,7 +73,9 @@ class Swr(Method):
     scale_running_stats: bool = False
     allow_tied: bool = False
 
-    SOURCE: ClassVar = "Soft Weight Rescaling, Algorithm 1; official code"
+    SOURCE: ClassVar = (
+        "Soft Weight Rescaling, Algorithm 1; code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     RANK: ClassVar = Rank.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PAPER: ClassVar = swr_study.rows("swr", 0.4348, 0.5221)

@@ -41,7 +41,9 @@ class SwrReanchor(Swr):
     on: Literal["lr_drop", "new_data", "both", "none"] = "lr_drop"
     every_epochs: int = Field(0, ge=0)
 
-    SOURCE: ClassVar = "Soft Weight Rescaling, appendix E, SWR + re-init; official code"
+    SOURCE: ClassVar = (
+        "Soft Weight Rescaling, appendix E, SWR + re-init; code CILAB-RL-TEAM/soft-weight-rescaling"
+    )
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"schedule": "step"}
     TOY: ClassVar = {"schedule": "step"}

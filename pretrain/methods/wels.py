@@ -36,7 +36,10 @@ class Wels(Method):
 
     fraction: float = Field(0.2, ge=0, le=1)
 
-    SOURCE: ClassVar = "WELS (Taha et al. 2021); reinitialization study, section 1"
+    SOURCE: ClassVar = (
+        "WELS (Taha et al. 2021), code ahmdtaha/knowledge_evolution; "
+        "reinitialization study, section 1"
+    )
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
