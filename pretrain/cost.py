@@ -21,13 +21,15 @@ from torch.utils.flop_counter import flop_registry
 KEPT = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
 
 
-class Counting(TorchDispatchMode):
+class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the operations that run inside, which run as they would without it.
 
     FlopCounterMode itself also follows modules by hooks on their tensors, which costs memory.
     """
 
-    flops = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
 
     def __torch_dispatch__(
         self,
