@@ -30,9 +30,9 @@ KINDS = (_ConvNd, nn.Linear)
 
 
 class Spread(NamedTuple):
-    """count: weights; percentiles: of w; largest: max |w|; dead: share of |w| < threshold."""
+    """n: weights; percentiles: of w; largest: max |w|; dead: share of |w| < threshold."""
 
-    count: int
+    n: int
     percentiles: tuple[float, ...]
     largest: float
     dead: float

@@ -40,7 +40,7 @@ def test_by_hand() -> None:
     assert list(found) == ["", "all"]
     assert found["all"] == found[""]
     spread = found["all"]
-    assert spread.count == 5
+    assert spread.n == 5
     assert spread.percentiles == pytest.approx((-0.5, -0.304, -0.002, 0.009, 0.3))
     assert spread.largest == 0.5
     assert spread.dead == 2 / 5  # 0.01 itself is not below 0.01
@@ -57,7 +57,7 @@ def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
     assert list(found) == ["0", "3", "all"]
     parts = [model[i].weight.detach().flatten().double().numpy() for i in (0, 3)]
     for name, values in zip(found, (*parts, np.concatenate(parts)), strict=True):
-        assert found[name].count == len(values)
+        assert found[name].n == len(values)
         expected = np.percentile(values, PERCENTILES)
         assert found[name].percentiles == pytest.approx(expected, rel=1e-14, abs=1e-16)
         assert found[name].largest == np.abs(values).max()

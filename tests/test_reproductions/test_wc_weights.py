@@ -155,7 +155,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_real_run_is_seen_from_the_same_start() -> None:
     plain, wc = (trace_of(Job(END, arm, 0)) for arm in (PLAIN, WC))
     assert len(plain.epochs) == len(wc.epochs) == 2
-    assert plain.epochs[0][FIRST].count == 16 * 3 * 9
+    assert plain.epochs[0][FIRST].n == 16 * 3 * 9
     for layer, spread in plain.epochs[0].items():
         other = wc.epochs[0][layer]
         assert other.percentiles == pytest.approx(spread.percentiles, abs=1e-6)
