@@ -102,8 +102,9 @@ def test_a_cell_is_judged_against_its_own_reference() -> None:
     assert figure(found, 0, "Baseline").verdict == "reproduced"
     assert figure(found, 0, "LW").what == "L2 0: LW"
     assert figure(found, 0, "LW").ours == "0.11 ± 0.01"
-    found["Baseline", PENALTIES[1], "sgd"] = (0.30, 0.31)
+    found["Baseline", PENALTIES[1], "sgd"] = (0.42, 0.43)
     assert figure(found, 1, "Baseline").verdict == "direction only"
+    assert figure(found, 1, "Rescaling").verdict == "not reproduced"
 
 
 def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
