@@ -72,6 +72,9 @@ class BackboneFacts(Frozen):
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     n_parameters: int = Field(ge=0, description="of the head-free trunk")
+    n_affine: int | None = Field(
+        None, ge=0, description="of them, scales and shifts of normalization layers"
+    )
     weights_hash: Sha256
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
     recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
@@ -119,15 +122,20 @@ class Result(Frozen):
     records: str = Field(description="file name of the Parquet beside this file")
     records_digest: Sha256 = Field(description="sha-256 of the record content, not of the file")
     score: ScoreRecord
-    collapsed: int = Field(0, ge=0, description="episodes whose predictions are all one class")
+    collapsed: int = Field(
+        0, ge=0, description="episodes at chance because every query got the same class"
+    )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
     details: dict[str, float | int | str] = Field({}, description="probe: per learning rate")
     provenance: Provenance
 
     @property
     def column(self) -> str:
-        """Board column: the task and the input size, e.g. eurosat:5w1s/linear@ibm 224px."""
-        return f"{self.task} {self.spec.image.input_size}px"
+        """Board column: the task and the input size, e.g. eurosat:5w1s/linear@ibm 224px.
+
+        A variant of the spec that must never pass for its default stands behind, e.g. bn-train.
+        """
+        return f"{self.task} {self.spec.image.input_size}px{self.spec.variant}"
 
 
 class Declaration(Frozen):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Pool = Literal["full", "labeled_80"]
 Track = Literal["classic"]
 Protocol = Literal["ibm", "startup"]
-Adaptation = Literal["linear"]
+Adaptation = Literal["linear", "affine"]
+BnMode = Literal["eval", "train"]
+BN_MODES: tuple[BnMode, ...] = get_args(BnMode)
 
 POOLS: dict[str, Pool] = {"ibm": "full", "startup": "labeled_80"}
 """Which images a protocol draws episodes from (protocol.md 6, row 2); never mixed in one table."""
@@ -80,8 +82,26 @@ class HeadSpec(Frozen):
     dtype: Literal["float32", "float64"] = "float32"
 
 
+class AffineSpec(Frozen):
+    """SGD on the affine parameters of a backbone's normalization layers, beside the head's.
+
+    Plain, as in the one public code of it (protocol.md 3 and 6, row 5). The head's epochs, batches
+    and dtype hold for both.
+    """
+
+    lr: float = Field(0.01, gt=0)
+    momentum: float = Field(0.0, ge=0, lt=1)
+    dampening: float = Field(0.0, ge=0, le=1)
+    weight_decay: float = Field(0.0, ge=0)
+
+
 class EpisodicSpec(Frozen):
-    """One cell of the few-shot benchmark, but for the data set."""
+    """One cell of the few-shot benchmark, but for the data set.
+
+    affine: of the adaptation `affine`, whose default it gets; absent for others. bn_mode: BatchNorm
+    by the source's statistics (eval), or by those of each batch while the affine parameters are
+    tuned and by their running means for the queries (train; protocol.md 6, row 4).
+    """
 
     kind: Literal["episodic"] = "episodic"
     protocol: Protocol = "ibm"
@@ -90,14 +110,37 @@ class EpisodicSpec(Frozen):
     n_episodes: int = Field(600, ge=1, description="official count; fewer is marked `short`")
     image: ImageSpec = ImageSpec()
     head: HeadSpec = HeadSpec()
-    bn_mode: Literal["eval"] = "eval"
+    bn_mode: BnMode = "eval"
+    affine: AffineSpec | None = Field(None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Affine tuning has its settings even where they are all defaults."""
+        if isinstance(data, dict) and data.get("adaptation") == "affine":
+            return {"affine": AffineSpec(), **data}
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        affine = self.adaptation == "affine"
+        if affine != (self.affine is not None):
+            raise ValueError(f"adaptation {self.adaptation} with affine settings {self.affine}")
+        if self.bn_mode == "train" and not affine:
+            raise ValueError("bn_mode train is for affine tuning: features of linear are frozen")
+        return self
 
     @property
     def label(self) -> str:
         """Readable part of a file name, e.g. 5w1s-linear-ibm-224px."""
-        e = self.episode
+        e, mode = self.episode, self.variant.replace(" ", "-")
         size = self.image.input_size
-        return f"{e.n_way}w{e.k_shot}s-{self.adaptation}-{self.protocol}-{size}px"
+        return f"{e.n_way}w{e.k_shot}s-{self.adaptation}-{self.protocol}-{size}px{mode}"
+
+    @property
+    def variant(self) -> str:
+        """What a reader must see besides task and size; empty for the defaults."""
+        return "" if self.bn_mode == "eval" else f" bn-{self.bn_mode}"
 
 
 class ProbeSpec(Frozen):
@@ -118,6 +161,7 @@ class ProbeSpec(Frozen):
     bn_mode: Literal["eval"] = "eval"
     split: Literal["official", "derived_80_20"] = "official"
     seed: int = Field(0, ge=0)
+    variant: ClassVar[str] = ""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Task ids: `dataset[:NwKs][/linear][@ibm|@startup]`, `dataset:probe`, and groups of data sets.
+"""Task ids: `dataset[:NwKs][/linear|affine][@ibm|@startup]`, `dataset:probe`, and groups of them.
 
 Parts that an id leaves out come from options, else from defaults. A part given twice, or one that
 nothing knows, is an error before any work starts. A folder of one's own is `folder:DIR`; since DIR

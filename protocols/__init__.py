@@ -21,4 +21,9 @@ def _module(module: ModuleType) -> EpisodicProtocol:
     return cast("EpisodicProtocol", module)
 
 
+def needs_features(protocol: EpisodicProtocol) -> bool:
+    """Whether features must be extracted before it runs."""
+    return bool(getattr(protocol, "FEATURES", True))
+
+
 EPISODIC: Registry[EpisodicProtocol] = Registry("adaptation", "protocols", _module, prefix=PREFIX)

@@ -17,12 +17,21 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def side_by_side(work: Callable[[P], R], pieces: Sequence[P], device: str) -> list[R]:
-    """work(piece) for every piece, in order; on a CPU as many at a time as torch has threads."""
+def side_by_side(
+    work: Callable[[P], R], pieces: Sequence[P], device: str, shared: bool = False
+) -> list[R]:
+    """work(piece) for every piece, in order; on a CPU as many at a time as torch has threads.
+
+    shared: with fewer pieces than threads, each gets an equal share of them instead of one; its
+    bits then depend on --threads, as those of features do.
+    """
     threads = torch.get_num_threads()
     workers = threads if device == "cpu" else 1
+    each = max(1, threads // len(pieces)) if shared else 1
     try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(
+            workers, initializer=torch.set_num_threads, initargs=(each,)
+        ) as pool:
             return list(pool.map(work, pieces))
     finally:
         torch.set_num_threads(threads)

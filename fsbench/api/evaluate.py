@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from fsbench import backbones, data
-from fsbench.api.estimate import refuse_long
+from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
 from fsbench.api.machine import Clock, Machine
 from fsbench.api.request import Request, pool_of
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureStore
+from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import derived_split
 from fsbench.progress import SILENT, Reporter
 from fsbench.results import Cell, ResultStore
 from fsbench.schema import DatasetRecord, Flag, Result
-from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec
+from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
 from fsbench.tasks import Task
-from protocols import EPISODIC, linear_probe
+from protocols import EPISODIC, linear_probe, needs_features
 from protocols.base import Inputs
 
 
@@ -73,28 +73,65 @@ class Bench:
 
     def evaluate(self, task: Task) -> Result:
         """The cell of one task: read if complete, else computed and written."""
-        spec = self.request.spec(task, self.backbone.facts.input_size)
-        record = self.targets.record(task)
-        cell = self.results.cell(self.backbone.facts, record, task.id, spec, self.name)
+        spec, cell = self.spec(task), self.cell(task)
         if self.request.overwrite:
             cell.clear()
         if isinstance(spec, ProbeSpec):
             return self.probe(cell, task, spec)
         return self.episodes(cell, task, spec)
 
+    def spec(self, task: Task) -> Spec:
+        return self.request.spec(task, self.backbone.facts.input_size)
+
+    def cell(self, task: Task) -> Cell:
+        record, spec = self.targets.record(task), self.spec(task)
+        return self.results.cell(self.backbone.facts, record, task.id, spec, self.name)
+
+    def refuse_long(self, yes: bool) -> None:
+        """Raises UsageError when what is left to do would take over an hour, unless `yes`."""
+        device = self.clock.device
+        parts = extraction(self.uncached(), self.backbone, device)
+        parts += adaptation(self.unfinished(), self.backbone, device)
+        refuse_long(parts, self.backbone.facts.ref, yes, self.report)
+
     def uncached(self) -> dict[int, int]:
         """Input size (px) -> images whose features must be extracted first."""
         images: dict[int, int] = {}
-        wanted = {(t.dataset, pool_of(t)): t for t in self.request.tasks}
+        wanted = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
         for task in wanted.values():
-            image = self.request.spec(task, self.backbone.facts.input_size).image
+            image = self.spec(task).image
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
             if not self.features.holds(self.backbone, image, fingerprint):
                 images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
         return images
 
+    def unfinished(self) -> dict[EpisodicSpec, int]:
+        """Blocks left to compute of the protocols that can tell how long one takes, by spec."""
+        left: dict[EpisodicSpec, int] = {}
+        for task in self.request.tasks:
+            spec = self.spec(task)
+            if isinstance(spec, EpisodicSpec) and block_timer(spec):
+                left[spec] = left.get(spec, 0) + len(self.missing(self.cell(task), spec))
+        return left
+
+    def missing(self, cell: Cell, spec: EpisodicSpec) -> list[int]:
+        blocks = self.blocks(spec)
+        if self.request.overwrite:
+            return list(blocks)
+        return [block for block, episodes in blocks.items() if not cell.holds(list(episodes))]
+
+    def blocks(self, spec: EpisodicSpec) -> dict[int, range]:
+        """Blocks wanted -> the wanted episodes in them."""
+        protocol = EPISODIC.load(spec.adaptation)
+        size = protocol.block_size(spec, self.backbone.facts.feature_dim)
+        return self.request.block_episodes(size)
+
     def inputs(self, task: Task, image: ImageSpec) -> Inputs:
         dataset = self.targets.of(task)
+        if not on_features(task):
+            check_input_size(self.backbone, image.input_size, self.clock.device)
+            none = np.empty((len(dataset), 0), np.float32)
+            return Inputs(self.backbone, dataset, none, self.clock.device)
         fingerprint = self.targets.record(task).fingerprint
         features = self.features.get(self.backbone, dataset, image, fingerprint)
         return Inputs(self.backbone, dataset, features, self.clock.device)
@@ -109,12 +146,11 @@ class Bench:
 
     def episodes(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
         protocol = EPISODIC.load(spec.adaptation)
-        size = protocol.block_size(spec, self.backbone.facts.feature_dim)
-        blocks = self.request.block_episodes(size)
+        blocks = self.blocks(spec)
         wanted = np.array([i for episodes in blocks.values() for i in episodes], dtype=np.int64)
         if cell.complete(wanted):
             return cell.read()
-        missing = [block for block, episodes in blocks.items() if not cell.holds(list(episodes))]
+        missing = self.missing(cell, spec)
         inputs = self.inputs(task, spec.image)
         done = wanted.size - sum(len(blocks[block]) for block in missing)
         what = f"{cell.model} {task.id}"
@@ -127,6 +163,11 @@ class Bench:
     @property
     def flags(self) -> tuple[Flag, ...]:
         return ("limited",) if self.request.limited else ()
+
+
+def on_features(task: Task) -> bool:
+    """Whether the task works on features of whole data sets; else on images, an episode each."""
+    return task.adaptation is None or needs_features(EPISODIC.load(task.adaptation))
 
 
 @dataclass(frozen=True)
@@ -182,6 +223,6 @@ def evaluate(
         backbone = models.load(i, clock.device, report)
         name = models.names[i] if models.names else None
         bench = Bench(backbone, name, request, targets, features, store, clock, report)
-        refuse_long(bench.uncached(), backbone, clock.device, yes, report)
+        bench.refuse_long(yes)
         results += [bench.evaluate(task) for task in request.tasks]
     return results

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 from fsbench import data
 from fsbench.data.manifest import episode_spec
-from fsbench.errors import UsageError
-from fsbench.specs import POOLS, EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
+from fsbench.errors import UnknownName, UsageError
+from fsbench.specs import (
+    BN_MODES,
+    POOLS,
+    EpisodeSpec,
+    EpisodicSpec,
+    ImageSpec,
+    Pool,
+    ProbeSpec,
+    Spec,
+)
 from fsbench.tasks import Options, Task, resolve
 
 NATIVE = "native"
@@ -41,7 +50,8 @@ class Request:
     """What is wanted: the tasks and the fields of their specs.
 
     input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
-    so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell.
+    so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell;
+    bn_mode: of affine tuning. Raises UsageError for a bn_mode that no task knows.
     """
 
     tasks: tuple[Task, ...]
@@ -51,6 +61,17 @@ class Request:
     seed: int = 0
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
+    bn_mode: str = "eval"
+
+    def __post_init__(self) -> None:
+        if self.bn_mode not in BN_MODES:
+            raise UnknownName("bn mode", self.bn_mode, BN_MODES)
+        if self.bn_mode != "eval" and all(task.adaptation != "affine" for task in self.tasks):
+            raise UsageError(
+                f"--bn-mode {self.bn_mode} without affine tuning: frozen features know no other "
+                "statistics than the source's",
+                fix="add --adapt affine, or leave --bn-mode out",
+            )
 
     @property
     def n_episodes(self) -> int:
@@ -72,6 +93,7 @@ class Request:
                 "adaptation": task.adaptation,
                 "episode": self.episode_spec(task),
                 "image": image,
+                "bn_mode": self.bn_mode if task.adaptation == "affine" else "eval",
             }
         )
 

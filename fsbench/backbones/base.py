@@ -20,12 +20,19 @@ class Backbone:
     facts: BackboneFacts
     module: nn.Module
 
-    def features(self, images: Tensor) -> Tensor:
-        """Features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
+    def normalised(self, images: Tensor) -> Tensor:
+        """What the module takes for images (B, 3, H, W), uint8 or float in [0, 1].
 
-        Mean and std are the backbone's own; gradients flow where the caller enables them.
+        Mean and std are the backbone's own.
         """
         x = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, std = (x.new_tensor(v).view(1, 3, 1, 1) for v in (self.facts.mean, self.facts.std))
-        out: Tensor = self.module((x - mean) / std)
+        return (x - mean) / std
+
+    def features(self, images: Tensor) -> Tensor:
+        """Features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
+
+        Gradients flow where the caller enables them.
+        """
+        out: Tensor = self.module(self.normalised(images))
         return out.float()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.norms import n_affine
 from fsbench.backbones.reference import SOURCES, parse
 from fsbench.backbones.sources import run
 from fsbench.backbones.sources._base import Loaded, Request
@@ -68,6 +69,7 @@ def facts_of(request: Request, source: str, loaded: Loaded, module: nn.Module) -
         "mean": loaded.mean,
         "std": loaded.std,
         "n_parameters": sum(p.numel() for p in module.parameters()),
+        "n_affine": n_affine(module),
         "weights_hash": weights_hash(module.state_dict()),
         "random_init": request.random_init,
     }

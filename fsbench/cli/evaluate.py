@@ -20,7 +20,13 @@ Shots = Annotated[
     typer.Option("--shots", "--n-shot", help="Shots, e.g. 1,5; default 1,5,20,50."),
 ]
 Way = Annotated[int | None, typer.Option("--way", "--n-way", min=2, help="Classes an episode.")]
-Adapt = Annotated[list[str] | None, typer.Option("--adapt", help="linear (default).")]
+Adapt = Annotated[
+    list[str] | None, typer.Option("--adapt", help="linear (default) or affine, which takes long.")
+]
+BnMode = Annotated[
+    str,
+    typer.Option("--bn-mode", help="BatchNorm in affine tuning: eval (source statistics), train."),
+]
 Protocol = Annotated[
     str | None, typer.Option("--protocol", help="ibm (all images) or startup (labeled_80).")
 ]
@@ -57,6 +63,7 @@ def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
         shots: Shots = None,
         way: Way = None,
         adapt: Adapt = None,
+        bn_mode: BnMode = "eval",
         protocol: Protocol = None,
         episodes: Episodes = 600,
         input_size: InputSize = "224",
@@ -166,4 +173,5 @@ def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
         seed=given["seed"],
         shard=parse_shard(given.get("shard")),
         overwrite=given["overwrite"],
+        bn_mode=given.get("bn_mode", "eval"),
     )

@@ -68,7 +68,10 @@ RandomInit = Annotated[
 Tasks = Annotated[
     list[str] | None,
     typer.Option(
-        "-t", "--tasks", "--task", help="dataset[:NwKs][/linear][@ibm|@startup]; cdfsl; commas."
+        "-t",
+        "--tasks",
+        "--task",
+        help="dataset[:NwKs][/linear|affine][@ibm|@startup]; cdfsl; commas.",
     ),
 ]
 Data = Annotated[

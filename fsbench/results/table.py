@@ -64,12 +64,20 @@ def notes(results: Sequence[Result]) -> list[str]:
     found = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(":probe" in result.task for result in results):
         found.append("probe: best learning rate and epoch on the test images, as SEAL reports")
+    for name, n in dict.fromkeys(tuned(result) for result in results if "/affine" in result.task):
+        found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
     return found + [
         f"{model_name(result.backbone)} {result.column}: {result.collapsed} collapsed and "
         f"{result.non_finite} non-finite of {result.score.n} episodes, counted in the mean"
         for result in results
         if result.collapsed or result.non_finite
     ]
+
+
+def tuned(result: Result) -> tuple[str, str]:
+    """A model and how many affine parameters it has; an older record does not say."""
+    n = result.backbone.n_affine
+    return model_name(result.backbone), "the" if n is None else f"{n:,}"
 
 
 def as_json(result: Result) -> dict[str, Any]:

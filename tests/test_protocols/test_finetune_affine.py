@@ -1,0 +1,325 @@
+"""Affine tuning against a plain loop over single episodes, at the tolerances of design.md 5."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fsbench import backbones, data
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.norms import n_affine
+from fsbench.backbones.weights import weights_hash
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.images import to_array
+from fsbench.errors import DataError, UsageError
+from fsbench.seeding import permutations
+from fsbench.specs import EpisodeSpec, EpisodicSpec
+from protocols import finetune_affine
+from protocols.affine_images import read
+from protocols.base import Inputs
+from protocols.draws import linear_init
+from protocols.finetune_affine import batches, block_size, evaluate_block, piece_size, prepare
+from protocols.outcomes import episode_records
+from tests.fakes_protocols import target
+
+SIDE = 16
+BATCH_NORM = nn.modules.batchnorm._BatchNorm
+
+
+@pytest.fixture(scope="module")
+def toy() -> Inputs:
+    """A small residual net that is far from its initial statistics, on generated images."""
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    with torch.no_grad():
+        for i, layer in enumerate(m for m in backbone.module.modules() if is_norm(m)):
+            generator = torch.Generator().manual_seed(i)
+            layer.running_mean.uniform_(-0.3, 0.3, generator=generator)
+            layer.running_var.uniform_(0.5, 2, generator=generator)
+            layer.weight.uniform_(0.5, 1.5, generator=generator)
+            layer.bias.uniform_(-0.3, 0.3, generator=generator)
+    dataset = data.load_target("toy_scan", data.DataRoots.parse())
+    return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32))
+
+
+def is_norm(module: nn.Module) -> bool:
+    return isinstance(module, BATCH_NORM)
+
+
+def spec(k_shot: int = 1, dtype: str = "float64", **fields: Any) -> EpisodicSpec:
+    head = {"dtype": dtype} | fields.pop("head", {})
+    given = {"adaptation": "affine", "image": {"input_size": SIDE}, "head": head} | fields
+    return EpisodicSpec.model_validate(given | {"episode": EpisodeSpec(k_shot=k_shot, n_query=3)})
+
+
+def ours(inputs: Inputs, given: EpisodicSpec, indices: range, steps: int | None = None) -> Tensor:
+    """Query logits (E, q, n_way) after so many steps (all of them by default)."""
+    sampler = EpisodeSampler(given.episode, inputs.dataset.name, inputs.dataset.class_counts)
+    episodes = [sampler.episode(i) for i in indices]
+    tuning, images = prepare(inputs, given, indices), read(inputs, given.image, episodes)
+    labels = torch.arange(5).repeat_interleave(given.episode.k_shot).repeat(len(indices))
+    for rows in islice(batches(inputs, given, episodes), steps):
+        tuning.step(images.support[rows], labels[rows])
+    return tuning.logits(images.query)
+
+
+def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
+    """Query logits (q, n_way) of one episode: deep copy, autograd and torch.optim.SGD."""
+    assert inputs.backbone is not None
+    e, h, dataset, backbone = given.episode, given.head, inputs.dataset, inputs.backbone
+    dtype = getattr(torch, h.dtype)
+    network = copy.deepcopy(backbone.module).to(dtype).train(False)
+    others = [m for m in network.modules() if not isinstance(m, nn.Conv2d | nn.Linear)]
+    tuned = [p for m in others for p in m.parameters(recurse=False)]
+    for p in tuned:
+        p.requires_grad_(True)
+    for module in network.modules():
+        if is_norm(module):
+            module.train(given.bn_mode == "train")
+    start = linear_init(backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init")
+    head = nn.Linear(backbone.facts.feature_dim, 5).to(dtype)
+    with torch.no_grad():
+        head.weight.copy_(torch.from_numpy(start[:-1].T))
+        head.bias.copy_(torch.from_numpy(start[-1]))
+    a = given.affine
+    assert a is not None
+    optimizers = [
+        torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay),
+        torch.optim.SGD(tuned, a.lr, a.momentum, a.dampening, a.weight_decay),
+    ]
+    support, query = images(inputs, given, i)
+    labels = torch.arange(5).repeat_interleave(e.k_shot)
+    for batch in islice(orders(given, dataset.name, i), steps):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        x = backbone.normalised(support[batch]).to(dtype)
+        cross_entropy(head(network(x)), labels[batch]).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    with torch.no_grad():
+        found: Tensor = head(network.eval()(backbone.normalised(query).to(dtype)))
+    return found
+
+
+def orders(given: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
+    n, h = 5 * given.episode.k_shot, given.head
+    for order in permutations(h.epochs, n, given.episode.digest(), name, i, "head-order"):
+        yield from torch.from_numpy(order).split(h.batch_size)
+
+
+def images(inputs: Inputs, given: EpisodicSpec, i: int) -> tuple[Tensor, Tensor]:
+    dataset = inputs.dataset
+    episode = EpisodeSampler(given.episode, dataset.name, dataset.class_counts).episode(i)
+    sides = []
+    for ranks in (episode.support, episode.query):
+        lists = [np.flatnonzero(dataset.labels == c) for c in episode.class_ids]
+        numbers = [int(m[r]) for m, row in zip(lists, ranks, strict=True) for r in row]
+        pixels = np.stack([to_array(dataset.image(n), given.image) for n in numbers])
+        sides.append(torch.from_numpy(pixels))
+    return sides[0], sides[1]
+
+
+def largest(a: Tensor, b: Tensor) -> float:
+    """Largest difference, relative to the largest logit."""
+    return float((a - b).abs().max() / b.abs().max())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"k_shot": 3, "head": {"epochs": 12}, "affine": {"lr": 0.02, "weight_decay": 0.1}},
+        {"head": {"epochs": 20}, "affine": {"momentum": 0.5, "dampening": 0.3}},
+        {"bn_mode": "train", "head": {"epochs": 20}},
+    ],
+    ids=["whole schedule", "three shots", "momentum", "bn train"],
+)
+def test_float64_equals_the_plain_loop(toy: Inputs, fields: dict[str, Any]) -> None:
+    given = spec(**fields)
+    found = ours(toy, given, range(6, 8))
+    for row, i in enumerate((6, 7)):
+        assert largest(found[row], plain(toy, given, i)) <= 1e-6
+
+
+def test_float32_equals_the_plain_loop_for_ten_steps(toy: Inputs) -> None:
+    given = spec(k_shot=2, dtype="float32")
+    found = ours(toy, given, range(2), steps=10)
+    for i in range(2):
+        assert largest(found[i], plain(toy, given, i, steps=10)) <= 1e-4
+
+
+def test_the_whole_float32_schedule_flips_few_queries(toy: Inputs) -> None:
+    given = spec(dtype="float32")
+    found = ours(toy, given, range(4))
+    expected = torch.stack([plain(toy, given, i) for i in range(4)])
+    assert (found.argmax(2) != expected.argmax(2)).float().mean() <= 0.02
+    truth = torch.arange(5).repeat_interleave(3)
+    a, b = ((z.argmax(2) == truth).double().mean(1) for z in (found, expected))
+    assert abs((a - b).mean()) <= 0.02
+
+
+class Tokens(nn.Module):
+    """(B, C, H, W) -> (B, H * W, C)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(2).mT
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(dim=1)
+
+
+def zoo() -> nn.Module:
+    """Every kind of normalization layer that is known, torch's and timm's."""
+    from timm import layers as t
+
+    def conv() -> nn.Module:
+        return nn.Conv2d(6, 6, 3, padding=1)
+
+    maps = [
+        t.BatchNormAct2d(6),
+        t.GroupNormAct(6, num_groups=2),
+        t.LayerNorm2d(6),
+        t.LayerNormAct2d(6),
+        t.RmsNorm2d(6),
+        t.RmsNormAct2d(6),
+        t.GroupNorm1(6),
+        t.GroupNorm(6, num_groups=3),
+        nn.InstanceNorm2d(6, affine=True),
+        nn.BatchNorm2d(6, track_running_stats=False),
+        nn.LayerNorm((6, 4, 4)),
+    ]
+    tokens = [nn.LayerNorm(6), nn.RMSNorm(6), t.RmsNorm(6), t.LayerNorm(6), nn.LayerNorm((16, 6))]
+    net = nn.Sequential(nn.Conv2d(3, 6, 4, 4))
+    for norm in maps:
+        net.extend([conv(), norm])
+    net.append(Tokens())
+    for norm in tokens:
+        net.extend([nn.Linear(6, 6), norm])
+    for i, p in enumerate(net.parameters()):
+        nn.init.uniform_(p, -0.5, 1.0, generator=torch.Generator().manual_seed(i))
+    return net.append(Mean()).eval().requires_grad_(False)
+
+
+def test_every_kind_of_norm_equals_the_plain_loop_and_keeps_its_hooks(toy: Inputs) -> None:
+    assert toy.backbone is not None
+    net = zoo()
+    net[2].register_forward_hook(lambda module, args, out: out * 1.5)
+    facts = toy.backbone.facts.model_copy(update={"feature_dim": 6})
+    inputs = replace(toy, backbone=Backbone(facts, net))
+    given = spec(k_shot=2, head={"epochs": 8})
+    assert n_affine(net) == 10 * 12 - 2 * 6 + 2 * 96 + 6 * 2 + 6 + 6 + 2 * 6 + 2 * 96
+    found = ours(inputs, given, range(2))
+    for i in range(2):
+        assert largest(found[i], plain(inputs, given, i)) <= 1e-6
+
+
+@pytest.mark.parametrize(("ref", "count"), [("timm/resnet50", 53_120), ("timm/resnet18", 9_600)])
+def test_counts_of_the_source(ref: str, count: int) -> None:
+    backbone = backbones.load(ref, random_init=0)
+    assert backbone.facts.n_affine == n_affine(backbone.module) == count
+
+
+@pytest.mark.parametrize("bn_mode", ["eval", "train"])
+def test_nothing_of_the_backbone_changes(toy: Inputs, bn_mode: str) -> None:
+    assert toy.backbone is not None
+    module = toy.backbone.module
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    evaluate_block(toy, spec(bn_mode=bn_mode, dtype="float32", head={"epochs": 2}), 0)
+    assert weights_hash(module.state_dict()) == weights_hash(before)
+    assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
+    assert not any(p.requires_grad for p in module.parameters())
+    assert not any(m.training for m in module.modules())
+
+
+def test_a_block_is_its_episodes_scored_one_by_one(toy: Inputs) -> None:
+    given = spec(head={"epochs": 4})
+    found, size = evaluate_block(toy, given, 1), block_size(given, 64)
+    assert found.index.tolist() == list(range(size, 2 * size))
+    for row in (0, size - 1):
+        right = plain(toy, given, size + row).argmax(1).view(5, 3) == torch.arange(5)[:, None]
+        np.testing.assert_array_equal(found.correct[row], right.numpy())
+
+
+def test_a_thread_a_piece_changes_no_bit(toy: Inputs) -> None:
+    given = spec(dtype="float32", head={"epochs": 3})
+    one = evaluate_block(toy, given, 0)
+    torch.set_num_threads(2)
+    two = evaluate_block(toy, given, 0)
+    assert torch.get_num_threads() == 2
+    np.testing.assert_array_equal(one.correct, two.correct)
+
+
+def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> None:
+    given = spec(dtype="float32", head={"epochs": 3})
+    sampler = EpisodeSampler(given.episode, toy.dataset.name, toy.dataset.class_counts)
+    episodes = [sampler.episode(i) for i in range(3)]
+    tuning, images_ = prepare(toy, given, range(3)), read(toy, given.image, episodes)
+    labels = torch.arange(5).repeat(3)
+    with torch.no_grad():
+        tuning.network.weight[1] = 1e30
+    for rows in batches(toy, given, episodes):
+        tuning.step(images_.support[rows], labels[rows])
+    records = episode_records(episodes, tuning.logits(images_.query), 3)
+    assert records.finite.tolist() == [True, False, True]
+    assert records.collapsed[1]
+    assert records.accuracy[1] == 0.2
+    good = ours(toy, given, range(3))
+    np.testing.assert_array_equal(
+        records.correct[[0, 2]], episode_records(episodes, good, 3).correct[[0, 2]]
+    )
+
+
+def test_sizes_are_functions_of_the_shapes() -> None:
+    def sizes(side: int, batch: int = 4) -> tuple[int, int, int]:
+        given = spec(image={"input_size": side}, head={"batch_size": batch})
+        cpu, gpu = piece_size(given, "cpu"), piece_size(given, "cuda:0")
+        return block_size(given, 512), cpu, gpu
+
+    assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
+        (20, 10, 20),
+        (20, 10, 20),
+        (10, 5, 10),
+        (10, 5, 10),
+        (2, 2, 2),
+        (2, 2, 2),
+    ]
+    assert sizes(32, 100) == (4, 2, 4)
+    assert all(600 % size == 100 % size == 0 for size in finetune_affine.BLOCKS)
+
+
+def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
+    assert toy.backbone is not None
+    facts = toy.backbone.facts
+    bare = replace(toy, backbone=Backbone(facts, nn.Flatten()))
+    with pytest.raises(UsageError, match="no normalization layer"):
+        evaluate_block(bare, spec(), 0)
+    with pytest.raises(UsageError, match="no normalization layer"):
+        finetune_affine.block_seconds(Backbone(facts, nn.Flatten()), spec(), "cpu")
+    small = replace(toy, dataset=target(counts=(3, 9, 9, 9, 9)))
+    with pytest.raises(DataError, match="need 4: class 0 has 3"):
+        evaluate_block(small, spec(), 0)
+
+
+def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
+    given = spec(bn_mode="train", image={"input_size": 8}, head={"epochs": 1})
+    with pytest.raises(UsageError, match="no batch statistics"):
+        ours(toy, given, range(2))
+
+
+def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 episodes in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
+    assert toy.backbone is not None
+    monkeypatch.setattr(finetune_affine, "step_seconds", lambda *a: 0.5)
+    for k_shot, steps in ((1, 200), (3, 400)):
+        found = finetune_affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
+        assert found == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))
