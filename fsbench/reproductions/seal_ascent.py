@@ -1,0 +1,134 @@
+"""SEAL's forgetting: training accuracy falls to chance during the ascent and comes back.
+
+SEAL, section 3.2, says so of a ResNet-50 on TinyImageNet without a figure. Here: a small residual
+net on scikit-learn's digits, three generations of 8 epochs, the ascent scaled as in _seal.py. The
+accuracy is that of log.jsonl: over an epoch's batches, each before its step.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+from fsbench.progress import SILENT, Reporter
+from fsbench.reproductions import _digits, _seal
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    Curve,
+    Figure,
+    Outcome,
+    Panel,
+    Verdict,
+    overall,
+)
+from fsbench.reproductions._parallel import run_all
+
+SOURCE = "SEAL, section 3.2"
+CLAIM = "gradient ascent on early layers drops training accuracy to chance, descent restores it"
+RULE = (
+    "means over seeds, generations 2 and 3, with S times the sum of learning rates over an ascent"
+    " as in the paper. Fall: reproduced when the ascent's last epoch has at most twice chance"
+    " (20 %), direction only when at most half of the last epoch before it. Return: reproduced when"
+    " the generation's last epoch is at most 5 points below the last one before the ascent,"
+    " direction only when half of the loss is regained; " + OVERALL
+)
+SEEDS = 2
+EPOCHS, IMAGES = 8, _digits.IMAGES - _digits.VALIDATION
+ASCENT = EPOCHS // 4
+CHANCE = 100 / _digits.CLASSES
+STRONGER = 3.0
+"""The second strength of the notes, in units of the matched one."""
+
+Run = tuple[float, int]
+"""S, seed."""
+
+
+def run(seeds: int, report: Reporter = SILENT) -> Outcome:
+    """Train with three strengths of the ascent and judge the matched one."""
+    matched = _seal.matched(EPOCHS, IMAGES)
+    strengths = (_seal.PAPERS_S, matched, STRONGER * matched)
+    runs = [(s, seed) for s in strengths for seed in range(seeds)]
+    found: dict[float, list[list[float]]] = {s: [] for s in strengths}
+    for (s, _), trace in zip(runs, run_all(traces, runs, "seal_ascent", report), strict=True):
+        found[s].append(trace)
+    means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in found.items()}
+    figures = tuple(f for g in range(1, _seal.GENERATIONS) for f in judged(g, means[matched]))
+    return Outcome(
+        source=SOURCE,
+        claim=CLAIM,
+        rule=RULE,
+        seeds=seeds,
+        figures=figures,
+        verdict=overall(figures),
+        notes=(f"judged at S = {matched:.2f}", *(note(s, trace) for s, trace in means.items())),
+        panels=(panel(means),),
+    )
+
+
+def traces(run: Run) -> list[float]:
+    """Training accuracy (%) of every epoch of one run."""
+    from pretrain.loop import pretrain
+
+    strength, seed = run
+    with TemporaryDirectory() as folder:
+        chosen = _seal.recipe("seal", EPOCHS, seed, strength)
+        out = pretrain(chosen, _digits.source(seed, IMAGES), Path(folder) / "run")
+        lines = (out / "log.jsonl").read_text(encoding="utf8").splitlines()
+    return [100 * json.loads(line)["train_accuracy"] for line in lines]
+
+
+def moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
+    """Accuracy before the ascent of a generation (from 1), in its last epoch, at the end."""
+    start = generation * EPOCHS
+    return trace[start - 1], trace[start + ASCENT - 1], trace[start + EPOCHS - 1]
+
+
+def judged(generation: int, trace: list[float]) -> tuple[Figure, Figure]:
+    """Fall and return of a generation."""
+    before, low, after = moments(generation, trace)
+    what = f"generation {generation + 1}"
+    fall = Figure(
+        what=f"{what}: accuracy after the ascent",
+        published="completely random",
+        ours=f"{low:.1f} % (before {before:.1f} %, chance {CHANCE:.0f} %)",
+        verdict=fallen(before, low),
+    )
+    back = Figure(
+        what=f"{what}: accuracy at its end",
+        published="trained again",
+        ours=f"{after:.1f} %",
+        verdict=returned(before, low, after),
+    )
+    return fall, back
+
+
+def fallen(before: float, low: float) -> Verdict:
+    """The verdict on a fall by RULE."""
+    if low <= 2 * CHANCE:
+        return "reproduced"
+    return "direction only" if low <= before / 2 else "not reproduced"
+
+
+def returned(before: float, low: float, after: float) -> Verdict:
+    """The verdict on a return by RULE; where nothing was lost nothing can return."""
+    if low >= before:
+        return "not reproduced"
+    if after >= before - 5:
+        return "reproduced"
+    return "direction only" if after - low >= (before - low) / 2 else "not reproduced"
+
+
+def note(strength: float, trace: list[float]) -> str:
+    """What an ascent of this strength does."""
+    told = [moments(g, trace) for g in range(1, _seal.GENERATIONS)]
+    parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in told]
+    return f"S = {strength:.2f}: {', then '.join(parts)}"
+
+
+def panel(means: dict[float, list[float]]) -> Panel:
+    """Training accuracy over all epochs."""
+    epochs = tuple(float(e + 1) for e in range(_seal.GENERATIONS * EPOCHS))
+    curves = tuple(Curve(label=f"S = {s:.2f}", x=epochs, y=tuple(t)) for s, t in means.items())
+    return Panel(title="ascent and descent", x="epoch", y="training accuracy (%)", curves=curves)
