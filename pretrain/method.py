@@ -32,17 +32,25 @@ class Rank(IntEnum):
 
 
 class Figure(Frozen):
-    """A number printed in a paper: accuracy (fraction) of a recipe under these overrides."""
+    """A number printed in a paper: accuracy (fraction) of a recipe under these overrides.
 
-    where: str
+    at: which of the row's numbers, empty if there is one.
+    """
+
     accuracy: float
+    at: str = ""
     overrides: tuple[str, ...] = ()
 
 
 class PaperRecipe(Frozen):
-    """A row of a paper's table as a recipe: `paper/NAME`, what it sets, what it reached there."""
+    """A row of a paper's table as a recipe: `paper/NAME`, what it sets, what it reached there.
+
+    row: table and row, or the figure of a row that is only drawn.
+    """
 
     name: str
+    paper: str
+    row: str
     overrides: Mapping[str, object] = {}
     figures: tuple[Figure, ...] = ()
 

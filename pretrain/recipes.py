@@ -12,7 +12,7 @@ from typing import Any
 
 from fsbench.errors import UnknownName, UsageError
 from pretrain import METHODS
-from pretrain.method import Figure, Method
+from pretrain.method import Figure, Method, PaperRecipe
 from pretrain.plan import Plan
 from pretrain.recipe import Recipe
 
@@ -70,7 +70,7 @@ class Recipes:
     """Recipes by full name."""
 
     def __init__(self) -> None:
-        self._figures: dict[str, tuple[Figure, ...]] = {}
+        self._rows: dict[str, PaperRecipe] = {}
         self._parts: dict[str, tuple[str, str, type[Method], Mapping[str, object]]] = {}
 
     def _index(self) -> dict[str, tuple[str, str, type[Method], Mapping[str, object]]]:
@@ -80,7 +80,7 @@ class Recipes:
                 self._parts[f"toy/{name}"] = ("toy", name, method, method.TOY)
                 for row in method.PAPER:
                     self._parts[f"paper/{row.name}"] = ("paper", row.name, method, row.overrides)
-                    self._figures[f"paper/{row.name}"] = row.figures
+                    self._rows[f"paper/{row.name}"] = row
         return self._parts
 
     def names(self) -> tuple[str, ...]:
@@ -95,10 +95,15 @@ class Recipes:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
         raise UnknownName("recipe", name, self.names())
 
+    def paper_row(self, name: str) -> PaperRecipe | None:
+        """Where a paper has the recipe; None at the other scales."""
+        self._index()
+        return self._rows.get(name)
+
     def figures(self, name: str) -> tuple[Figure, ...]:
         """What the papers print for the recipe."""
-        self._index()
-        return self._figures.get(name, ())
+        row = self.paper_row(name)
+        return row.figures if row else ()
 
 
 RECIPES = Recipes()

@@ -69,8 +69,8 @@ def figures(network: str, setting: str) -> Iterator[Figure]:
 def figure(row: Row, method: str, percent: float) -> Figure:
     source = SOURCES.get(row.dataset)
     return Figure(
-        where=f"reinitialization study Table 2, {row.dataset}, {method}",
         accuracy=percent / 100,
+        at=f"{row.dataset}, {method}",
         overrides=(f"source={source}",) if source else (),
     )
 
@@ -80,6 +80,8 @@ def rows() -> tuple[PaperRecipe, ...]:
     return tuple(
         PaperRecipe(
             name=f"study_{network}{end}",
+            paper="reinitialization study",
+            row=f"Table 2, {network}, {setting}",
             overrides={**PROTOCOL, **values, "architecture": network, "plan.rounds": rounds},
             figures=tuple(figures(network, setting)),
         )

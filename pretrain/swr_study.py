@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pretrain.method import Figure, PaperRecipe
 from pretrain.scenarios import fields
 
+PAPER, COLUMN = "SWR", "TinyImageNet VGG-16"
+
 PROTOCOL: Mapping[str, object] = {
     "architecture": "swr_vgg16",
     "plan.rounds": 1,
@@ -83,14 +85,18 @@ def settings(
 
 def stationary(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
     """The generalization row (Table 1)."""
-    figure = Figure(where="SWR Table 1, TinyImageNet VGG-16", accuracy=accuracy)
-    return PaperRecipe(name=name, overrides={**PROTOCOL, **lambdas}, figures=(figure,))
+    return printed(name, "Table 1", {**PROTOCOL, **lambdas}, accuracy)
 
 
 def decayed(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
     """The row with learning-rate decay (Table 5)."""
-    figure = Figure(where="SWR Table 5, TinyImageNet VGG-16", accuracy=accuracy)
-    return PaperRecipe(name=name, overrides={**PROTOCOL, **DECAY, **lambdas}, figures=(figure,))
+    return printed(name, "Table 5", {**PROTOCOL, **DECAY, **lambdas}, accuracy)
+
+
+def printed(name: str, table: str, overrides: Mapping[str, object], accuracy: float) -> PaperRecipe:
+    """A row of a table, in its column of TinyImageNet."""
+    row, figures = f"{table}, {COLUMN}", (Figure(accuracy=accuracy),)
+    return PaperRecipe(name=name, paper=PAPER, row=row, overrides=overrides, figures=figures)
 
 
 def scenarios(row: str, method: str) -> tuple[PaperRecipe, ...]:
@@ -98,6 +104,8 @@ def scenarios(row: str, method: str) -> tuple[PaperRecipe, ...]:
     return tuple(
         PaperRecipe(
             name=f"{row}_{setting.replace('-', '_')}",
+            paper=PAPER,
+            row=f"Figures 2 to 4, {setting}",
             overrides={
                 **PROTOCOL,
                 **fields(setting),

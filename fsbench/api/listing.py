@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsbench.errors import UnknownName
 
+if TYPE_CHECKING:
+    from pretrain.method import PaperRecipe
+    from pretrain.plan import Plan
+
 Row = dict[str, Any]
+MANY = 4
+"""Figures that a table shows one by one."""
+DETAILS = ("figures",)
+"""Columns of --json alone."""
 
 
 def rows(what: str) -> list[Row]:
@@ -47,13 +55,28 @@ def recipes() -> list[Row]:
             "architecture": recipe.architecture,
             "source": recipe.source,
             "px": recipe.input_size,
-            "rounds x epochs": f"{recipe.plan.total_rounds} x {recipe.plan.epochs}",
-            "published": [
-                f"{100 * figure.accuracy:.2f} ({figure.where})" for figure in RECIPES.figures(name)
-            ],
+            "rounds x epochs": f"{recipe.plan.total_rounds} x {length(recipe.plan)}",
+            **published(RECIPES.paper_row(name)),
         }
         for name, recipe in ((name, RECIPES.load(name)) for name in RECIPES.names())
     ]
+
+
+def length(plan: Plan) -> str:
+    """Of a round."""
+    return f"{plan.round_steps} steps" if plan.round_steps else str(plan.epochs)
+
+
+def published(row: PaperRecipe | None) -> Row:
+    """Where a paper has a recipe, and its accuracies (%); many of them are only counted."""
+    figures = row.figures if row else ()
+    shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
+    return {
+        "paper": row.paper if row else None,
+        "row": row.row if row else None,
+        "figure": ", ".join(shown) if len(shown) <= MANY else f"{len(shown)} figures (--json)",
+        "figures": [figure.model_dump(mode="json") for figure in figures],
+    }
 
 
 def datasets() -> list[Row]:

@@ -15,7 +15,16 @@ from fsbench.api.listing import Row, rows
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
     "methods": ("method", "does", "source"),
-    "recipes": ("recipe", "architecture", "source", "px", "rounds x epochs", "published"),
+    "recipes": (
+        "recipe",
+        "architecture",
+        "source",
+        "px",
+        "rounds x epochs",
+        "paper",
+        "row",
+        "figure",
+    ),
     "datasets": ("data set", "domain", "classes", "images", "licence", "title"),
     "protocols": ("field", "linear@ibm", "linear@startup", "probe"),
     "backbones": ("reference", "what"),

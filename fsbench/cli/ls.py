@@ -19,14 +19,14 @@ def register(app: typer.Typer) -> None:
 
 def ls(what: What, as_json: options.Json = False) -> None:
     """List what the suite offers."""
-    from fsbench.api.listing import rows
+    from fsbench.api.listing import DETAILS, rows
     from fsbench.cli.console import emit_json, table
 
     found = rows(what)
     if as_json:
         emit_json(found)
         return
-    columns = list(found[0]) if found else [what]
+    columns = [name for name in found[0] if name not in DETAILS] if found else [what]
     table(what, columns, [[cell(row[column]) for column in columns] for row in found])
 
 

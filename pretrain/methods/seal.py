@@ -49,12 +49,9 @@ if TYPE_CHECKING:
 
 def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
     """A row of SEAL's tables: accuracy after 3 and after 10 generations."""
-    short = Figure(where=f"{table}, generation 3", accuracy=third, overrides=("plan.rounds=3",))
-    return (
-        PaperRecipe(
-            name=name, figures=(short, Figure(where=f"{table}, generation 10", accuracy=tenth))
-        ),
-    )
+    short = Figure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
+    figures = (short, Figure(accuracy=tenth, at="generation 10"))
+    return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
 
 
 class Seal(Method):
@@ -69,7 +66,7 @@ class Seal(Method):
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
     RANK: ClassVar = Rank.ROUND
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
-    PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "SEAL Table 2")
+    PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "Table 2")
 
     def check(self, recipe: Recipe) -> None:
         threshold = thresholds.find(recipe, self.threshold)

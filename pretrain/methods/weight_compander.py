@@ -144,6 +144,8 @@ class WeightCompander(ElementwiseReparametrization):
     PAPER: ClassVar = tuple(
         PaperRecipe(
             name=name,
+            paper="Weight Compander",
+            row="Table IV, ResNet-50",
             overrides={
                 "plan.rounds": 1,
                 "plan.epochs": 300,
@@ -157,7 +159,7 @@ class WeightCompander(ElementwiseReparametrization):
                 "label_smoothing": 0.0,
                 "weight_compander.function": function,
             },
-            figures=(Figure(where="Weight Compander Table IV, ResNet-50", accuracy=accuracy),),
+            figures=(Figure(accuracy=accuracy),),
         )
         for name, function, accuracy in (
             ("weight_compander", "arctan", 0.6593),

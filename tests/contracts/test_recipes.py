@@ -40,9 +40,11 @@ def test_every_method_has_a_pilot_and_a_toy_recipe_and_digests_differ() -> None:
 
 @every
 def test_published_figures_are_fractions_under_overrides_that_exist(name: str) -> None:
+    row = recipes.RECIPES.paper_row(name)
+    assert (row is not None) == name.startswith("paper/")
+    assert row is None or (row.paper and row.row)
     for figure in recipes.RECIPES.figures(name):
         assert 0 < figure.accuracy < 1
-        assert figure.where
         recipes.get(name).override(figure.overrides)
 
 

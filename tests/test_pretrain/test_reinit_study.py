@@ -20,11 +20,13 @@ def test_twelve_recipes_hold_432_figures() -> None:
     assert {n for n in recipes.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
     found = [figure for name in NAMES for figure in recipes.RECIPES.figures(name)]
     assert len(found) == 432
-    assert set(Counter(figure.where for figure in found).values()) == {12}
+    assert set(Counter(figure.at for figure in found).values()) == {12}
+    rows = {row.row for name in NAMES if (row := recipes.RECIPES.paper_row(name))}
+    assert rows == {f"Table 2, {network}, {s}" for network in BLOCKS for s in ENDS.values()}
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "percent", "source"),
+    ("name", "at", "percent", "source"),
     [
         ("paper/study_scnn", "oxford-iiit, BL", 13.7, "pets"),
         ("paper/study_resnet50", "oxford-iiit, LW", 28.5, "pets"),
@@ -32,11 +34,8 @@ def test_twelve_recipes_hold_432_figures() -> None:
         ("paper/study_mobilenet", "cassava, DSD", 63.6, None),
     ],
 )
-def test_figures_stand_as_printed(
-    name: str, where: str, percent: float, source: str | None
-) -> None:
-    figures = {figure.where: figure for figure in recipes.RECIPES.figures(name)}
-    figure = figures[f"reinitialization study Table 2, {where}"]
+def test_figures_stand_as_printed(name: str, at: str, percent: float, source: str | None) -> None:
+    figure = {figure.at: figure for figure in recipes.RECIPES.figures(name)}[at]
     assert figure.accuracy == pytest.approx(percent / 100)
     assert figure.overrides == ((f"source={source}",) if source else ())
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from fsbench.backbones.architectures._automatic import roles_of
+from fsbench.backbones.architectures._automatic import SIDE, roles_of
 from fsbench.backbones.architectures._base import Architecture
 from fsbench.errors import UsageError
 
@@ -43,7 +43,7 @@ def architecture(name: str) -> Architecture:
     return (FixedSize if fixed else Architecture)(
         name=PREFIX + name,
         factory=partial(create, name),
-        roles=partial(roles_of, name=PREFIX + name, **({"side": side} if fixed else {})),
+        roles=partial(roles_of, name=PREFIX + name, side=side if fixed else SIDE),
         default_width=OWN_WIDTH,
         input_size=side,
         summary=f"{name} of timm",
@@ -59,8 +59,9 @@ def create(name: str, num_classes: int, width: int, side: int | None = None) -> 
         raise UsageError(
             f"{PREFIX}{name} has its own width, {width} was given", fix="use --set width=null"
         )
-    own = timm.get_pretrained_cfg(name).input_size[-1] if side else None
-    sized = {} if side == own else {"img_size": side}
+    config: Any = timm.get_pretrained_cfg(name) if side else None
+    own = config and config.input_size[-1]
+    sized: dict[str, Any] = {} if side == own else {"img_size": side}
     try:
         model: Any = timm.create_model(name, num_classes=num_classes, **sized)
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:

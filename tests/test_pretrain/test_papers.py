@@ -1,0 +1,104 @@
+"""Every number of the papers on TinyImageNet has a recipe, and `fsbench ls recipes` shows it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fsbench.api import listing
+from fsbench.cli.main import build
+from pretrain import recipes
+
+PRINTED = {
+    # paper, table: recipe -> percent, in the order of the table
+    ("SEAL", "Table 2"): {
+        "normal": {"generation 1": 54.37},
+        "normal_long": {"generation 3": 51.16, "generation 10": 49.27},
+        "llf": {"generation 3": 56.12, "generation 10": 56.92},
+        "seal": {"generation 3": 58.25, "generation 10": 59.22},
+    },
+    ("SEAL", "Table 7"): {
+        "seal_freeze": {"generation 3": 52.45, "generation 10": 51.17},
+        "seal_reinit": {"generation 3": 56.82, "generation 10": 58.87},
+        "seal_reverse": {"generation 3": 50.25, "generation 10": 41.05},
+    },
+    ("SWR", "Table 1, TinyImageNet VGG-16"): {
+        "vanilla": {"": 39.12},
+        "l2": {"": 39.15},
+        "l2_init": {"": 38.70},
+        "swr": {"": 43.48},
+    },
+    ("SWR", "Table 5, TinyImageNet VGG-16"): {
+        "vanilla_decay": {"": 41.26},
+        "l2_decay": {"": 40.80},
+        "l2_init_decay": {"": 41.99},
+        "swr_decay": {"": 52.21},
+        "swr_reanchor": {"": 51.65},
+    },
+    ("Weight Compander", "Table IV, ResNet-50"): {
+        "weight_compander_control": {"": 65.08},
+        "weight_compander": {"": 65.93},
+    },
+}
+CURVES = ("vanilla", "l2", "l2_init", "swr", "shrink_perturb", "head_reset", "full_reset")
+"""The soft-weight-rescaling paper draws these in its warm-start and continual figures."""
+
+
+@pytest.mark.parametrize("table", PRINTED, ids=" ".join)
+def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
+    rows = [row for row in listing.recipes() if (row["paper"], row["row"]) == table]
+    found = {
+        row["recipe"]: {f["at"]: round(100 * f["accuracy"], 2) for f in row["figures"]}
+        for row in rows
+    }
+    assert found == {f"paper/{name}": values for name, values in PRINTED[table].items()}
+
+
+def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
+    known = {f"paper/{name}" for table in PRINTED.values() for name in table}
+    names = [n for n in recipes.RECIPES.names() if recipes.get(n).source == "tinyimagenet"]
+    assert {n for n in names if recipes.RECIPES.figures(n)} == known
+
+
+def test_three_generations_are_the_long_recipe_cut() -> None:
+    for name in ("normal_long", "llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
+        rounds = [
+            recipes.get(f"paper/{name}").override(figure.overrides).plan.rounds
+            for figure in recipes.RECIPES.figures(f"paper/{name}")
+        ]
+        assert rounds == [3, 10]
+    assert recipes.get("paper/normal").plan.rounds == 1
+
+
+@pytest.mark.parametrize("setting", ["warm_start", "continual_full", "continual_limited"])
+def test_every_curve_has_a_recipe(setting: str) -> None:
+    for name in CURVES:
+        row = recipes.RECIPES.paper_row(f"paper/{name}_{setting}")
+        assert row
+        assert row.row == f"Figures 2 to 4, {setting.replace('_', '-')}"
+
+
+def test_the_listing_shows_paper_row_and_figure() -> None:
+    shown = CliRunner().invoke(build(), ["ls", "recipes"]).output
+    (seal,) = [line for line in shown.splitlines() if line.startswith(" paper/seal ")]
+    assert "SEAL" in seal
+    assert "Table 2" in seal
+    assert "58.25 (generation 3), 59.22 (generation 10)" in seal
+    (family,) = [line for line in shown.splitlines() if line.startswith(" paper/study_scnn ")]
+    assert "36 figures" in family
+    assert "4 x 100000 steps" in family
+
+
+def test_json_holds_every_figure() -> None:
+    found = json.loads(CliRunner().invoke(build(), ["ls", "recipes", "--json"]).stdout)
+    rows = {row["recipe"]: row for row in found}
+    assert rows["paper/seal"]["figures"][0] == {
+        "accuracy": 0.5825,
+        "at": "generation 3",
+        "overrides": ["plan.rounds=3"],
+    }
+    study = [row for row in found if row["paper"] == "reinitialization study"]
+    assert (len(study), sum(len(row["figures"]) for row in study)) == (12, 432)
+    assert rows["toy/seal"]["paper"] is None
