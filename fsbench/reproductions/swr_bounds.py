@@ -1,7 +1,7 @@
 """Boundedness and balancedness: SWR against plain training, epoch by epoch.
 
 The paper measures balancedness of its 3-layer MLP on CIFAR-10, 200 epochs, at 1e-3 a step (its
-released script); here digits and about a ninth of the steps, so 1e-2. Theorem 2 bounds a norm by
+released script); here digits and about a tenth of the steps, so 1e-2. Theorem 2 bounds a norm by
 n + d / lam where d is the largest change of it by one optimizer step. Adam moves an element by at
 most lr (1 - beta1) / sqrt(1 - beta2), which gives d without looking at any step.
 """
@@ -27,7 +27,7 @@ RULE = (
     " balancedness and test accuracy (%), the latter two as means over epochs, as Figure 5 draws"
     f" them: {_swr.ABOVE}; {OVERALL}"
 )
-SEEDS = 5
+SEEDS = 3
 EPOCHS, BATCH, LAM, LR = 80, 32, 1e-2, 1e-3
 ADAM_STEP = 0.1 / 0.001**0.5
 """Largest move of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""

@@ -26,7 +26,7 @@ RULE = (
     " below 1. Re-anchored SWR and vanilla, no drop: reproduced when at least 0.95, direction only"
     f" when above SWR's. Accuracy (%, last epoch): {_swr.ABOVE}; {OVERALL}"
 )
-SEEDS = 5
+SEEDS = 3
 EPOCHS, BATCH, LAM = 80, 32, 1e-2
 """LAM as in swr_bounds."""
 DROPS = (0.5, 0.75)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fsbench.reproductions import swr_scenarios
+from fsbench.data.source import SourceDataset
+from fsbench.reproductions import _swr, swr_scenarios
 from fsbench.reproductions._swr import Difference, Run
 from fsbench.reproductions.swr_scenarios import METHODS, SETUPS, STATEMENTS, Setup, Statement
+from pretrain.recipe import Recipe
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,21 @@ def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     statement = Statement("continual-full", "drop", "S&P", None)
     figure = swr_scenarios.figure(statement, {("continual-full", "S&P"): runs})
     assert (figure.what, figure.ours) == ("continual-full, drop: S&P above 0", "+9.00 ± 1.00")
+
+
+def test_a_run_sees_the_images_and_epochs_of_its_scenario(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def train(recipe: Recipe, source: SourceDataset) -> Run:
+        seen.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
+        return Run([], [])
+
+    monkeypatch.setattr(_swr, "train", train)
+    for scenario in SETUPS:
+        swr_scenarios._one((scenario, "SWR", 0))
+    assert seen == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
 
 
 def test_every_method_is_held_against_swr() -> None:
