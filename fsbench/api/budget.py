@@ -88,13 +88,10 @@ def sweep(
 ) -> list[Run]:
     """Train all, each in a folder of its own in `output`; finished ones are read, others resume.
 
-    Raises UsageError for steps that a recipe cannot divide into its epochs.
+    The smallest budget comes first: UsageError, where it has fewer steps than epochs, is at once.
     """
     from pretrain.loop import pretrain
-    from pretrain.steps import fitted
 
-    for recipe in budgets.values():
-        fitted(recipe, source)  # refused before the first run
     found = []
     for (method, steps, seed), recipe in budgets.items():
         folder = folder_of(recipe, output)
