@@ -44,6 +44,7 @@ readme: $(STAMP)  ## write the generated tables of the README anew
 
 benchmarks: $(STAMP)
 	$(BIN)/python tests/benchmarks/heads.py
+	$(BIN)/python tests/benchmarks/affine.py
 	$(BIN)/python tests/benchmarks/methods.py
 
 clean:

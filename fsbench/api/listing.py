@@ -97,17 +97,19 @@ def datasets() -> list[Row]:
 
 
 def protocols() -> list[Row]:
-    from fsbench.specs import EpisodeSpec, EpisodicSpec, ProbeSpec
+    from fsbench.specs import POOLS, EpisodeSpec, EpisodicSpec, ProbeSpec
+    from fsbench.tasks import ADAPTATIONS, PROTOCOLS
 
-    specs = [
-        EpisodicSpec(protocol="ibm"),
-        EpisodicSpec(protocol="startup", episode=EpisodeSpec(pool="labeled_80")),
-        ProbeSpec(),
-    ]
-    names = ["linear@ibm", "linear@startup", "probe"]
+    specs = {
+        f"{adaptation}@{protocol}": EpisodicSpec(
+            protocol=protocol, adaptation=adaptation, episode=EpisodeSpec(pool=POOLS[protocol])
+        )
+        for adaptation in ADAPTATIONS
+        for protocol in PROTOCOLS
+    }
     return [
         {"protocol": name, "fields": flat(spec.model_dump(mode="json"))}
-        for name, spec in zip(names, specs, strict=True)
+        for name, spec in {**specs, "probe": ProbeSpec()}.items()
     ]
 
 

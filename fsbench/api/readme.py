@@ -26,7 +26,7 @@ COLUMNS = {
         "figure",
     ),
     "datasets": ("data set", "domain", "classes", "images", "licence", "title"),
-    "protocols": ("field", "linear@ibm", "linear@startup", "probe"),
+    "protocols": ("field", "linear@ibm", "linear@startup", "affine@ibm", "affine@startup", "probe"),
     "backbones": ("reference", "what"),
 }
 

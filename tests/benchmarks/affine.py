@@ -1,0 +1,169 @@
+"""How much faster affine tuning is than a plain loop: `python tests/benchmarks/affine.py`.
+
+Both train whole mini-batches of decoded images, head and affine parameters, kernels frozen. Plain:
+one episode after the other on a deep copy of the network, with autograd and torch.optim.SGD as the
+published code does, on one torch thread and on all of them; the faster counts. Ours: one block of
+the suite's protocol, cut into its pieces as the suite does. Both are warmed and taken in turns; the
+table shows medians a step and episode, and an A/A row (ours against ours) for the noise.
+
+Rows for GPUs are skipped with the reason where none is; --rows asks for any row on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from statistics import median
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fsbench import backbones
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.norms import affine_layers
+from fsbench.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
+from protocols.affine_tuning import Tuning, sgd
+from protocols.finetune_affine import block_size, exact, piece_size
+from protocols.gram import Start
+from protocols.pieces import side_by_side
+
+N_WAY = 5
+
+
+class Row(NamedTuple):
+    """A network, the side of its images (px), shots, and whether the row is meant for GPUs."""
+
+    ref: str
+    side: int
+    k_shot: int
+    gpu: bool = False
+
+
+ROWS = (
+    Row("fsbench/toy_resnet", 32, 1),
+    Row("fsbench/pilot_resnet", 32, 1),
+    Row("fsbench/pilot_resnet", 32, 5),
+    Row("timm/resnet18", 32, 1),
+    Row("timm/resnet18", 64, 1),
+    Row("timm/resnet18", 224, 1),
+    Row("timm/resnet50", 64, 5, gpu=True),
+    Row("timm/resnet50", 64, 20, gpu=True),
+)
+
+
+class Case:
+    """One row on one device: the same images and orders for both sides."""
+
+    def __init__(self, row: Row, device: str, steps: int) -> None:
+        self.backbone: Backbone = backbones.load(row.ref, random_init=0, device=device)
+        self.spec = EpisodicSpec(
+            adaptation="affine",
+            episode=EpisodeSpec(k_shot=row.k_shot),
+            image=ImageSpec(input_size=row.side),
+        )
+        self.device, self.steps, n = device, steps, N_WAY * row.k_shot
+        self.episodes, self.piece = block_size(self.spec, 0), piece_size(self.spec, device)
+        images = torch.randint(0, 256, (self.episodes, n, 3, row.side, row.side))
+        self.images = images.to(device, torch.uint8)
+        self.labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
+        whole = [list(range(low, min(low + 4, n))) for low in range(0, n, 4)]
+        self.batches = [torch.tensor(whole[i % len(whole)], device=device) for i in range(steps)]
+
+    def plain(self, episodes: int = 1) -> None:
+        for i in range(episodes):
+            network, head = deepcopy(self.backbone.module), self.head()
+            tuned = [p for layer in affine_layers(network).values() for p in layer.parameters()]
+            for p in tuned:
+                p.requires_grad_(True)
+            both = sgd(list(head.parameters()), HeadSpec()), sgd(tuned, AffineSpec())
+            for batch in self.batches:
+                for optimizer in both:
+                    optimizer.zero_grad()
+                x = self.backbone.normalised(self.images[i, batch])
+                cross_entropy(head(network(x)), self.labels[batch]).backward()
+                for optimizer in both:
+                    optimizer.step()
+
+    def head(self) -> nn.Linear:
+        return nn.Linear(self.backbone.facts.feature_dim, N_WAY).to(self.device)
+
+    def ours(self) -> None:
+        lows = range(0, self.episodes, self.piece)
+        with exact(self.device, self.spec):
+            side_by_side(self.ours_piece, lows, self.device, shared=True)
+
+    def ours_piece(self, low: int) -> None:
+        heads = torch.zeros(self.piece, self.backbone.facts.feature_dim, N_WAY, device=self.device)
+        tuning = Tuning(self.backbone, self.spec, Start(heads, heads[:, 0]))
+        stacked = channels_last(self.images[low : low + self.piece].flatten(0, 1))
+        labels, n = self.labels.repeat(self.piece), len(self.labels)
+        offsets = n * torch.arange(self.piece, device=self.device)[:, None]
+        for batch in self.batches:
+            rows = (offsets + batch).flatten()
+            tuning.step(stacked[rows], labels[rows])
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        started = time.perf_counter()
+        work()
+        if self.device != "cpu":
+            torch.cuda.synchronize()
+        return time.perf_counter() - started
+
+    def plain_seconds(self) -> float:
+        """A step and episode, at the faster number of threads."""
+        threads, found = torch.get_num_threads(), []
+        for n in {1, threads} if self.device == "cpu" else {threads}:
+            torch.set_num_threads(n)
+            found.append(self.seconds(self.plain) / self.steps)
+        torch.set_num_threads(threads)
+        return min(found)
+
+    def ours_seconds(self) -> float:
+        return self.seconds(self.ours) / self.steps / self.episodes
+
+
+def channels_last(images: Tensor) -> Tensor:
+    return images.contiguous(memory_format=torch.channels_last)
+
+
+def compare(case: Case, repeats: int) -> tuple[float, float, float]:
+    """Median seconds a step and episode: the plain loop, ours, ours again (A/A)."""
+    case.plain_seconds()
+    case.ours_seconds()
+    rounds = [
+        (case.plain_seconds(), case.ours_seconds(), case.ours_seconds()) for _ in range(repeats)
+    ]
+    a, b, c = (median(column) for column in zip(*rounds, strict=True))
+    return a, b, c
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    name = torch.cuda.get_device_name() if given.device != "cpu" else "cpu"
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {name}")
+    print(f"{'network':22} {'px':>4} {'shots':>5} {'plain ms':>9} {'ours ms':>8} {'ratio':>7}")
+    for number in range(len(ROWS)) if given.rows is None else given.rows:
+        row = ROWS[number]
+        label = f"{row.ref:22} {row.side:4} {row.k_shot:5}"
+        if row.gpu and given.device == "cpu" and given.rows is None:
+            print(f"{label} skipped: meant for a GPU; --rows {number} runs it here")
+            continue
+        slow, fast, again = compare(Case(row, given.device, given.steps), given.repeats)
+        figures = f"{1e3 * slow:9.2f} {1e3 * fast:8.2f} {slow / fast:6.1f}x"
+        print(f"{label} {figures}   A/A {again / fast:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Affine tuning through the command line: asked for, estimated, resumed, submitted, refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results import read
+from fsbench.schema import Result
+from protocols import finetune_affine
+
+CONTROL = ("--random-init", "0", "-m")
+NET = (*CONTROL, "fsbench/toy_resnet", "--input-size", "16")
+CELL = (*NET, "-t", "toy_scan:5w1s/affine")
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture(autouse=True)
+def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of two episodes: seconds, not minutes."""
+    monkeypatch.setattr(finetune_affine, "BLOCKS", (2,))
+
+
+def results(folder: Path) -> dict[str, Result]:
+    return {result.column: result for result in read(folder)}
+
+
+def test_columns_from_the_run_to_the_board(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, board = str(tmp_path / "results"), str(tmp_path / "board")
+    cells = (*NET, "-t", "toy_scan", "--shots", "1", "--adapt", "linear,affine", "--episodes", "2")
+    assert call("episodic", *cells, "-o", out) == 0
+    said = capfd.readouterr()
+    columns = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/linear@ibm 16px"]
+    assert all(column in said.out for column in columns)
+    assert "affine tunes 720 scales and shifts" in said.err
+    estimate, work = said.err.index("affine tuning of 2 5w1s episodes: about"), "2/2 episodes"
+    assert estimate < said.err.index(work)
+    found = results(Path(out))
+    assert sorted(found) == columns
+    affine = found[columns[0]]
+    assert affine.backbone.n_affine == 720
+    assert affine.manifest_hash == found[columns[1]].manifest_hash
+    given = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--licence")
+    given += ("MIT", "--pretraining-data", "none", "--targets-seen", "none", "--statement", "One.")
+    assert call("submit", out, "--board", board, *given) == 0
+    capfd.readouterr()
+    assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
+    shown = capfd.readouterr().out.replace("\\", "")
+    assert "| toy_scan:5w1s/affine@ibm | toy_scan:5w1s/linear@ibm |" in shown
+
+
+def test_shards_resumes_and_one_process_give_the_same_records(tmp_path: Path) -> None:
+    parts = [str(tmp_path / name) for name in ("zero", "one")]
+    for i, part in enumerate(parts):
+        assert call("episodic", *CELL, "--episodes", "4", "--shard", f"{i}/2", "-o", part) == 0
+    merged, grown = tmp_path / "merged", tmp_path / "grown"
+    assert call("results", "merge", *parts, "-o", str(merged)) == 0
+    for n in ("1", "4"):
+        assert call("episodic", *CELL, "--episodes", n, "-o", str(grown)) == 0
+    ((a,), (b,)) = (read(folder) for folder in (merged, grown))
+    assert a.records_digest == b.records_digest
+
+
+def test_batch_statistics_are_never_silent(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cell = (*CELL, "--episodes", "2", "-o", str(tmp_path))
+    assert call("episodic", *cell) == 0
+    assert call("episodic", *cell, "--bn-mode", "train") == 0
+    names = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/affine@ibm 16px bn-train"]
+    found = results(tmp_path)
+    assert sorted(found) == names
+    assert found[names[0]].records_digest != found[names[1]].records_digest
+    assert names[1] in capfd.readouterr().out
+
+
+def test_it_never_runs_unasked_and_needs_no_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    task = ("-t", "toy_scan", "--shots", "1", "--limit", "2", "--cache", str(cache))
+    assert call("episodic", *NET, *task, "--adapt", "affine", "-o", str(tmp_path / "a")) == 0
+    assert not (cache / "features").exists()
+    assert call("benchmark", *NET, *task, "-o", str(tmp_path / "b")) == 0
+    assert not any("affine" in column for column in results(tmp_path / "b"))
+
+
+def test_more_than_an_hour_wants_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(finetune_affine, "step_seconds", lambda *given: 30.0)
+    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 2
+    said = capfd.readouterr().err
+    assert "affine tuning of 2 5w1s episodes: about 105 min" in said
+    assert "--yes" in said
+    assert not (tmp_path / "out").exists()
+    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out"), "--yes") == 0
+    capfd.readouterr()
+    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 0
+    assert "about" not in capfd.readouterr().err, "nothing is left to do"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((*CELL, "--adapt", "affine"), 2, "say the same part"),
+        ((*CELL, "--bn-mode", "trian"), 2, "did you mean 'train'"),
+        ((*NET, "-t", "toy_scan:5w1s", "--bn-mode", "train"), 2, "without affine tuning"),
+        ((*CONTROL, "fsbench/cnn", "--input-size", "native", *CELL[-2:]), 2, "no normalization"),
+        ((*NET[:4], "--input-size", "8", *CELL[-2:], "--bn-mode", "train"), 2, "no batch stat"),
+    ],
+)  # fmt: skip
+def test_errors_come_before_any_work(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert call("episodic", *arguments, "-o", str(tmp_path / "results")) == code
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert "fix:" in shown
+    assert "Traceback" not in shown
+    assert not (tmp_path / "results").exists()
