@@ -3,7 +3,8 @@
 The paper probes a ResNet-50 on TinyImageNet after ten generations. Here: a small residual net on
 500 of scikit-learn's digits, three generations of 16 epochs, the ascent scaled as in _seal.py, the
 probe of protocols/analyses/knn_depth.py as it is by default. Its block 2 is the last one before the
-threshold, as ours is. "Normal" is under the same plan; one generation of it stands in the notes.
+threshold, as ours is. "Normal" is under the same plan; one generation of it stands in the notes,
+and so does SEAL with the paper's own strength, unscaled.
 """
 
 from __future__ import annotations
@@ -39,9 +40,14 @@ EARLY = 1
 """Index of the last block before the threshold."""
 PUBLISHED = {"llf": 18.54, "normal": 25.04}
 """Points by which SEAL is ahead behind block 2."""
-METHODS = {"normal, 1 generation": ("normal", 1)} | {
-    name: (name, _seal.GENERATIONS) for name in ("normal", "llf", "seal")
+METHODS = {
+    "normal, 1 generation": ("normal", 1, None),
+    "normal": ("normal", _seal.GENERATIONS, None),
+    "llf": ("llf", _seal.GENERATIONS, None),
+    "seal": ("seal", _seal.GENERATIONS, None),
+    f"seal, S = {_seal.PAPERS_S}": ("seal", _seal.GENERATIONS, _seal.PAPERS_S),
 }
+"""Name -> method, generations, strength of the ascent (null: scaled to the paper's length)."""
 
 Run = tuple[str, int]
 """Key of METHODS, seed."""
@@ -79,8 +85,8 @@ def probe(run: Run) -> tuple[list[float], float]:
     from protocols.analyses.knn_depth import knn_depth
 
     name, seed = run
-    method, generations = METHODS[name]
-    strength = _seal.matched(EPOCHS, IMAGES)
+    method, generations, given = METHODS[name]
+    strength = given or _seal.matched(EPOCHS, IMAGES)
     source = _digits.source(seed, IMAGES)
     with TemporaryDirectory() as folder:
         chosen = _seal.recipe(method, EPOCHS, seed, strength, generations)

@@ -125,7 +125,7 @@ def test_probes_of_real_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
     outcome = seal_knn_depth.run(1)
     assert [note.split(":")[0] for note in outcome.notes] == list(seal_knn_depth.METHODS)
-    assert [len(curve.y) for curve in outcome.panels[0].curves] == [4] * 4
+    assert [len(curve.y) for curve in outcome.panels[0].curves] == [4] * len(outcome.notes)
     accuracies, depth = seal_knn_depth.probe(("llf", 0))
     assert f"{accuracies[0]:.1f}," in outcome.notes[2]
     assert 0 <= depth <= 4
