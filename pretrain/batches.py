@@ -1,7 +1,6 @@
 """Training batches: order, stages and augmentation drawn from named streams, images in memory.
 
 Every draw is keyed by (seed, position), so batch i needs no batch i - 1 and resuming is exact.
-Draws are made on the CPU and are therefore the same on every device.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from fsbench import seeding
+from fsbench.data.augmentation import augment
 from fsbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,50 +23,12 @@ if TYPE_CHECKING:
     from pretrain.plan import Clock, Stage
     from pretrain.recipe import Recipe
 
-PAD = 4
-"""Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
-ENLARGED = 248 / 224
-"""How much larger `resize_crop_flip` makes an image before the crop (reinitialization study)."""
-
 
 class Batch(NamedTuple):
     """Normalised images (B, 3, s, s) float32 and labels (B,) int64 on the run's device."""
 
     images: Tensor
     labels: Tensor
-
-
-def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Random crop of the zero-padded images and horizontal flip.
-
-    images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
-    """
-    return windows(functional.pad(images, (PAD, PAD, PAD, PAD)), offsets, flip, images.shape[-1])
-
-
-def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Random crop of the enlarged images (bilinear) and horizontal flip: float32 in 0..255.
-
-    images (B, 3, s, s) uint8; offsets (B, 2) in 0..enlarged(s) - s; flip (B,) bool.
-    """
-    side = images.shape[-1]
-    large = functional.interpolate(images.float(), enlarged(side), mode="bilinear")
-    return windows(large, offsets, flip, side)
-
-
-def enlarged(side: int) -> int:
-    """Side (px) that a crop of `side` px is taken from: 248 for 224."""
-    return round(side * ENLARGED)
-
-
-def windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
-    """A window of side x side px of every image, flipped or not, one gather for the whole batch."""
-    n = len(images)
-    rows = offsets[:, :1] + torch.arange(side, device=images.device)
-    columns = torch.arange(side, device=images.device).expand(n, side)
-    columns = torch.where(flip[:, None], side - 1 - columns, columns) + offsets[:, 1:]
-    batch = torch.arange(n, device=images.device)[:, None, None]
-    return images[batch, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 def in_memory(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -128,11 +89,7 @@ class Batches:
 
     def _load(self, chosen: Tensor, names: tuple[seeding.Name, ...]) -> Batch:
         """These images, augmented under the stream called `names`, and their labels."""
-        images = self.images[chosen]
-        if self.recipe.augmentation != "none":
-            resizes = self.recipe.augmentation == "resize_crop_flip"
-            augment = resize_crop_flip if resizes else crop_flip
-            images = augment(images, *self._draws(len(images), names))
+        images = augment(self.images[chosen], self.recipe.augmentation, names)
         return Batch(self.normalise(images), self.labels[chosen])
 
     def _epoch_order(self, clock: Clock) -> Tensor:
@@ -144,18 +101,6 @@ class Batches:
             size = self.epoch_size(clock.stage)
             self._order = names, torch.from_numpy(order[:size]).to(self.device)
         return self._order[1]
-
-    def _draws(self, n: int, names: tuple[seeding.Name, ...]) -> tuple[Tensor, Tensor]:
-        """Crop offsets (n, 2) and flips (n,) of one batch."""
-        generator = seeding.torch_generator(*names)
-        draws = torch.rand(n, 3, generator=generator).to(self.device)
-        side = self.recipe.input_size
-        resizes = self.recipe.augmentation == "resize_crop_flip"
-        margin = enlarged(side) - side if resizes else 2 * PAD
-        offsets = (draws[:, :2] * (margin + 1)).long()
-        if self.recipe.augmentation == "flip":
-            offsets.fill_(PAD)
-        return offsets, draws[:, 2] < 0.5
 
 
 class Normalise:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from PIL import Image
 
+from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip
 from fsbench.errors import DataError
-from pretrain.batches import PAD, Batches, Normalise, crop_flip, enlarged, resize_crop_flip
+from pretrain.batches import Batches, Normalise
 from pretrain.plan import Clock
 from tests.fakes_pretrain import source, tiny
 
@@ -36,9 +37,8 @@ def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
 
 
 def test_draws_reach_every_offset_and_both_sides() -> None:
-    loader = batches("batch_size=16")
-    draws = [loader._draws(16, ("draws", i)) for i in range(50)]
-    offsets, flips = torch.cat([d[0] for d in draws]), torch.cat([d[1] for d in draws])
+    found = [draws("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
+    offsets, flips = torch.cat([d[0] for d in found]), torch.cat([d[1] for d in found])
     assert set(offsets.flatten().tolist()) == set(range(2 * PAD + 1))
     assert 0.4 < flips.float().mean() < 0.6
 
@@ -70,10 +70,10 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
 
 def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
     assert (enlarged(224), enlarged(56)) == (248, 62)
-    loader = batches("batch_size=16", "augmentation=resize_crop_flip")
-    offsets = torch.cat([loader._draws(16, ("draws", i))[0] for i in range(20)])
+    kind = "resize_crop_flip"
+    offsets = torch.cat([draws(kind, 16, 8, ("draws", i))[0] for i in range(20)])
     assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
-    plain = batches("batch_size=16", "augmentation=none")
+    loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
     clock = Clock(loader.recipe.plan)
     assert loader.batch(clock).images.shape == plain.batch(clock).images.shape
     assert not torch.equal(loader.batch(clock).images, plain.batch(clock).images)
