@@ -6,6 +6,8 @@ fields, NaN and infinity, and export a JSON Schema (`Model.model_json_schema()`)
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -34,10 +36,16 @@ class DatasetFacts(Frozen):
     title: str
     domain: Literal["source", "target", "toy"]
     classes: tuple[str, ...]
-    images_per_class: tuple[int, ...] = Field(description="official counts, in class id order")
+    images_per_class: tuple[int, ...] = Field(
+        description="official counts, in class id order; () where only `split` is stated"
+    )
+    split: tuple[int, int] | None = Field(
+        None, description="images of the official train and test part, where there are such"
+    )
     label_rule: str = Field(description="how raw labels became class ids, in words")
     dropped: str = Field("nothing", description="what is left out, with counts")
     pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
+    groups: str = Field("", description="what images of one group share and where it is read")
     layout: str = Field(description="files and folders expected below the data set folder")
     folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
     aliases: tuple[str, ...] = ()
@@ -45,6 +53,18 @@ class DatasetFacts(Frozen):
     license: str
     citation: str
     homepage: str
+
+    @property
+    def n_images(self) -> int:
+        """Official images of all classes, of a split both parts."""
+        return sum(self.images_per_class or self.split or ())
+
+    def complete(self, counts: Mapping[int, int]) -> bool:
+        """Whether so many images of each class id are the official ones."""
+        if self.images_per_class:
+            return counts == dict(enumerate(self.images_per_class))
+        every = list(counts) == list(range(len(self.classes)))
+        return every and sum(counts.values()) == self.n_images
 
 
 class DatasetRecord(Frozen):
@@ -58,6 +78,18 @@ class DatasetRecord(Frozen):
     images_hash: Sha256 = Field(description="sha-256 over the sorted canonical ids")
     fingerprint: Sha256 = Field(description="sha-256 over sorted (canonical id, content hash)")
     flags: tuple[Flag, ...] = ()
+    groups: Sha256 | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of the disjoint track: sha-256 over which images belong together",
+    )
+
+    @property
+    def identity(self) -> str:
+        """What two results must share to have met the same images in the same groups."""
+        if self.groups is None:
+            return self.fingerprint
+        return hashlib.sha256(f"{self.fingerprint} {self.groups}".encode()).hexdigest()
 
 
 class BackboneFacts(Frozen):

@@ -86,7 +86,7 @@ def manifest(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
-    from fsbench.data.episodes import EpisodeSampler
+    from fsbench.data.episodes import EpisodeSampler, manifest_hash
 
     data = cell.result.dataset
     if len(records.index) > MAX_EPISODES or sum(data.class_counts) > MAX_IMAGES:
@@ -97,12 +97,13 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
         return  # a Problem of its own
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-        sampler = EpisodeSampler(spec.episode, data.name, counts)
+        sampler = EpisodeSampler(spec.episode.classic, data.name, counts)
     except DataError as error:
         yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
         return
     index = [int(i) for i in records.index if i >= 0]
-    if (found := sampler.manifest_hash(index)) != cell.result.manifest_hash:
+    found = manifest_hash(spec.episode, data.name, counts, data.groups, index)
+    if found != cell.result.manifest_hash:
         yield cell.problem("manifest", cell.result.manifest_hash, found)
     drawn = np.array([sampler.episode(i).class_ids for i in index])
     if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
@@ -144,14 +145,17 @@ def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Cells of one data set and pool saw the same images."""
+    """Cells of one data set and pool saw the same images, those of a track the same groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
+    groups: dict[tuple[str, str], str] = {}
     for cell in candidate.cells:
-        data = cell.result.dataset
-        expected = first.setdefault((data.name, data.pool), data)
-        if data != expected:
+        data, key = cell.result.dataset, (cell.result.dataset.name, cell.result.dataset.pool)
+        images = data.model_copy(update={"groups": None})
+        expected = first.setdefault(key, images)
+        same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
+        if images != expected or not same:
             fix = "evaluate all cells of a data set on the same copy"
-            yield cell.problem("images", data.fingerprint, expected.fingerprint, fix)
+            yield cell.problem("images", data.identity, expected.fingerprint, fix)
 
 
 def references(candidate: Candidate, board: Board) -> Iterator[Problem]:
@@ -174,8 +178,7 @@ def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 yield cell.problem("flags", f"data set {data.name} unflagged", "flag custom")
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
             facts = all_facts()[data.name]
-            ids = tuple(range(len(facts.classes)))
-            if (data.class_ids, data.class_counts) != (ids, facts.images_per_class):
+            if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
                 yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 

@@ -88,7 +88,7 @@ def datasets() -> list[Row]:
             "data set": f.name,
             "domain": f.domain,
             "classes": len(f.classes),
-            "images": sum(f.images_per_class),
+            "images": f.n_images,
             "licence": f.license,
             "title": f.title,
         }

@@ -59,9 +59,10 @@ def _row(facts: Any, roots: Any) -> dict[str, Any]:
         "title": facts.title,
         "domain": facts.domain,
         "classes": len(facts.classes),
-        "images": sum(facts.images_per_class),
-        "smallest": min(facts.images_per_class),
-        "images_per_class": dict(zip(facts.classes, facts.images_per_class, strict=True)),
+        "images": facts.n_images,
+        "smallest": min(facts.images_per_class, default=None),
+        "images_per_class": dict(zip(facts.classes, facts.images_per_class, strict=False)),
+        "split": dict(zip(("train", "test"), facts.split or (), strict=False)),
         "label_rule": facts.label_rule,
         "dropped": facts.dropped,
         "layout": facts.layout,
@@ -77,6 +78,8 @@ def _row(facts: Any, roots: Any) -> dict[str, Any]:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count}" for name, count in value.items())
+    if value is None:
+        return "-"
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
@@ -107,7 +110,7 @@ def verify(
         table(
             f"{verdict.facts.name}: {verdict.images} images",
             columns,
-            [[str(v) for v in row] for row in rows],
+            [[_text(v) for v in row] for row in rows],
         )
     for note in verdict.notes:
         typer.echo(note, err=True)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip file. known_hash: `md5:...` or `sha256:...`; None where its publisher states none."""
+    """A zip or tar file, or a single file that is used as it is.
+
+    known_hash: `md5:...` or `sha256:...`; None where its publisher states none.
+    """
 
     url: str
     known_hash: str | None = None

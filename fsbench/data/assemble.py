@@ -117,4 +117,4 @@ def assemble(
 def _official(dataset: TargetDataset, lists: StartupLists | None) -> bool:
     if dataset.pool == "labeled_80" and lists is not None:
         return dataset.images_hash == lists.labeled_80_hash
-    return dataset.class_counts == dict(enumerate(dataset.facts.images_per_class))
+    return dataset.facts.complete(dataset.class_counts)

@@ -76,4 +76,8 @@ def resolve(name: str) -> str:
 def groups() -> dict[str, tuple[str, ...]]:
     """Names that stand for several targets on the command line."""
     toys = tuple(n for n in TARGETS.names() if TARGETS.load(n).FACTS.domain == "toy")
-    return {"cdfsl": ("chestx", "isic", "eurosat", "cropdisease"), "toy": toys}
+    return {
+        "cdfsl": ("chestx", "isic", "eurosat", "cropdisease"),
+        "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),
+        "toy": toys,
+    }

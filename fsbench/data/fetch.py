@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
+import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path, PurePosixPath
@@ -19,6 +22,16 @@ from fsbench.schema import DatasetFacts
 CHUNK = 1 << 20
 TIMEOUT = 60.0
 """Seconds without a byte before a connection counts as lost."""
+PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
+"""Endings of what is unpacked; other files are kept as they are."""
+DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+)
 MAX_FILES = 500_000
 MAX_BYTES = 60 << 30
 """Most that an archive may unpack to; the largest known one, ChestX, has 45 GB."""
@@ -31,7 +44,7 @@ def download(
     sha256: Sequence[str] = (),
     report: Reporter = SILENT,
 ) -> None:
-    """Fetch and unpack all archives of a data set into `folder`.
+    """Fetch all archives of a data set into `folder` and unpack those that are packed.
 
     sha256: hashes from the user, in the order of the archives, for those without a known one.
     Raises DataError where a connection or a hash fails or an archive breaks the limits, and
@@ -41,8 +54,9 @@ def download(
     folder.mkdir(parents=True, exist_ok=True)
     for archive, known_hash in zip(archives, hashes, strict=True):
         path = fetch(archive.url, known_hash, folder, report)
-        unpack(path, folder, report)
-        path.unlink()
+        if path.name.endswith(PACKED):
+            unpack(path, folder, report)
+            path.unlink()
 
 
 def _hashes(facts: DatasetFacts, archives: Sequence[Archive], given: Sequence[str]) -> list[str]:
@@ -117,37 +131,55 @@ def _append(response: HTTPResponse, part: Path, done: int, report: Reporter) -> 
 
 
 def unpack(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
-    """Unzip into `folder`: first beside it, then by rename, so nothing half-written shows.
+    """Unpack into `folder`: first beside it, then by rename, so nothing half-written shows.
 
     Raises DataError for a damaged archive, a path that leaves the folder, a link, or one larger
     than MAX_FILES and MAX_BYTES.
     """
     partial = Path(mkdtemp(prefix=".partial-", dir=folder))
+    reader = _unzip if archive.suffix == ".zip" else _untar
     try:
-        with zipfile.ZipFile(archive) as found:
-            members = found.infolist()
-            _check(archive, members)
-            with report.task(f"unpack {archive.name}", len(members), "files") as advance:
-                for member in members:
-                    found.extract(member, partial)
-                    advance(1)
+        reader(archive, partial, report)
         for entry in sorted(partial.iterdir()):
             _merge(entry, folder / entry.name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except DAMAGED as error:
         raise DataError(f"{archive} is damaged: {error}", fix="remove it, fetch again") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _check(archive: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    size = sum(member.file_size for member in members)
-    if len(members) > MAX_FILES or size > MAX_BYTES:
-        raise DataError(f"{archive} would unpack to {len(members)} files, {size} bytes: refused")
-    for member in members:
-        path = PurePosixPath(member.filename.replace("\\", "/"))
-        link = (member.external_attr >> 16) & 0o170000 == 0o120000
-        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0] or link:
-            raise DataError(f"{archive} holds an unsafe entry: {member.filename!r}: refused")
+def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
+    with zipfile.ZipFile(archive) as found:
+        members = found.infolist()
+        links = [(m.external_attr >> 16) & 0o170000 == 0o120000 for m in members]
+        names = [m.filename for m in members]
+        _check(archive, names, [m.file_size for m in members], links)
+        with report.task(f"unpack {archive.name}", len(members), "files") as advance:
+            for member in members:
+                found.extract(member, folder)
+                advance(1)
+
+
+def _untar(archive: Path, folder: Path, report: Reporter) -> None:
+    with tarfile.open(archive) as found:
+        members = found.getmembers()
+        links = [not (m.isfile() or m.isdir()) for m in members]
+        _check(archive, [m.name for m in members], [m.size for m in members], links)
+        with report.task(f"unpack {archive.name}", len(members), "files") as advance:
+            for member in members:
+                found.extract(member, folder, filter="data")
+                advance(1)
+
+
+def _check(archive: Path, names: list[str], sizes: list[int], links: list[bool]) -> None:
+    if len(names) > MAX_FILES or sum(sizes) > MAX_BYTES:
+        raise DataError(
+            f"{archive} would unpack to {len(names)} files, {sum(sizes)} bytes: refused"
+        )
+    for name, link in zip(names, links, strict=True):
+        path = PurePosixPath(name.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in "".join(path.parts[:1]) or link:
+            raise DataError(f"{archive} holds an unsafe entry: {name!r}: refused")
 
 
 def _merge(entry: Path, place: Path) -> None:

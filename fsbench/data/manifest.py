@@ -15,33 +15,47 @@ from fsbench.data.catalog import TARGETS
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.loading import load_target
 from fsbench.data.roots import DataRoots
-from fsbench.specs import POOLS, EpisodeSpec
+from fsbench.errors import UsageError
+from fsbench.specs import POOLS, TRACKS, EpisodeSpec
 from fsbench.tasks import DEFAULT_PROTOCOL, FOLDER, Task
 
 
 def episode_spec(task: Task, seed: int = 0) -> EpisodeSpec:
     """The EpisodeSpec of an episodic task."""
-    pool = POOLS[task.protocol or DEFAULT_PROTOCOL]
-    return EpisodeSpec(pool=pool, n_way=task.n_way, k_shot=task.k_shot or 1, seed=seed)
+    protocol = task.protocol or DEFAULT_PROTOCOL
+    return EpisodeSpec(
+        pool=POOLS[protocol],
+        track=TRACKS[protocol],
+        n_way=task.n_way,
+        k_shot=task.k_shot or 1,
+        seed=seed,
+    )
 
 
 def load(task: Task, roots: DataRoots, seed: int = 0) -> tuple[TargetDataset, EpisodeSampler]:
     """The data set of an episodic task and its sampler. Raises DataError, as load_target does."""
     spec = episode_spec(task, seed)
     dataset = load_target(task.dataset, roots, spec.pool)
-    return dataset, EpisodeSampler(spec, dataset.name, dataset.class_counts)
+    return dataset, EpisodeSampler.of(spec, dataset)
 
 
 def sampler_of(task: Task, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
     """The sampler of an episodic task.
 
-    Without roots it needs no image on disk: the official class counts stand for the whole pool.
+    Without roots it needs no image on disk: the official class counts stand for the whole pool (on
+    the classic track).
     """
     spec = episode_spec(task, seed)
-    official = spec.pool == "full" and not task.dataset.startswith(FOLDER)
+    known = spec.pool == "full" and spec.track == "classic"
+    official = known and not task.dataset.startswith(FOLDER)
     if roots is not None or not official:
         return load(task, roots or DataRoots.parse(), seed)[1]
     facts = TARGETS.load(task.dataset).FACTS
+    if not facts.images_per_class:
+        raise UsageError(
+            f"{facts.name}: its publisher states no counts class by class",
+            fix="give the images with --data",
+        )
     return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
 
 

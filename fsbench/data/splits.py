@@ -1,4 +1,4 @@
-"""A train/test split for targets that have no official one, marked `derived`."""
+"""Train and test images of a target: the official parts, or a split made here, marked `derived`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.data.base import TargetDataset
+from fsbench.data.official import PARTS
 from fsbench.errors import DataError
 from fsbench.seeding import seed_for
 
 Indices = NDArray[np.int64]
+
+
+def split_of(dataset: TargetDataset) -> tuple[Indices, Indices]:
+    """Indices of the train and test images, both sorted: official if there are such, else derived.
+
+    Raises DataError as `derived_split`, and for an official part without an image.
+    """
+    if dataset.facts.split is None:
+        return derived_split(dataset)
+    parts = np.array([name.partition("/")[0] for name in dataset.canonical_ids])
+    train, test = (np.flatnonzero(parts == part) for part in PARTS)
+    if not (train.size and test.size):
+        raise DataError(
+            f"{dataset.name} has {train.size} train and {test.size} test images, both are needed",
+            fix=f"complete it: {dataset.facts.download}",
+        )
+    return train, test
 
 
 def derived_split(dataset: TargetDataset) -> tuple[Indices, Indices]:

@@ -22,13 +22,14 @@ from fsbench.schema import DatasetFacts
 class Verdict:
     """What was found.
 
-    counts: images a class, present and official, in class id order (of a source the train images);
+    counts: images a class, present and official, in class id order (of a source the train images;
+    None where official ones are not stated class by class);
     corrupt: one message for each image that cannot be decoded.
     """
 
     facts: DatasetFacts
     images: int
-    counts: tuple[tuple[int, int], ...]
+    counts: tuple[tuple[int, int | None], ...]
     complete: bool
     notes: tuple[str, ...]
     corrupt: tuple[str, ...]
@@ -54,7 +55,7 @@ class Verdict:
         other = [
             f"{name} {found} of {official}"
             for name, (found, official) in zip(self.facts.classes, self.counts, strict=True)
-            if found != official
+            if official is not None and found != official
         ]
         more = f" and {len(other) - 8} more classes" if len(other) > 8 else ""
         return "; ".join([*other[:8], *self.notes]) + more
@@ -89,9 +90,10 @@ def _source(name: str, roots: DataRoots, cache: Path, report: Reporter) -> Verdi
     )
 
 
-def _counts(labels: Sequence[int], facts: DatasetFacts) -> tuple[tuple[int, int], ...]:
+def _counts(labels: Sequence[int], facts: DatasetFacts) -> tuple[tuple[int, int | None], ...]:
     found = Counter(labels)
-    return tuple((found[c], official) for c, official in enumerate(facts.images_per_class))
+    official = facts.images_per_class or (None,) * len(facts.classes)
+    return tuple((found[c], count) for c, count in enumerate(official))
 
 
 def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from fsbench.data import SOURCES, TARGETS, groups, resolve
 from fsbench.data.catalog import all_facts, archives
+from fsbench.data.fetch import PACKED
 from fsbench.schema import DatasetFacts
 
 ALL = all_facts()
@@ -20,8 +21,11 @@ CDFSL_TOTALS = {"chestx": 25_848, "isic": 10_015, "eurosat": 27_000, "cropdiseas
 def test_facts_are_complete(name: str) -> None:
     facts = ALL[name]
     assert facts.name == name
-    assert len(facts.classes) == len(facts.images_per_class) == len(set(facts.classes)) >= 5
-    assert min(facts.images_per_class) > 0
+    assert len(facts.classes) == len(set(facts.classes)) >= 5
+    if facts.split is None:
+        assert len(facts.images_per_class) == len(facts.classes)
+    assert min(facts.images_per_class or facts.split or (0,)) > 0
+    assert facts.n_images == sum(facts.images_per_class or facts.split or ())
     for field in ("title", "label_rule", "dropped", "layout", "download", "license", "citation"):
         assert len(getattr(facts, field)) >= 3, field
     assert facts.folders
@@ -46,7 +50,31 @@ def test_cdfsl_counts_are_the_official_ones(name: str) -> None:
     assert re.fullmatch("[0-9a-f]{64}", lists.labeled_80_hash)
 
 
-@pytest.mark.parametrize("name", ["eurosat", "cropdisease", "chestx"])
+@pytest.mark.parametrize(
+    ("name", "classes", "split"),
+    [  # protocol.md 1b
+        ("flowers102", 102, (1020, 6149)),
+        ("cub200", 200, (5994, 5794)),
+        ("aircraft", 100, (3334, 3333)),
+        ("mit67", 67, (5360, 1340)),
+        ("dogs", 120, (12_000, 8_580)),
+    ],
+)
+def test_transfer_counts_are_the_official_ones(
+    name: str, classes: int, split: tuple[int, int]
+) -> None:
+    assert (len(ALL[name].classes), ALL[name].split) == (classes, split)
+    whole = dict.fromkeys(range(classes - 1), 1) | {classes - 1: sum(split) - classes + 1}
+    assert ALL[name].complete(whole)
+    assert not ALL[name].complete(whole | {0: 2})
+    assert not ALL[name].complete({0: sum(split)})
+
+
+def test_the_group_transfer_is_every_target_with_an_official_split() -> None:
+    assert set(groups()["transfer"]) == {n for n in TARGETS.names() if ALL[n].split}
+
+
+@pytest.mark.parametrize("name", ["eurosat", "cropdisease", "chestx", "mit67", "dogs", "cub200"])
 def test_classes_stand_in_string_order(name: str) -> None:
     assert list(ALL[name].classes) == sorted(ALL[name].classes)
 
@@ -56,7 +84,7 @@ def test_isic_classes_stand_in_the_official_column_order() -> None:
 
 
 def test_groups_name_targets() -> None:
-    assert set(groups()) == {"cdfsl", "toy"}
+    assert set(groups()) == {"cdfsl", "transfer", "toy"}
     assert all(name in TARGETS.names() for names in groups().values() for name in names)
     assert {ALL[name].domain for name in SOURCES.names()} == {"source", "toy"}
 
@@ -64,7 +92,8 @@ def test_groups_name_targets() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_archives_are_https_or_lack_a_hash(name: str) -> None:
     for archive in archives(name):
-        assert archive.file.endswith(".zip")
+        assert archive.file.endswith((*PACKED, ".txt", ".mat"))
+        assert archive.known_hash is None or archive.url.startswith("https:")
         assert archive.known_hash is None or re.match("(md5|sha256):[0-9a-f]+$", archive.known_hash)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.data import groups
 from fsbench.errors import ValidationFailed
 from leaderboard.published import ENTRIES, PublishedEntry, published, read_published
 
@@ -35,7 +36,7 @@ def seal(method: str) -> PublishedEntry:
 @pytest.mark.parametrize("method", ["normal", "normal-long", "llf", "seal"])
 def test_seal_has_every_cell_of_its_tables(method: str) -> None:
     few = {f"{d}:5w{k}s/{m}" for d in TARGETS for k in (1, 5, 20, 50) for m in ("linear", "affine")}
-    probes = {f"{d}:probe" for d in ("flower102", "cub", "aircraft", "mit67", "stanford_dogs")}
+    probes = {f"{d}:probe" for d in groups()["transfer"]}
     assert {cell.task for cell in seal(method).cells} == few | probes
 
 

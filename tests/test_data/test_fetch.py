@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -152,6 +153,57 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> N
     with pytest.raises(DataError, match="unsafe entry"):
         unpack(tmp_path / "bad.zip", tmp_path / "set")
     assert [path.name for path in tmp_path.rglob("*")] in (["bad.zip", "set"], ["set", "bad.zip"])
+
+
+def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
+    buffer = BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("a.tar", "w"), ("a.tgz", "w:gz"), ("a.tar.gz", "w:gz")]
+)
+def test_tars_are_unpacked_and_single_files_kept(
+    server: Server, tmp_path: Path, name: str, mode: str
+) -> None:
+    packed, plain = tarred({"./x/a.txt": b"1"}, mode), b"1 2\n"
+    server.files |= {f"/{name}": packed, "/list.txt": plain}
+    archives = [Archive(f"{server.url}/{name}"), Archive(f"{server.url}/list.txt")]
+    download(FACTS, archives, tmp_path / "set", [sha(packed), sha(plain)])
+    found = {p.relative_to(tmp_path / "set").as_posix() for p in tmp_path.rglob("*.*")}
+    assert found == {"x/a.txt", "list.txt"}
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "C:/out.txt"])
+def test_tars_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "bad.tar").write_bytes(tarred({"fine.txt": b"", name: b"x"}))
+    with pytest.raises(DataError, match="unsafe entry"):
+        unpack(tmp_path / "bad.tar", tmp_path / "set")
+    assert not list((tmp_path / "set").iterdir())
+
+
+def test_links_in_tars_are_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        entry = tarfile.TarInfo("link")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "elsewhere"
+        archive.addfile(entry)
+    with pytest.raises(DataError, match="unsafe entry: 'link'"):
+        unpack(tmp_path / "bad.tar", tmp_path)
+
+
+@pytest.mark.parametrize("cut", [0, 30, 600])
+def test_a_damaged_tar_is_named(tmp_path: Path, cut: int) -> None:
+    whole = tarred({"a": b"".join(hashlib.sha256(bytes([n])).digest() for n in range(99))}, "w:gz")
+    (tmp_path / "a.tgz").write_bytes(whole[:cut] if cut else b"no tar")
+    with pytest.raises(DataError, match=r"a.tgz is damaged"):
+        unpack(tmp_path / "a.tgz", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
 
 
 def test_links_are_refused(tmp_path: Path) -> None:

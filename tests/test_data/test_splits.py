@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.splits import derived_split
+from fsbench.data.splits import derived_split, split_of
 from fsbench.data.targets.toy_photo import FACTS
 from fsbench.errors import DataError
 
@@ -37,6 +37,23 @@ def test_it_follows_the_ids_alone() -> None:
     small, large = dataset([10]), dataset([10, 30])
     assert derived_split(small)[1].tolist() == [i for i in derived_split(large)[1] if i < 10]
     assert derived_split(dataset([30]))[1].tolist() != derived_split(dataset([30], "y"))[1].tolist()
+
+
+def test_an_official_split_is_read_from_the_ids() -> None:
+    facts = FACTS.model_copy(update={"split": (2, 3)})
+    names = ("train/b", "test/a", "test/b", "test/c", "train/a")
+    labels = np.array([0, 0, 1, 1, 1])
+    found = TargetDataset("d", facts, Path(), names, names, labels, ("x", "y"))
+    train, test = split_of(found)
+    assert (train.tolist(), test.tolist()) == ([0, 4], [1, 2, 3])
+    only = TargetDataset("d", facts, Path(), names[1:3], names[1:3], labels[1:3], ("x", "y"))
+    with pytest.raises(DataError, match="0 train and 2 test images"):
+        split_of(only)
+
+
+def test_other_targets_get_the_derived_split() -> None:
+    for found, expected in zip(split_of(dataset([10])), derived_split(dataset([10])), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_class_of_one_image_is_named() -> None:

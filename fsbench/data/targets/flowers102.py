@@ -1,0 +1,85 @@
+"""Oxford Flowers-102, read through torchvision's Flowers102 (protocol.md 1b).
+
+Labels of imagelabels.mat count from 1, torchvision's from 0. The official train part has 10 images
+a class; its validation part is left out, as the paper's probe leaves it out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.archives import Archive
+from fsbench.data.base import TargetDataset
+from fsbench.data.official import PARTS, Listed, inner, missing, official_target
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+BASE = "flowers-102"
+"""The folder name that torchvision expects."""
+
+CLASSES = (
+    "pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea",
+    "english marigold", "tiger lily", "moon orchid", "bird of paradise", "monkshood",
+    "globe thistle", "snapdragon", "colt's foot", "king protea", "spear thistle", "yellow iris",
+    "globe-flower", "purple coneflower", "peruvian lily", "balloon flower", "giant white arum lily",
+    "fire lily", "pincushion flower", "fritillary", "red ginger", "grape hyacinth", "corn poppy",
+    "prince of wales feathers", "stemless gentian", "artichoke", "sweet william", "carnation",
+    "garden phlox", "love in the mist", "mexican aster", "alpine sea holly", "ruby-lipped cattleya",
+    "cape flower", "great masterwort", "siam tulip", "lenten rose", "barbeton daisy", "daffodil",
+    "sword lily", "poinsettia", "bolero deep blue", "wallflower", "marigold", "buttercup",
+    "oxeye daisy", "common dandelion", "petunia", "wild pansy", "primula", "sunflower",
+    "pelargonium", "bishop of llandaff", "gaura", "geranium", "orange dahlia",
+    "pink-yellow dahlia?", "cautleya spicata", "japanese anemone", "black-eyed susan", "silverbush",
+    "californian poppy", "osteospermum", "spring crocus", "bearded iris", "windflower",
+    "tree poppy", "gazania", "azalea", "water lily", "rose", "thorn apple", "morning glory",
+    "passion flower", "lotus", "toad lily", "anthurium", "frangipani", "clematis", "hibiscus",
+    "columbine", "desert-rose", "tree mallow", "magnolia", "cyclamen", "watercress", "canna lily",
+    "hippeastrum", "bee balm", "ball moss", "foxglove", "bougainvillea", "camellia", "mallow",
+    "mexican petunia", "bromelia", "blanket flower", "trumpet creeper", "blackberry lily",
+)  # fmt: skip
+
+FACTS = DatasetFacts(
+    name="flowers102",
+    title="Oxford Flowers-102",
+    domain="target",
+    classes=CLASSES,
+    images_per_class=(),
+    split=(1020, 6149),
+    label_rule="class id = label of imagelabels.mat minus 1; train = trnid, test = tstid of "
+    "setid.mat",
+    dropped="the 1,020 official validation images (valid of setid.mat)",
+    layout="jpg/image_<n>.jpg, imagelabels.mat and setid.mat, in a folder called flowers-102",
+    folders=(BASE, "flowers102"),
+    aliases=("flowers", "flower102", "flowers-102", "oxford-flowers102"),
+    download="fsbench data download flowers102 --data ROOT",
+    license="none stated",
+    citation="Nilsback and Zisserman, Automated Flower Classification over a Large Number of "
+    "Classes, ICVGIP 2008",
+    homepage="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/",
+)
+ARCHIVES = tuple(
+    Archive(f"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/{file}", f"md5:{md5}")
+    for file, md5 in (
+        ("102flowers.tgz", "52808999861908f626f3c1f4e79d11fa"),
+        ("imagelabels.mat", "e0620be6f572b9609742df49c70aed4d"),
+        ("setid.mat", "a5357ecc9cb78c4bef273ce3793fc85c"),
+    )
+)
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """Train and test images below `folder`. Raises DataError for missing or foreign files."""
+    base = inner(folder, BASE, "jpg", FACTS)
+    parts = [_part(base, part) for part in PARTS]
+    return official_target(FACTS, folder, base / "jpg", parts, pool)
+
+
+def _part(base: Path, part: str) -> list[Listed]:
+    from torchvision.datasets import Flowers102
+
+    try:
+        found = Flowers102(base.parent, split=part, download=False)
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        raise missing(base, "the official imagelabels.mat and setid.mat", FACTS) from error
+    pairs = zip(found._labels, found._image_files, strict=True)
+    return [Listed(label, path.name) for label, path in pairs]

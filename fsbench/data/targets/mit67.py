@@ -1,0 +1,68 @@
+"""MIT Indoor-67: the official 80 train and 20 test images of each kind of room (protocol.md 1b)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.data.archives import Archive
+from fsbench.data.base import TargetDataset
+from fsbench.data.files import descend
+from fsbench.data.official import Listed, missing, official_target, read_lines
+from fsbench.errors import DataError
+from fsbench.schema import DatasetFacts
+from fsbench.specs import Pool
+
+ROOMS = """
+airport_inside artstudio auditorium bakery bar bathroom bedroom bookstore bowling buffet casino
+children_room church_inside classroom cloister closet clothingstore computerroom concert_hall
+corridor deli dentaloffice dining_room elevator fastfood_restaurant florist gameroom garage
+greenhouse grocerystore gym hairsalon hospitalroom inside_bus inside_subway jewelleryshop
+kindergarden kitchen laboratorywet laundromat library livingroom lobby locker_room mall meeting_room
+movietheater museum nursery office operating_room pantry poolinside prisoncell restaurant
+restaurant_kitchen shoeshop stairscase studiomusic subway toystore trainstation tv_studio videostore
+waitingroom warehouse winecellar
+"""
+LISTS = ("TrainImages.txt", "TestImages.txt")
+
+FACTS = DatasetFacts(
+    name="mit67",
+    title="MIT Indoor-67",
+    domain="target",
+    classes=tuple(ROOMS.split()),
+    images_per_class=(),
+    split=(5360, 1340),
+    label_rule="class id = rank of the folder name in alphabetical order",
+    dropped="the 8,920 of 15,620 images that neither official list names",
+    layout="Images/<class>/*.jpg, TrainImages.txt and TestImages.txt (lines <class>/<file>)",
+    folders=("mit67", "MIT67", "indoorCVPR_09", "indoor67", "mit_indoor"),
+    aliases=("indoor67", "mit-indoor", "mit-indoor-67"),
+    download="fsbench data download mit67 --data ROOT --sha256 HASH... (an archive and two lists; "
+    "without hashes the command names their addresses)",
+    license="research purposes only",
+    citation="Quattoni and Torralba, Recognizing Indoor Scenes, CVPR 2009",
+    homepage="https://web.mit.edu/torralba/www/indoor.html",
+)
+ARCHIVES = (
+    Archive("http://groups.csail.mit.edu/vision/LabelMe/NewImages/indoorCVPR_09.tar"),
+    *(Archive(f"https://web.mit.edu/torralba/www/{name}") for name in LISTS),
+)
+
+
+def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """The listed images below `folder`. Raises DataError for missing files and unknown classes."""
+    images = descend(folder, "Images")
+    if images is None:
+        raise missing(folder, "Images/", FACTS)
+    parts = [_part(folder, name) for name in LISTS]
+    return official_target(FACTS, folder, images, parts, pool)
+
+
+def _part(folder: Path, name: str) -> list[Listed]:
+    table = descend(folder, name)
+    if table is None:
+        raise missing(folder, name, FACTS)
+    lines = read_lines(table)
+    unknown = [line for line in lines if line.partition("/")[0] not in FACTS.classes]
+    if unknown:
+        raise DataError(f"{table} names no class in '{unknown[0]}'", fix="use the official file")
+    return [Listed(FACTS.classes.index(line.partition("/")[0]), line) for line in lines]

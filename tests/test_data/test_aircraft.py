@@ -1,0 +1,65 @@
+"""FGVC-Aircraft on a small tree in the official layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fsbench.data import DataRoots, load_target
+from fsbench.data.splits import split_of
+from fsbench.data.targets.aircraft import BASE, VARIANTS
+from fsbench.errors import DataError
+
+LISTS = {
+    "train": "0034309 F-16A/B\n1025794 707-320\n",
+    "val": "0900914 707-320\n",
+    "trainval": "0034309 F-16A/B\n0900914 707-320\n1025794 707-320\n",
+    "test": "1514522 BAE 146-200\n0747566 707-320\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
+    data = tmp_path / BASE / "data"
+    for line in "".join(LISTS.values()).splitlines():
+        draw(data / "images" / f"{line.split()[0]}.jpg")
+    for part, text in LISTS.items():
+        (data / f"images_variant_{part}.txt").write_text(text)
+    (data / "variants.txt").write_text("".join(f"{name}\n" for name in VARIANTS))
+    return tmp_path
+
+
+def test_the_train_part_is_train_and_not_trainval(tree: Path) -> None:
+    found = load_target("fgvc-aircraft", DataRoots.parse([str(tree)]))
+    train, test = split_of(found)
+    assert [found.canonical_ids[i] for i in train] == ["train/1025794.jpg", "train/0034309.jpg"]
+    assert [found.canonical_ids[i] for i in test] == ["test/0747566.jpg", "test/1514522.jpg"]
+    assert found.labels[train].tolist() == [0, VARIANTS.index("F-16A/B")]
+    assert found.labels[test].tolist() == [0, VARIANTS.index("BAE 146-200")]
+    assert found.paths[0] == f"data/images/{found.canonical_ids[0].partition('/')[2]}"
+    assert found.flags == {"subset"}
+
+
+def test_a_download_into_a_folder_of_another_name_is_found(tree: Path) -> None:
+    (tree / "aircraft").mkdir()
+    (tree / BASE).rename(tree / "aircraft" / BASE)
+    found = load_target("aircraft", DataRoots.parse([str(tree)]))
+    assert found.paths[0].startswith(f"{BASE}/data/images/")
+    assert found.image(0).size == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("variants.txt", "707-320\nF-16A/B\nBAE 146-200\n", "is not the official file"),
+        ("images_variant_test.txt", "0747566 708-320\n", "matching images_variant_test.txt"),
+        ("images_variant_train.txt", "0747566 707-320\n0034309 F-16A/B\n", "name 0747566.jpg more"),
+        ("images_variant_train.txt", "0747566\n", "matching images_variant_train.txt"),
+    ],
+)
+def test_foreign_files_are_named(tree: Path, file: str, text: str, message: str) -> None:
+    (tree / BASE / "data" / file).write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_target("aircraft", DataRoots.parse([str(tree)]))

@@ -1,0 +1,63 @@
+"""MIT Indoor-67 on a small tree in the official layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fsbench.data import DataRoots, load_target
+from fsbench.data.splits import split_of
+from fsbench.data.targets.mit67 import FACTS
+from fsbench.errors import DataError
+
+TRAIN = ("winecellar/a.jpg", "airport_inside/airport_inside_0001.jpg")
+TEST = ("airport_inside/airport_inside_0002.jpg", "bar/a.jpg")
+UNUSED = "bar/unused.jpg"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
+    folder = tmp_path / "indoorCVPR_09"
+    for name in (*TRAIN, *TEST, UNUSED):
+        draw(folder / "Images" / name)
+    (folder / "TrainImages.txt").write_text("\r\n".join(TRAIN) + "\r\n")
+    (folder / "TestImages.txt").write_text("\n".join(TEST))
+    return folder
+
+
+def test_the_lists_decide_and_other_images_stay_out(tree: Path) -> None:
+    found = load_target("indoor67", DataRoots.parse([str(tree.parent)]))
+    train, test = split_of(found)
+    assert [found.canonical_ids[i] for i in train] == [f"train/{TRAIN[1]}", f"train/{TRAIN[0]}"]
+    assert [found.canonical_ids[i] for i in test] == [f"test/{name}" for name in TEST]
+    assert found.labels[train].tolist() == [0, 66]
+    assert found.labels[test].tolist() == [0, FACTS.classes.index("bar")]
+    assert found.flags == {"subset"}
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("TrainImages.txt", "cave/a.jpg\n", r"TrainImages.txt names no class in 'cave/a.jpg'"),
+        ("TestImages.txt", f"{TRAIN[0]}\n", "name winecellar/a.jpg more than once"),
+        ("TestImages.txt", None, r"lacks TestImages.txt"),
+    ],
+)
+def test_foreign_lists_are_named(tree: Path, file: str, text: str | None, message: str) -> None:
+    (tree / file).unlink()
+    if text:
+        (tree / file).write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_target("mit67", DataRoots.parse([str(tree.parent)]))
+
+
+def test_missing_images_are_counted(tree: Path) -> None:
+    (tree / "Images" / TEST[1]).unlink()
+    found = load_target("mit67", DataRoots.parse([str(tree.parent)]))
+    assert "2 of 5360 train images and 1 of 1340 test images" in found.notes[0]
+    (tree / "Images").rename(tree / "jpg")
+    with pytest.raises(DataError, match="lacks Images/"):
+        load_target("mit67", DataRoots.parse([str(tree.parent)]))
