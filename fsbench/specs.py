@@ -14,14 +14,27 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Pool = Literal["full", "labeled_80"]
-Track = Literal["classic"]
-Protocol = Literal["ibm", "startup"]
+Track = Literal["classic", "disjoint"]
+Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
 Adaptation = Literal["linear", "affine"]
 BnMode = Literal["eval", "train"]
 BN_MODES: tuple[BnMode, ...] = get_args(BnMode)
 
-POOLS: dict[str, Pool] = {"ibm": "full", "startup": "labeled_80"}
+POOLS: dict[str, Pool] = {
+    "ibm": "full",
+    "startup": "labeled_80",
+    "ibm-disjoint": "full",
+    "startup-disjoint": "labeled_80",
+}
 """Which images a protocol draws episodes from (protocol.md 6, row 2); never mixed in one table."""
+
+TRACKS: dict[str, Track] = {
+    "ibm": "classic",
+    "startup": "classic",
+    "ibm-disjoint": "disjoint",
+    "startup-disjoint": "disjoint",
+}
+"""Whether queries may show a lesion, patient or leaf that the support shows too (classic)."""
 
 
 class Frozen(BaseModel):
@@ -40,7 +53,10 @@ class Frozen(BaseModel):
 
 
 class EpisodeSpec(Frozen):
-    """All that decides which images an episode holds; nothing else may (design.md 5)."""
+    """All that decides which images an episode holds; nothing else may (design.md 5).
+
+    track: `disjoint` draws no query of a group (lesion, patient, leaf) that is in the support.
+    """
 
     version: Literal[1] = 1
     pool: Pool = "full"
@@ -49,6 +65,16 @@ class EpisodeSpec(Frozen):
     k_shot: int = Field(1, ge=1, le=1000)
     n_query: int = Field(15, ge=1, le=1000, description="queries a class")
     seed: int = Field(0, ge=0)
+
+    @property
+    def classic(self) -> Self:
+        """The same episodes but for the track."""
+        return self.model_copy(update={"track": "classic"})
+
+    @property
+    def stream(self) -> str:
+        """Name of all random draws of these episodes: both tracks share classes, support, heads."""
+        return self.classic.digest()
 
 
 class ImageSpec(Frozen):

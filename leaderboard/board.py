@@ -44,7 +44,7 @@ class Column(Frozen):
 
     name: Text = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
     spec_digest: Sha256
-    fingerprint: Sha256 = Field(description="of the images")
+    fingerprint: Sha256 = Field(description="of the images, and of the groups of a disjoint track")
 
 
 class BoardFile(Frozen):
@@ -81,7 +81,7 @@ class Entry:
 def column_of(result: Result) -> Column:
     """The column a result belongs to."""
     return Column(
-        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.fingerprint
+        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.identity
     )
 
 

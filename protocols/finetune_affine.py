@@ -63,8 +63,7 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
     Raises DataError if the data set is too small, UsageError if there is nothing affine to tune.
     """
     require_affine(inputs.backbone)
-    dataset, size = inputs.dataset, block_size(spec, 0)
-    sampler = EpisodeSampler(spec.episode, dataset.name, dataset.class_counts)
+    sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
     episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
     step = piece_size(spec, inputs.device)
     pieces = [episodes[low : low + step] for low in range(0, size, step)]
@@ -94,7 +93,7 @@ def prepare(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> Tunin
     e, backbone = spec.episode, inputs.backbone
     dim = inputs.features.shape[1] if backbone is None else backbone.facts.feature_dim
     like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
-    names = (e.digest(), inputs.dataset.name)
+    names = (e.stream, inputs.dataset.name)
     start = draws.untrained(names, indices, dim, e.n_way, like)
     return Tuning(backbone, spec, Start(start.weight[:, :dim], start.bias))
 
@@ -103,7 +102,7 @@ def batches(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> 
     """Rows (E * b,) of the stacked support, a step each; the last batch of an epoch is smaller."""
     e, h = spec.episode, spec.head
     n, indices = e.n_way * e.k_shot, [episode.index for episode in episodes]
-    names = (e.digest(), inputs.dataset.name)
+    names = (e.stream, inputs.dataset.name)
     orders = draws.orders(names, indices, h.epochs, n, inputs.device)
     stacked = orders + n * torch.arange(len(indices), device=inputs.device)[:, None, None]
     for epoch in stacked.unbind(1):

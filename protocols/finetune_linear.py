@@ -42,8 +42,7 @@ def piece_size(spec: EpisodicSpec) -> int:
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
     """Outcomes of the episodes of one block. Raises DataError if the data set is too small."""
-    dataset, size = inputs.dataset, piece_size(spec)
-    sampler = EpisodeSampler(spec.episode, dataset.name, dataset.class_counts)
+    sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), piece_size(spec)
     pieces = [range(low, low + size) for low in range(block * BLOCK, (block + 1) * BLOCK, size)]
 
     def evaluate(indices: range) -> EpisodeRecords:
@@ -57,7 +56,7 @@ def evaluate_piece(
 ) -> EpisodeRecords:
     """Outcomes of these episodes, trained together."""
     e, device = spec.episode, inputs.device
-    names, indices = (e.digest(), inputs.dataset.name), [episode.index for episode in episodes]
+    names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
     like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
     start = draws.untrained(names, indices, inputs.features.shape[1], e.n_way, like)
     orders = draws.orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)

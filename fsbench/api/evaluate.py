@@ -20,7 +20,7 @@ from fsbench.data.splits import derived_split
 from fsbench.progress import SILENT, Reporter
 from fsbench.results import Cell, ResultStore
 from fsbench.schema import DatasetRecord, Flag, Result
-from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
+from fsbench.specs import TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
 from fsbench.tasks import Task
 from protocols import EPISODIC, linear_probe, needs_features
 from protocols.base import Inputs
@@ -47,15 +47,20 @@ class Targets:
         return self.datasets[task.dataset, pool_of(task)]
 
     def sampler(self, task: Task, spec: EpisodeSpec) -> EpisodeSampler:
-        """Raises DataError with class, count and need when a class is too small."""
+        """Raises DataError with class, count and need when a class is too small, or for the
+        disjoint track of a data set without groups."""
         dataset = self.of(task)
-        return EpisodeSampler(spec, dataset.name, dataset.class_counts)
+        return EpisodeSampler.of(spec, dataset)
 
     def record(self, task: Task) -> DatasetRecord:
+        """What a result of the task says of its images; the disjoint track adds their groups."""
         key = (task.dataset, pool_of(task))
         if key not in self._records:
             self._records[key] = data.record(self.datasets[key], self.cache, self.report)
-        return self._records[key]
+        if task.protocol is None or TRACKS[task.protocol] == "classic":
+            return self._records[key]
+        groups = self.of(task).require_groups().hash
+        return self._records[key].model_copy(update={"groups": groups})
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fsbench.data.groups import Groups
+from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts, Flag
 from fsbench.specs import Pool
 
@@ -33,7 +35,8 @@ class TargetDataset:
     from the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or
     the id without suffix where files are flat (protocol.md 1a); labels: official class ids (N,);
     class_names: names of all official classes, by class id; notes: what a reader should know of
-    these files, such as how many images a label file names that are not there.
+    these files, such as how many images a label file names that are not there; groups: which images
+    show the same thing (FACTS.groups), None where that is not known.
     """
 
     name: str
@@ -46,6 +49,7 @@ class TargetDataset:
     pool: Pool = "full"
     flags: frozenset[Flag] = field(default_factory=frozenset)
     notes: tuple[str, ...] = ()
+    groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -69,6 +73,24 @@ class TargetDataset:
     def flagged(self, *flags: Flag) -> Self:
         """The same data set with more flags."""
         return replace(self, flags=self.flags | set(flags))
+
+    def grouped(self, group_of: Callable[[str], str]) -> Self:
+        """The same data set, with the group of each canonical id."""
+        return replace(self, groups=Groups.of(self.labels, list(map(group_of, self.canonical_ids))))
+
+    def require_groups(self) -> Groups:
+        """Raises DataError where it is not known which images show the same thing."""
+        if self.groups is None and not self.facts.groups:
+            raise DataError(
+                f"{self.name}: nothing says which of its images show the same thing",
+                fix="leave it out of the disjoint track and of the audit",
+            )
+        if self.groups is None:
+            raise DataError(
+                f"{self.name}: {self.root} does not say which images show the same thing",
+                fix=f"expected: {self.facts.groups}",
+            )
+        return self.groups
 
     def file(self, index: int) -> Path | None:
         """Where image `index` lies on disk; None if it is generated."""

@@ -55,11 +55,11 @@ def build(
 
 
 def manifest_hash(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
-    """Hash of the episodes, from spec and class counts alone."""
-    from fsbench.data.episodes import EpisodeSampler
+    """Hash of the episodes, from spec, class counts and hash of the groups alone."""
+    from fsbench.data.episodes import manifest_hash
 
     counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
-    return EpisodeSampler(spec, dataset.name, counts).manifest_hash([int(i) for i in index])
+    return manifest_hash(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
 
 
 def write(path: Path, result: Result, records: Records) -> None:
@@ -114,8 +114,8 @@ def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix
     """Raises ValidationFailed naming the facts in which a result differs from those given."""
     mine = cell.result.backbone
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
-    if cell.result.dataset.fingerprint != dataset.fingerprint:
-        differ.append("images (data fingerprint)")
+    if cell.result.dataset.identity != dataset.identity:
+        differ.append("images or groups (data fingerprint)")
     if differ:
         raise ValidationFailed(f"{cell.path} was made with other {', '.join(differ)}", fix=fix)
 

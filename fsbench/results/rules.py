@@ -16,7 +16,7 @@ from fsbench.records import EpisodeRecords, ProbeRecords
 from fsbench.results.names import model_name, result_flags, safe, stem, task_id
 from fsbench.results.summary import Records, Summary, records_digest, summarise
 from fsbench.schema import Result
-from fsbench.specs import POOLS, EpisodicSpec
+from fsbench.specs import POOLS, TRACKS, EpisodicSpec
 
 AGAIN = "evaluate the cell again with --overwrite; results are not edited by hand"
 
@@ -78,6 +78,16 @@ def pool(cell: Loaded) -> Iterator[Problem]:
         for found in (spec.episode.pool, cell.result.dataset.pool):
             if found != expected:
                 yield cell.problem("pool", found, f"{expected} for protocol {spec.protocol}")
+
+
+def track(cell: Loaded) -> Iterator[Problem]:
+    """The track is the one of the protocol, and the disjoint one alone states its groups."""
+    spec, groups = cell.result.spec, cell.result.dataset.groups
+    expected = TRACKS[spec.protocol] if isinstance(spec, EpisodicSpec) else "classic"
+    if isinstance(spec, EpisodicSpec) and spec.episode.track != expected:
+        yield cell.problem("track", spec.episode.track, f"{expected} for {spec.protocol}")
+    if (groups is not None) != (expected == "disjoint"):
+        yield cell.problem("groups", groups or "none", f"those of the track {expected}")
 
 
 def dataset(cell: Loaded) -> Iterator[Problem]:
@@ -158,7 +168,7 @@ def flags(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("flags", result.flags or "none", expected or "none")
 
 
-RULES: tuple[Rule, ...] = (names, pool, dataset, digest, finite, rows, summary, flags)
+RULES: tuple[Rule, ...] = (names, pool, track, dataset, digest, finite, rows, summary, flags)
 
 
 def problems(cell: Loaded) -> list[Problem]:

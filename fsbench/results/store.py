@@ -68,7 +68,7 @@ class Cell:
         self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
         self.task, self.spec = task, spec
         self.path = home / dataset.name / f"{stem(spec)}.json"
-        key = {"weights": facts.weights_hash, "images": dataset.fingerprint, **environment}
+        key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
         episode = EpisodeSpec() if isinstance(spec, ProbeSpec) else spec.episode
         self.journal = Journal(self.path.parent, stem(spec), key, episode)
         self.environment = dict(environment)

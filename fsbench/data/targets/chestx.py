@@ -31,6 +31,7 @@ FACTS = DatasetFacts(
     "alphabetical rank; grey repeated to RGB, resized to 256 x 256 (bicubic) first",
     dropped="86,272 of 112,120: No Finding (60,361), other single findings, several findings",
     pre_resize=256,
+    groups="patient: the file name up to its underscore",
     layout="images/<name>.png and Data_Entry_2017.csv (or Data_Entry_2017_v2020.csv); the unmerged "
     "images_001/ .. images_012/ do too",
     folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
@@ -70,7 +71,13 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
             fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
         )
     rows, notes = labelled_rows(table, read_labels(table), find_images(folder))
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return found.grouped(patient)
+
+
+def patient(image: str) -> str:
+    """00000013_005 -> 00000013; the number behind it counts the patient's visits."""
+    return image.partition("_")[0]
 
 
 def find_images(folder: Path) -> dict[str, str]:

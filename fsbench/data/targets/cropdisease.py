@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +62,7 @@ FACTS = DatasetFacts(
     label_rule="class id = rank of the folder name in the order of Python's string sort",
     dropped="the Kaggle test folder; of a PlantVillage color/ tree with more images, those that "
     "STARTUP's lists do not name",
+    groups="photo: class and file name without its unique prefix, suffix and ` copy 2`",
     layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
     folders=("cropdisease", "CropDisease", "CropDiseases", "plant-disease", "plantvillage"),
     aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
@@ -76,6 +78,7 @@ LISTS = StartupLists(
     labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
     suffixed=True,
 )
+COPY = re.compile(r"[ _-]+copy( \d+)?$")
 TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", ".")
 
 
@@ -89,7 +92,18 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     notes: tuple[str, ...] = ()
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
         rows, notes = _kaggle_part(rows, splits)
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return found.grouped(photo)
+
+
+def photo(image: str) -> str:
+    """Corn/<uuid>___R.S_HL 7910 copy 2.jpg -> Corn/r.s_hl 7910: the photo that was copied.
+
+    Numbers start anew in each class, and files without a prefix (RS_Rust 2487.JPG) are as they are.
+    """
+    label, _, file = image.partition("/")
+    name = file.rpartition("___")[2].rpartition(".")[0].lower()
+    return f"{label}/{COPY.sub('', name)}"
 
 
 def _kaggle_part(rows: Sequence[Row], splits: Path | None) -> tuple[list[Row], tuple[str, ...]]:

@@ -25,6 +25,8 @@ FACTS = DatasetFacts(
     images_per_class=(1113, 6705, 514, 327, 1099, 115, 142),
     label_rule="class id = place of the one non-zero column in MEL, NV, BCC, AKIEC, BKL, DF, VASC",
     dropped="the official validation (193) and test (1,512) images",
+    groups="lesion: ISIC2018_Task3_Training_LesionGroupings.csv (columns image, lesion_id) or "
+    "HAM10000_metadata.csv (image_id, lesion_id) beside the images, naming every image",
     layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv",
     folders=("isic", "isic2018"),
     aliases=("isic2018", "ISIC", "ISIC2018"),
@@ -40,6 +42,12 @@ LISTS = StartupLists(
     labeled_80_hash="cffaac4e39ce9fce5abfe48af1844bbd1a69f6900355f3b1a2cf45aa712cf756",
     suffixed=False,
 )
+LESIONS = (
+    ("ISIC2018_Task3_Training_LesionGroupings.csv", "image"),
+    ("HAM10000_metadata.csv", "image_id"),
+    ("HAM10000_metadata", "image_id"),
+)
+"""Tables of lesions by name, with their column of image ids: the challenge's, and Dataverse's."""
 ARCHIVES = tuple(
     Archive(f"https://isic-challenge-data.s3.amazonaws.com/2018/{name}.zip")
     for name in (IMAGES, TABLE)
@@ -63,7 +71,22 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
         for path in images_below(tree)
     }
     rows, notes = labelled_rows(table, read_labels(table), images)
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    lesions = read_lesions(folder)
+    return (
+        found.grouped(lesions.__getitem__) if lesions.keys() >= set(found.canonical_ids) else found
+    )
+
+
+def read_lesions(folder: Path) -> dict[str, str]:
+    """Image id -> lesion, from the first such table in the folder; {} without one."""
+    for name, column in LESIONS:
+        if table := first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
+            return {
+                without_suffix(i): lesion
+                for i, lesion in read_columns(table, [column, "lesion_id"])
+            }
+    return {}
 
 
 def read_labels(table: Path) -> list[tuple[str, int]]:
