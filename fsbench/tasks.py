@@ -1,4 +1,4 @@
-"""Task ids: `dataset[:NwKs][/linear|affine][@ibm|@startup]`, `dataset:probe`, and groups of them.
+"""Task ids: `dataset[:NwKs][/ADAPTATION][@ibm|@startup]`, `dataset:probe`, and groups of them.
 
 Parts that an id leaves out come from options, else from defaults. A part given twice, or one that
 nothing knows, is an error before any work starts. A folder of one's own is `folder:DIR`; since DIR
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 from fsbench.errors import UnknownName, UsageError
-from fsbench.specs import Adaptation, Protocol
+from fsbench.specs import FITTED, Adaptation, Protocol
 
 Kind = Literal["probe", "episodic"]
 T = TypeVar("T", bound=str)
@@ -26,7 +26,7 @@ DEFAULT_WAY = 5
 DEFAULT_SHOTS = (1, 5, 20, 50)
 DEFAULT_ADAPTATIONS: tuple[Adaptation, ...] = ("linear",)
 DEFAULT_PROTOCOL: Protocol = "ibm"
-ADAPTATIONS: tuple[Adaptation, ...] = get_args(Adaptation)
+ADAPTATIONS: tuple[Adaptation, ...] = FITTED.names()
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 LARGEST = 1000
 """Upper end of way and shots, as in EpisodeSpec."""
