@@ -1,22 +1,35 @@
 """What is evaluated, as frozen data without torch: every choice the protocol left open is a field.
 
-Sources: protocol.md 2 (geometry), 3 (episodic fine-tuning), 4 (linear probe), 6 (defaults for what
-the papers do not state). A spec's digest is part of the name of a result file, so two results that
+Sources: protocol.md 3 (episodic fine-tuning), 6 (defaults for what the papers do not state); probes
+are in fsbench/probing.py, the geometry in fsbench/frozen.py. A spec's digest is part of the name of a result file, so two results that
 differ in any field can never be mixed up.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from fsbench.errors import FsbenchError
+from fsbench.frozen import Frozen as Frozen
+from fsbench.frozen import ImageSpec as ImageSpec
+from fsbench.probing import KnnSpec as KnnSpec
+from fsbench.probing import ProbeSpec as ProbeSpec
+from fsbench.registry import Registry, only_subclass
 
 Pool = Literal["full", "labeled_80"]
 Track = Literal["classic", "disjoint"]
 Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
-Adaptation = Literal["linear", "affine"]
+Adaptation = str
+"""linear and affine train their head by SGD; every other one is a file of its own (FITTED)."""
+SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
 BN_MODES: tuple[BnMode, ...] = get_args(BnMode)
 
@@ -35,21 +48,6 @@ TRACKS: dict[str, Track] = {
     "startup-disjoint": "disjoint",
 }
 """Whether queries may show a lesion, patient or leaf that the support shows too (classic)."""
-
-
-class Frozen(BaseModel):
-    """A record: immutable, no unknown field, no NaN or infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    def canonical(self) -> str:
-        """JSON with sorted keys and no spaces: equal records give equal text."""
-        data: dict[str, Any] = self.model_dump(mode="json")
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-    def digest(self) -> str:
-        """sha-256 of the canonical text, 64 hex digits."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
 
 
 class EpisodeSpec(Frozen):
@@ -75,23 +73,6 @@ class EpisodeSpec(Frozen):
     def stream(self) -> str:
         """Name of all random draws of these episodes: both tracks share classes, support, heads."""
         return self.classic.digest()
-
-
-class ImageSpec(Frozen):
-    """From a file to pixels: resize to int(resize_factor * s) square, centre crop s (px).
-
-    The aspect ratio is ignored, as IBM's code does. Mean and std are the backbone's own.
-    """
-
-    input_size: int = Field(224, ge=8, le=1024)
-    resize_factor: float = Field(1.15, ge=1.0, le=2.0)
-    interpolation: Literal["bilinear"] = "bilinear"
-    antialias: Literal[True] = True
-
-    @property
-    def resize(self) -> int:
-        """Side of the square before the crop: 224 -> 257, 64 -> 73, 32 -> 36."""
-        return int(self.resize_factor * self.input_size)
 
 
 class HeadSpec(Frozen):
@@ -121,12 +102,46 @@ class AffineSpec(Frozen):
     weight_decay: float = Field(0.0, ge=0)
 
 
+class FittedSpec(Frozen):
+    """A head fitted to the support in one go, without SGD; its file adds its own settings.
+
+    normalize: l2 scales every feature vector to length 1 first. transductive: a fact of the head
+    and no choice: it sees all queries of an episode at once, so it is never compared with others.
+    """
+
+    normalize: Literal["none", "l2"] = "none"
+    transductive: bool = False
+
+    @model_validator(mode="after")
+    def _as_the_head_is(self) -> Self:
+        fact = type(self).model_fields["transductive"].default
+        if self.transductive != fact:
+            raise ValueError(f"transductive is {str(fact).lower()} for this head")
+        return self
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """What differs from the defaults, e.g. lam=10.0, after `transductive` where that holds."""
+        fields = type(self).model_fields.items()
+        differ = {name: getattr(self, name) for name, field in fields}
+        changed = [f"{n}={v}" for n, v in differ.items() if v != type(self).model_fields[n].default]
+        return (*(("transductive",) if self.transductive else ()), *changed)
+
+
+FITTED: Registry[type[FittedSpec]] = Registry(
+    "adaptation", "protocols", only_subclass(FittedSpec), prefix="finetune_"
+)
+"""Settings by adaptation, each in the file that also computes it; names are those of all files."""
+
+
 class EpisodicSpec(Frozen):
     """One cell of the few-shot benchmark, but for the data set.
 
-    affine: of the adaptation `affine`, whose default it gets; absent for others. bn_mode: BatchNorm
-    by the source's statistics (eval), or by those of each batch while the affine parameters are
-    tuned and by their running means for the queries (train; protocol.md 6, row 4).
+    head: of linear and affine. fitted: of all other adaptations, the settings that their file
+    declares. affine: of the adaptation `affine`. Each is absent where it means nothing, and
+    complete where it does. bn_mode: BatchNorm by the source's statistics (eval), or by those of
+    each batch while the affine parameters are tuned and by their running means for the queries
+    (train; protocol.md 6, row 4).
     """
 
     kind: Literal["episodic"] = "episodic"
@@ -138,20 +153,32 @@ class EpisodicSpec(Frozen):
     head: HeadSpec = HeadSpec()
     bn_mode: BnMode = "eval"
     affine: AffineSpec | None = Field(None, exclude_if=lambda value: value is None)
+    fitted: SerializeAsAny[FittedSpec] | None = Field(None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Affine tuning has its settings even where they are all defaults."""
-        if isinstance(data, dict) and data.get("adaptation") == "affine":
+        """An adaptation has its settings even where they are all defaults."""
+        if not isinstance(data, dict):
+            return data
+        adaptation = data.get("adaptation", "linear")
+        if adaptation == "affine":
             return {"affine": AffineSpec(), **data}
-        return data
+        return data if adaptation in SGD else _fitted(adaptation, data)
+
+    @model_serializer(mode="wrap")
+    def _meant(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the SGD of a head that knows none."""
+        data: dict[str, Any] = dump(self)
+        return data if self.fitted is None else {k: v for k, v in data.items() if k != "head"}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         affine = self.adaptation == "affine"
         if affine != (self.affine is not None):
             raise ValueError(f"adaptation {self.adaptation} with affine settings {self.affine}")
+        if self.adaptation in SGD and self.fitted is not None:
+            raise ValueError(f"adaptation {self.adaptation} with settings {self.fitted}")
         if self.bn_mode == "train" and not affine:
             raise ValueError("bn_mode train is for affine tuning: features of linear are frozen")
         return self
@@ -166,33 +193,26 @@ class EpisodicSpec(Frozen):
     @property
     def variant(self) -> str:
         """What a reader must see besides task and size; empty for the defaults."""
-        return "" if self.bn_mode == "eval" else f" bn-{self.bn_mode}"
-
-
-class ProbeSpec(Frozen):
-    """Linear probe (protocol.md 4): what SEAL states, and our choice where it is silent."""
-
-    kind: Literal["probe"] = "probe"
-    version: Literal[1] = 1
-    image: ImageSpec = ImageSpec()
-    lrs: tuple[float, ...] = (0.1, 0.01, 0.001)
-    epochs: int = Field(120, ge=1)
-    batch_size: int = Field(32, ge=1, description="not stated by SEAL; 32 in all its code")
-    momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: float = Field(1e-4, ge=0)
-    schedule: Literal["constant"] = "constant"
-    init: Literal["torch_default"] = "torch_default"
-    augmentation: Literal["none"] = "none"
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    bn_mode: Literal["eval"] = "eval"
-    split: Literal["official", "derived_80_20"] = "official"
-    seed: int = Field(0, ge=0)
-    variant: ClassVar[str] = ""
+        tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
+        return "".join(
+            f" {part}" for part in (*tuned, *(self.fitted.variant if self.fitted else ()))
+        )
 
     @property
-    def label(self) -> str:
-        """Readable part of a file name, e.g. probe-224px."""
-        return f"probe-{self.image.input_size}px"
+    def transductive(self) -> bool:
+        """Whether an outcome depends on the other queries of its episode."""
+        return self.fitted is not None and self.fitted.transductive
 
 
-Spec = Annotated[EpisodicSpec | ProbeSpec, Field(discriminator="kind")]
+def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
+    """The data with all settings of a fitted head. Raises ValueError for one that none knows."""
+    if "head" in data:
+        raise ValueError(f"adaptation {adaptation} trains no head by SGD: leave `head` out")
+    try:
+        settings = FITTED.load(str(adaptation))
+    except FsbenchError as error:
+        raise ValueError(str(error)) from error
+    return {**data, "fitted": settings.model_validate(data.get("fitted") or {})}
+
+
+Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]
