@@ -1,6 +1,6 @@
 """A board: a folder of entry folders, and what it compares.
 
-    BOARD/board.json                            optional: name, official, columns
+    BOARD/board.json                            optional: what a BoardFile holds
     BOARD/<entry>/entry.json                    the declaration, when it was submitted
     BOARD/<entry>/<model>/<weights12>/...       results, laid out as any results folder
 
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fsbench import __version__
 from fsbench.errors import UsageError, ValidationFailed
@@ -37,6 +37,7 @@ from leaderboard.published import published
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
 BOARD_FILE, ENTRY_FILE = "board.json", "entry.json"
+TRANSDUCTIVE = "transductive"
 
 
 class Column(Frozen):
@@ -46,6 +47,11 @@ class Column(Frozen):
     spec_digest: Sha256
     fingerprint: Sha256 = Field(description="of the images, and of the groups of a disjoint track")
 
+    @property
+    def transductive(self) -> bool:
+        """Its outcomes depend on the other queries of their episodes; the name says so."""
+        return TRANSDUCTIVE in self.name.split()
+
 
 class BoardFile(Frozen):
     """Settings of a board; without columns it compares all that its entries hold."""
@@ -53,7 +59,15 @@ class BoardFile(Frozen):
     schema_version: Literal[1] = 1
     name: Name
     official: bool = Field(False, description="refuses every flag and every target seen")
+    transductive: bool = Field(False, description="compares transductive results, and only those")
     columns: tuple[Column, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_track(self) -> Self:
+        for column in self.columns or ():
+            if column.transductive != self.transductive:
+                raise ValueError(f"{column.name} on a board with transductive={self.transductive}")
+        return self
 
 
 class EntryFile(Frozen):
@@ -124,14 +138,23 @@ class Board:
         if self.file.columns is not None:
             return self.file.columns
         held = {column_of(cell.result) for entry in entries for cell in entry.cells}
+        held = {column for column in held if column.transductive == self.file.transductive}
         return tuple(sorted(held, key=lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)))
 
     def relevant(self, candidate: Candidate) -> Candidate:
-        """The candidate without results that bear the name of no column of this board."""
+        """The candidate without results that bear the name of no column of this board.
+
+        Where it names none, without those of the other track unless there are only such.
+        """
         if self.file.columns is None:
-            return candidate
+            alike = [cell for cell in candidate.cells if self.of_track(cell.result)]
+            return candidate.keeping(alike or candidate.cells)
         named = {column.name for column in self.file.columns}
         return candidate.keeping(c for c in candidate.cells if c.result.column in named)
+
+    def of_track(self, result: Result) -> bool:
+        """Whether it is transductive if and only if this board is."""
+        return column_of(result).transductive == self.file.transductive
 
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""

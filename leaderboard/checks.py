@@ -204,6 +204,15 @@ def board_columns(candidate: Candidate, board: Board) -> Iterator[Problem]:
             yield cell.problem("column", f"other {wrong}: {found}", wanted, fix)
 
 
+def one_track(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Transductive results, which know the other queries, never stand beside inductive ones."""
+    kind = "transductive" if board.file.transductive else "inductive"
+    for cell in candidate.cells:
+        if not board.of_track(cell.result):
+            fix = 'submit it to a board with the other "transductive" in its board.json'
+            yield cell.problem("track", cell.result.column, f"{kind} results only", fix)
+
+
 def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Targets seen in pretraining are declared, and keep an entry off official boards."""
     declared = {canonical(name) for name in candidate.declaration.targets_seen}
@@ -249,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     official_counts,
     official,
     board_columns,
+    one_track,
     targets_seen,
     free_name,
 )

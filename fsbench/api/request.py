@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fsbench import data
 from fsbench.data.manifest import episode_spec
@@ -13,6 +13,7 @@ from fsbench.specs import (
     POOLS,
     EpisodeSpec,
     EpisodicSpec,
+    FittedSpec,
     ImageSpec,
     Pool,
     ProbeSpec,
@@ -51,7 +52,8 @@ class Request:
 
     input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
     so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell;
-    bn_mode: of affine tuning. Raises UsageError for a bn_mode that no task knows.
+    bn_mode: of affine tuning; settings: of fitted heads, by adaptation. Raises UsageError for what
+    no task uses.
     """
 
     tasks: tuple[Task, ...]
@@ -62,8 +64,11 @@ class Request:
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
     bn_mode: str = "eval"
+    settings: Mapping[str, FittedSpec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in self.settings.keys() - {task.adaptation for task in self.tasks}:
+            raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
         if self.bn_mode not in BN_MODES:
             raise UnknownName("bn mode", self.bn_mode, BN_MODES)
         if self.bn_mode != "eval" and all(task.adaptation != "affine" for task in self.tasks):
@@ -94,6 +99,7 @@ class Request:
                 "episode": self.episode_spec(task),
                 "image": image,
                 "bn_mode": self.bn_mode if task.adaptation == "affine" else "eval",
+                "fitted": self.settings.get(task.adaptation or ""),
             }
         )
 

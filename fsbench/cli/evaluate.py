@@ -21,7 +21,15 @@ Shots = Annotated[
 ]
 Way = Annotated[int | None, typer.Option("--way", "--n-way", min=2, help="Classes an episode.")]
 Adapt = Annotated[
-    list[str] | None, typer.Option("--adapt", help="linear (default) or affine, which takes long.")
+    list[str] | None,
+    typer.Option(
+        "--adapt",
+        help="linear (default), another head (fsbench ls heads), or affine, which takes long.",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Setting of a head, repeatable: ridge.lam=10, knn.k=1."),
 ]
 BnMode = Annotated[
     str,
@@ -63,6 +71,7 @@ def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
         shots: Shots = None,
         way: Way = None,
         adapt: Adapt = None,
+        assignments: Set = None,
         bn_mode: BnMode = "eval",
         protocol: Protocol = None,
         episodes: Episodes = 600,
@@ -155,6 +164,7 @@ def models(given: dict[str, Any]) -> Models:
 
 def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
     from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks
+    from fsbench.api.settings import parse_settings
     from fsbench.tasks import Options, integers
 
     shots = given.get("shots")
@@ -174,4 +184,5 @@ def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
         shard=parse_shard(given.get("shard")),
         overwrite=given["overwrite"],
         bn_mode=given.get("bn_mode", "eval"),
+        settings=parse_settings(given.get("assignments") or ()),
     )

@@ -71,7 +71,7 @@ Tasks = Annotated[
         "-t",
         "--tasks",
         "--task",
-        help="dataset[:NwKs][/linear|affine][@ibm|@startup]; cdfsl; commas.",
+        help="dataset[:NwKs][/ADAPTATION][@PROTOCOL]; cdfsl; commas.",
     ),
 ]
 Data = Annotated[
