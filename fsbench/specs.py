@@ -1,8 +1,8 @@
 """What is evaluated, as frozen data without torch: every choice the protocol left open is a field.
 
 Sources: protocol.md 3 (episodic fine-tuning), 6 (defaults for what the papers do not state); probes
-are in fsbench/probing.py, the geometry in fsbench/frozen.py. A spec's digest is part of the name of a result file, so two results that
-differ in any field can never be mixed up.
+are in fsbench/probing.py, the geometry in fsbench/frozen.py. A spec's digest is part of the name of
+a result file, so two results that differ in any field can never be mixed up.
 """
 
 from __future__ import annotations
@@ -122,9 +122,8 @@ class FittedSpec(Frozen):
     @property
     def variant(self) -> tuple[str, ...]:
         """What differs from the defaults, e.g. lam=10.0, after `transductive` where that holds."""
-        fields = type(self).model_fields.items()
-        differ = {name: getattr(self, name) for name, field in fields}
-        changed = [f"{n}={v}" for n, v in differ.items() if v != type(self).model_fields[n].default]
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        changed = [f"{name}={value}" for name, value in self if value != defaults[name]]
         return (*(("transductive",) if self.transductive else ()), *changed)
 
 
@@ -194,9 +193,8 @@ class EpisodicSpec(Frozen):
     def variant(self) -> str:
         """What a reader must see besides task and size; empty for the defaults."""
         tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
-        return "".join(
-            f" {part}" for part in (*tuned, *(self.fitted.variant if self.fitted else ()))
-        )
+        parts = (*tuned, *(self.fitted.variant if self.fitted else ()))
+        return "".join(f" {part}" for part in parts)
 
     @property
     def transductive(self) -> bool:
