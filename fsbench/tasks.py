@@ -1,8 +1,9 @@
-"""Task ids: `dataset[:NwKs][/ADAPTATION][@ibm|@startup]`, `dataset:probe`, and groups of them.
+"""Task ids: `dataset[:NwKs][/ADAPTATION][@PROTOCOL]`, `dataset:probe`, `dataset:knn`, and groups.
 
 Parts that an id leaves out come from options, else from defaults. A part given twice, or one that
 nothing knows, is an error before any work starts. A folder of one's own is `folder:DIR`; since DIR
-may hold ':', '/' and '@', what follows it counts only from a `:NwKs` or `:probe` on, spelled right.
+may hold ':', '/' and '@', what follows it counts only from a `:NwKs`, `:probe` or `:knn` on, spelled
+right.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ Kind = Literal["probe", "episodic"]
 T = TypeVar("T", bound=str)
 
 FOLDER = "folder:"
-PROBE = "probe"
+Probe = Literal["probe", "knn"]
+PROBES: tuple[Probe, ...] = get_args(Probe)
+"""The linear probe, and nearest neighbours: on whole data sets, not on episodes."""
+PROBED = "transfer"
+"""The group whose data sets are probed where an id says no more."""
 DEFAULT_WAY = 5
 DEFAULT_SHOTS = (1, 5, 20, 50)
 DEFAULT_ADAPTATIONS: tuple[Adaptation, ...] = ("linear",)
@@ -34,7 +39,7 @@ LARGEST = 1000
 _SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _FOLDER = re.compile(
-    rf"(folder:.+?)(?::({PROBE}|{_SHAPE.pattern.replace('(', '(?:')})"
+    rf"(folder:.+?)(?::({'|'.join(PROBES)}|{_SHAPE.pattern.replace('(', '(?:')})"
     rf"(?:/({'|'.join(ADAPTATIONS)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
 )
 
@@ -52,14 +57,14 @@ class Task:
     k_shot: int | None = None
     adaptation: Adaptation | None = None
     protocol: Protocol | None = None
-    probe: bool = False
+    probe: Probe | None = None
 
     @property
     def id(self) -> str:
         """e.g. eurosat:5w1s/linear@ibm or eurosat:probe; a folder goes by its name in results."""
         name = folder_name(self.dataset) if self.dataset.startswith(FOLDER) else self.dataset
         if self.probe:
-            return f"{name}:{PROBE}"
+            return f"{name}:{self.probe}"
         return f"{name}:{self.n_way}w{self.k_shot}s/{self.adaptation}@{self.protocol}"
 
 
@@ -141,19 +146,20 @@ def _datasets(
     return groups[name] if name in groups else (canonical(name),)
 
 
-_Cell = tuple[int, int | None, Adaptation | None, Protocol | None, bool]
-_PROBE_CELL: _Cell = (DEFAULT_WAY, None, None, None, True)
+_Cell = tuple[int, int | None, Adaptation | None, Protocol | None, Probe | None]
 
 
 def _cells(asked: Asked, options: Options) -> Iterator[_Cell]:
     """All of a Task but its data set, for every kind that the id leaves possible."""
-    if asked.shape == PROBE:
+    probe: Probe = "knn" if asked.shape == "knn" else "probe"
+    bare = not (asked.shape or asked.adaptation or asked.protocol)
+    if asked.shape in PROBES or (bare and asked.dataset == PROBED):
         if asked.adaptation or asked.protocol:
             raise UsageError(
                 f"'{asked.text}': a probe has no adaptation and no protocol", fix=_grammar()
             )
         kinds: tuple[Kind, ...] = ("probe",)
-    elif asked.shape or asked.adaptation or asked.protocol:
+    elif not bare:
         kinds = ("episodic",)
     else:
         kinds = options.kinds
@@ -163,7 +169,8 @@ def _cells(asked: Asked, options: Options) -> Iterator[_Cell]:
                 f"'{asked.text}': this command runs no {kind} tasks",
                 fix="use fsbench benchmark, which runs all kinds",
             )
-        yield from (_PROBE_CELL,) if kind == "probe" else _episodic(asked, options)
+        probed: _Cell = (DEFAULT_WAY, None, None, None, probe)
+        yield from (probed,) if kind == "probe" else _episodic(asked, options)
 
 
 def _episodic(asked: Asked, options: Options) -> Iterator[_Cell]:
@@ -181,7 +188,7 @@ def _episodic(asked: Asked, options: Options) -> Iterator[_Cell]:
     adaptations = [_known("adaptation", value, ADAPTATIONS) for value in given]
     protocol = _known("protocol", asked.protocol or options.protocol or DEFAULT_PROTOCOL, PROTOCOLS)
     for adaptation, k in product(adaptations, shots):
-        yield way, k, adaptation, protocol, False
+        yield way, k, adaptation, protocol, None
 
 
 def _shape(asked: Asked) -> tuple[int, int]:
@@ -200,7 +207,7 @@ def _known(kind: str, given: str, allowed: Sequence[T]) -> T:
 
 def _refuse_twice(asked: Asked, options: Options) -> None:
     """Raises UsageError when the id and an option say the same part."""
-    shaped = asked.shape not in {None, PROBE}
+    shaped = asked.shape not in {None, *PROBES}
     pairs = {
         "--shots": shaped and options.shots is not None,
         "--way": shaped and options.way is not None,
@@ -216,4 +223,4 @@ def _refuse_twice(asked: Asked, options: Options) -> None:
 
 
 def _grammar() -> str:
-    return "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm or DATASET:probe"
+    return "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"

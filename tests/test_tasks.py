@@ -12,7 +12,11 @@ from fsbench.data.own import own_target
 from fsbench.errors import UnknownName, UsageError
 from fsbench.tasks import DEFAULT_SHOTS, Options, Task, folder_name, integers, parse, resolve
 
-GROUPS = {"cdfsl": ("chestx", "isic"), "toy": ("toy_tiles",)}
+GROUPS = {
+    "cdfsl": ("chestx", "isic"),
+    "toy": ("toy_tiles",),
+    "transfer": ("eurosat", "toy_tiles"),
+}
 KNOWN = ("chestx", "isic", "eurosat", "toy_tiles")
 EPISODIC = Options(kinds=("episodic",))
 
@@ -51,6 +55,24 @@ def test_an_id_with_a_part_of_an_episode_asks_for_no_probe() -> None:
     assert ids("isic:probe", options=Options()) == ["isic:probe"]
 
 
+def test_the_group_transfer_is_probed_unless_an_id_says_more() -> None:
+    assert ids("transfer", options=Options()) == ["eurosat:probe", "toy_tiles:probe"]
+    assert ids("transfer:knn", options=Options()) == ["eurosat:knn", "toy_tiles:knn"]
+    assert ids("transfer:5w1s") == ["eurosat:5w1s/linear@ibm", "toy_tiles:5w1s/linear@ibm"]
+    assert ids("transfer/linear", options=Options(shots=(1,)))[0] == "eurosat:5w1s/linear@ibm"
+    with pytest.raises(UsageError, match="'transfer': this command runs no probe tasks"):
+        tasks("transfer")
+
+
+def test_a_probe_of_neighbours_runs_where_probes_run() -> None:
+    assert ids("isic:knn", "folder:/a/b:knn", options=Options(kinds=("probe",))) == [
+        "isic:knn",
+        "folder-b:knn",
+    ]
+    with pytest.raises(UsageError, match="a probe has no adaptation"):
+        tasks("isic:knn/linear", options=Options())
+
+
 def test_options_fill_what_the_id_leaves_out() -> None:
     options = Options(("episodic",), (1, 2), 3, ("linear",), "startup")
     assert ids("isic", options=options) == [f"isic:3w{k}s/linear@startup" for k in (1, 2)]
@@ -66,7 +88,7 @@ def test_groups_expand_with_their_parts_and_every_task_comes_once() -> None:
 def test_fields_of_a_task() -> None:
     assert tasks("isic:7w20s") == [Task("isic", 7, 20, "linear", "ibm")]
     (probe,) = tasks("isic:probe", options=Options())
-    assert probe.probe
+    assert probe.probe == "probe"
     assert probe.k_shot is probe.adaptation is probe.protocol is None
 
 
