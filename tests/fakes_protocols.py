@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fsbench.data.base import TargetDataset
 from fsbench.schema import DatasetFacts
@@ -54,3 +56,15 @@ def separable(dataset: TargetDataset, dim: int = 13, seed: int = 0) -> NDArray[n
     features = noise(dataset, dim, seed) * 0.1
     features[np.arange(len(dataset)), dataset.labels // 3] += 5
     return features
+
+
+def clouds(
+    episodes: int = 4, n_way: int = 5, k_shot: int = 3, n_query: int = 7, dim: int = 11
+) -> tuple[Tensor, Tensor]:
+    """Support (E, n_way, k_shot, dim) and queries (E, n_way * n_query, dim), class by class, of
+    overlapping classes whose features have no common scale."""
+    names = ("clouds", episodes, n_way, k_shot)
+    centres = uniforms((episodes, n_way, 1, dim), *names, "centres") * 1.3
+    spread = uniforms((episodes, n_way, k_shot + n_query, dim), *names, "spread") * 2
+    images = torch.from_numpy((centres + spread) * np.linspace(1, 3, dim))
+    return images[:, :, :k_shot], images[:, :, k_shot:].flatten(1, 2)

@@ -1,0 +1,154 @@
+"""What every head that is fitted in one go must keep, found through the registry."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from fsbench.specs import FITTED, SGD, EpisodicSpec, FittedSpec, HeadSpec
+from protocols import EPISODIC, fitted
+from protocols.base import Inputs
+from tests.fakes_protocols import clouds, noise, separable, target
+
+HEADS = tuple(name for name in FITTED.names() if name not in SGD)
+every = pytest.mark.parametrize("name", HEADS)
+
+
+def settings(name: str) -> FittedSpec:
+    return FITTED.load(name)()
+
+
+def fit(name: str, support: Tensor, query: Tensor) -> Callable[[Tensor], Tensor]:
+    given = settings(name)
+    if given.normalize == "l2":
+        support = normalize(support, dim=-1)
+    head: Callable[..., Callable[[Tensor], Tensor]] = EPISODIC.load(name).fit  # type: ignore[attr-defined]
+    return head(given, support, *((query,) if given.transductive else ()))
+
+
+@every
+def test_its_spec_holds_all_its_settings_and_no_sgd(name: str) -> None:
+    spec = EpisodicSpec.model_validate({"adaptation": name})
+    dumped = spec.model_dump(mode="json")
+    assert "head" not in dumped
+    assert "affine" not in dumped
+    assert dumped["fitted"] == settings(name).model_dump(mode="json")
+    assert EpisodicSpec.model_validate_json(spec.canonical()) == spec
+
+
+@every
+def test_what_it_is_not_is_refused(name: str) -> None:
+    other = not settings(name).transductive
+    for wrong in ({"fitted": {"no": 1}}, {"fitted": {"transductive": other}}, {"head": HeadSpec()}):
+        with pytest.raises(ValidationError, match=r"no|transductive is|trains no head"):
+            EpisodicSpec.model_validate({"adaptation": name, **wrong})
+
+
+@every
+def test_a_head_that_is_no_default_names_itself_in_column_and_file(name: str) -> None:
+    default = EpisodicSpec.model_validate({"adaptation": name})
+    other = "none" if settings(name).normalize == "l2" else "l2"
+    changed = default.model_validate({"adaptation": name, "fitted": {"normalize": other}})
+    assert changed.variant == f"{default.variant} normalize={other}"
+    assert changed.label.endswith(f"-normalize={other}")
+    assert default.variant == (" transductive" if default.transductive else "")
+
+
+@every
+def test_its_settings_are_known_without_torch(name: str) -> None:
+    check = (
+        "from fsbench.specs import FITTED; import sys; "
+        f"FITTED.load('{name}'); print('torch' in sys.modules or 'sklearn' in sys.modules)"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "False"
+
+
+@every
+def test_an_image_is_scored_the_same_in_any_company(name: str) -> None:
+    """So the same fit serves any set of queries; only the fit of a transductive head sees them."""
+    support, query = clouds()
+    classify = fit(name, support, query)
+    whole = classify(query)
+    assert whole.shape == (4, 35, 5)
+    torch.testing.assert_close(classify(query[:, 30:32]), whole[:, 30:32])
+    moved = fit(name, support, query * 0.9)(query)
+    assert torch.equal(moved, whole) != settings(name).transductive
+
+
+@every
+def test_episodes_do_not_feel_each_other(name: str) -> None:
+    support, query = clouds()
+    whole = fit(name, support, query)(query)
+    for i in range(4):
+        part = slice(i, i + 1)
+        alone = fit(name, support[part], query[part])(query[part])
+        torch.testing.assert_close(alone, whole[part])
+
+
+@every
+def test_threads_and_pieces_change_no_outcome(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitted, "BLOCK", 12)
+    dataset = target()
+    inputs = Inputs(None, dataset, noise(dataset) + 0.12 * separable(dataset))
+    spec = EpisodicSpec.model_validate({"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}})
+    found = []
+    for pieces, threads in (((6, 3), 1), ((6, 3), 3), ((2,), 2)):
+        monkeypatch.setattr(fitted, "PIECES", pieces)
+        torch.set_num_threads(threads)
+        found.append(EPISODIC.load(name).evaluate_block(inputs, spec, 1))
+    assert 0.3 < found[0].accuracy.mean() < 0.97, "too easy or too hard to tell anything"
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.correct, found[0].correct)
+
+
+@pytest.mark.parametrize("name", ["centroid", "ridge"])
+def test_normalize_scales_every_feature_vector(name: str) -> None:
+    dataset = target()
+    features = noise(dataset) + 0.1 * separable(dataset)
+    scaled = features * np.linspace(0.1, 9, len(dataset), dtype=np.float32)[:, None]
+    given = {"adaptation": name, "fitted": {"normalize": "l2"}, "episode": {"n_query": 4}}
+    spec = EpisodicSpec.model_validate(given)
+    evaluate = EPISODIC.load(name).evaluate_block
+    one, other = (evaluate(Inputs(None, dataset, f), spec, 0) for f in (features, scaled))
+    assert (one.correct != other.correct).mean() < 1e-3
+    raw = EpisodicSpec.model_validate({**given, "fitted": {}})
+    assert (evaluate(Inputs(None, dataset, scaled), raw, 0).correct != one.correct).mean() > 0.05
+
+
+def test_specs_from_before_keep_their_digests() -> None:
+    """Entries and caches hold these."""
+    known = {
+        "linear": "fa0a8c5455f0a32747237b12c7db92d19ee260ed4db97a4195221eaf61a0a6c7",
+        "affine": "8cd88a5c088d66734c4b065dcbf17066237a58580bd8822db1a8207639cff5dd",
+    }
+    found = {n: EpisodicSpec.model_validate({"adaptation": n}).digest() for n in known}
+    assert found == known
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"adaptation": "linear", "fitted": {}}, {"adaptation": "../ridge"}, {"adaptation": ["ridge"]}],
+)
+def test_specs_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        EpisodicSpec.model_validate(wrong)
+
+
+def test_pieces_are_functions_of_the_shapes() -> None:
+    def size(k: int, dim: int) -> int:
+        spec = EpisodicSpec.model_validate({"adaptation": "ridge", "episode": {"k_shot": k}})
+        return fitted.piece_size(spec, dim)
+
+    assert [size(1, 13), size(1, 512), size(5, 2048), size(50, 2048)] == [100, 50, 10, 2]
+    assert all(fitted.BLOCK % piece == 0 for piece in fitted.PIECES)
