@@ -32,10 +32,10 @@ from protocols.pieces import side_by_side
 ADAPTATION = "affine"
 FEATURES = False
 
-BLOCKS = (20, 10, 4, 2)
+BLOCKS = (20, 10, 4)
 BLOCK_PIXELS = 2**19
 PIECES = 2
-"""A block is split into so many pieces on a CPU: two halves side by side."""
+"""A block is split into so many pieces on a CPU: two halves side by side, a thread each."""
 
 TIMED_STEPS = 3
 
@@ -43,7 +43,7 @@ TIMED_STEPS = 3
 def block_size(spec: EpisodicSpec, dim: int) -> int:
     """The largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
 
-    20 episodes of 4 images up to 80 px, 2 at 224 px; 100 and 600 are whole numbers of each.
+    20 episodes of 4 images up to 80 px, 10 up to 114 px, then 4: every one divides 100 and 600.
     """
     pixels = spec.head.batch_size * spec.image.input_size**2
     return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
