@@ -2,8 +2,8 @@
 
 Parts that an id leaves out come from options, else from defaults. A part given twice, or one that
 nothing knows, is an error before any work starts. A folder of one's own is `folder:DIR`; since DIR
-may hold ':', '/' and '@', what follows it counts only from a `:NwKs`, `:probe` or `:knn` on, spelled
-right.
+may hold `:`, `/` and `@`, what follows it counts only from a `:NwKs`, `:probe` or `:knn` on that is
+spelled right.
 """
 
 from __future__ import annotations

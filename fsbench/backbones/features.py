@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.decoding import Pixels, blocks
 from fsbench.backbones.feature_files import Features, Journal
 from fsbench.data.base import TargetDataset
+from fsbench.data.views import View
 from fsbench.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.progress import SILENT, Reporter
 from fsbench.specs import ImageSpec
@@ -64,22 +67,30 @@ class FeatureStore:
         self.device, self.report = device, report
 
     def get(
-        self, backbone: Backbone, dataset: TargetDataset, image: ImageSpec, fingerprint: str
+        self,
+        backbone: Backbone,
+        dataset: TargetDataset,
+        image: ImageSpec,
+        fingerprint: str,
+        view: View | None = None,
     ) -> Features:
         """Features (N, D) float32 of all images in data set order, extracted if need be.
 
-        fingerprint: of the data set (fsbench.data.fingerprint). Raises UsageError for an input size
+        fingerprint: of the whole data set (fsbench.data.fingerprint), of which `dataset` may be a
+        part where a random view is asked for. Raises UsageError for an input size
         that the network does not take, DataError for a corrupt image, CheckpointError for features
         that are not finite or all the same.
         """
         about = self.describe(backbone, image, fingerprint)
+        if view is not None:
+            about |= {"view": asdict(view), "images": dataset.images_hash}
         folder = self.folder / key(about)
         shape = (len(dataset), backbone.facts.feature_dim)
         with feature_files.locked(folder, self.report):
             found = feature_files.read(folder, shape, self.report)
             if found is None:
                 check_input_size(backbone, image.input_size, self.device)
-                self.extract(backbone, dataset, image, Journal(folder, shape), about)
+                self.extract(backbone, dataset, image, Journal(folder, shape), about, view)
                 found = feature_files.read(folder, shape, self.report)
         if found is None:
             raise FsbenchError(f"{folder} is not what was written", fix="check the disk")
@@ -119,20 +130,38 @@ class FeatureStore:
         image: ImageSpec,
         journal: Journal,
         about: dict[str, Any],
+        view: View | None = None,
     ) -> None:
         """Run the network over the blocks that the journal lacks, and finish it."""
         n, size, ref = len(dataset), int(about["block"]), backbone.facts.ref
         what, done = f"features of {dataset.name} by {ref}", min(journal.done * size, n)
         with self.report.task(what, n, "images", done) as advance:
-            for start, count, pixels in blocks(dataset, image, size, journal.done, self.workers):
-                rows = forward(backbone, pixels, self.device)[:count]
-                if not np.isfinite(rows).all():
-                    raise sick(ref, f"NaN or infinity on images {start} to {start + count - 1}")
+            for start, rows in self.rows(backbone, dataset, image, journal.done, view):
                 journal.write(start, rows)
-                advance(count)
+                advance(len(rows))
         if constant(journal.array):
             raise sick(ref, f"the same features for all {n} images of {dataset.name}")
         journal.finish({**about, "model": ref, "dataset": dataset.name})
+
+    def rows(
+        self,
+        backbone: Backbone,
+        dataset: TargetDataset,
+        image: ImageSpec,
+        first: int = 0,
+        view: View | None = None,
+    ) -> Iterator[tuple[int, Features]]:
+        """(index of its first image, features) of every block from `first` on, none of them kept.
+
+        Raises CheckpointError for features that are not finite.
+        """
+        ref = backbone.facts.ref
+        size = self.batch_size or block_size(backbone.facts.feature_dim, image.input_size)
+        for start, n, pixels in blocks(dataset, image, size, first, self.workers, view):
+            rows = forward(backbone, pixels, self.device)[:n]
+            if not np.isfinite(rows).all():
+                raise sick(ref, f"NaN or infinity on images {start} to {start + n - 1}")
+            yield start, rows
 
 
 def key(about: dict[str, Any]) -> str:

@@ -74,6 +74,16 @@ class TargetDataset:
         """The same data set with more flags."""
         return replace(self, flags=self.flags | set(flags))
 
+    def take(self, index: NDArray[np.int64]) -> Self:
+        """The images at these places alone, in this order; nothing is known of their groups."""
+        return replace(
+            self,
+            paths=tuple(self.paths[i] for i in index),
+            canonical_ids=tuple(self.canonical_ids[i] for i in index),
+            labels=self.labels[index],
+            groups=None,
+        )
+
     def grouped(self, group_of: Callable[[str], str]) -> Self:
         """The same data set, with the group of each canonical id."""
         return replace(self, groups=Groups.of(self.labels, list(map(group_of, self.canonical_ids))))

@@ -21,6 +21,7 @@ from fsbench.backbones.feature_files import locked
 from fsbench.backbones.features import FeatureStore, block_size
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
+from fsbench.data.views import View
 from fsbench.errors import CheckpointError, DataError, UsageError
 from fsbench.specs import ImageSpec
 
@@ -66,6 +67,27 @@ def test_the_second_call_needs_no_network(
     again = store.get(backbone, dataset, SMALL, PRINT)
     assert len(sizes) == 3
     assert np.array_equal(first, again)
+
+
+def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    dataset, view = pictures(9), View(0, 3)
+    part = dataset.take(np.array([1, 2, 4, 5, 8]))
+    assert part.canonical_ids == ("001", "002", "004", "005", "008")
+    found = store.get(backbone, part, SMALL, PRINT, view)
+    pixels = [view.pixels(dataset.image(i), SMALL, "noise", f"{i:03}") for i in (1, 2, 4, 5, 8)]
+    expected = backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    rows = [rows for _, rows in store.rows(backbone, part, SMALL, view=view)]
+    np.testing.assert_array_equal(np.concatenate(rows), found)
+    sizes = count_blocks(backbone)
+    store.get(backbone, part, SMALL, PRINT, view)
+    assert not sizes
+    for other in ((part, View(0, 4)), (part, View(1, 3)), (part, None)):
+        assert (store.get(backbone, other[0], SMALL, PRINT, other[1]) != found).any()
+    rest = dataset.take(np.array([0, 3, 6, 7, 8]))
+    assert (store.get(backbone, rest, SMALL, PRINT, view) != found).any()
 
 
 def test_the_number_of_workers_changes_no_bit(

@@ -1,0 +1,91 @@
+"""Random views of images, beside torchvision's transforms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision.transforms import RandomResizedCrop, functional
+
+from fsbench.data import views
+from fsbench.data.views import ATTEMPTS, View, crop_box
+from fsbench.seeding import stream, uniforms
+from fsbench.specs import ImageSpec
+
+SPEC = ImageSpec(input_size=32)
+SIDE = SPEC.resize
+
+
+def picture() -> Image.Image:
+    pixels = (uniforms((40, 50, 3), "picture") * 256).astype(np.uint8)
+    return Image.fromarray(pixels)
+
+
+def boxes(n: int) -> np.ndarray:
+    return np.array(
+        [crop_box(57, uniforms((2 * ATTEMPTS + 2,), "b", i).tolist()) for i in range(n)]
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_pixels_are_those_of_torchvisions_operations(number: int) -> None:
+    draws = uniforms((2 * ATTEMPTS + 3,), "view", 5, "d", "a/b", number).tolist()
+    left, top, right, bottom = crop_box(SIDE, draws[:-1])
+    small = functional.resize(picture(), [SIDE, SIDE])
+    expected = functional.resized_crop(small, top, left, bottom - top, right - left, [32, 32])
+    if draws[-1] < 0.5:
+        expected = functional.hflip(expected)
+    found = View(5, number).pixels(picture(), SPEC, "d", "a/b")
+    np.testing.assert_array_equal(found, np.asarray(expected).transpose(2, 0, 1))
+    assert found.shape == (3, 32, 32)
+
+
+def test_crops_are_distributed_as_torchvisions() -> None:
+    n, image = 1500, torch.zeros(3, 57, 57)
+    with stream("reference"):
+        crops = [RandomResizedCrop.get_params(image, [0.08, 1], [3 / 4, 4 / 3]) for _ in range(n)]
+    top, left, height, width = np.array(crops).T
+    expected = np.stack([left, top, left + width, top + height], axis=1).astype(float)
+    found = boxes(n).astype(float)
+    for a, b in ((found, expected), (found**2, expected**2)):
+        error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / n)
+        assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * error).all()
+    area = [(b[2] - b[0]) * (b[3] - b[1]) / 57**2 for b in (found.T, expected.T)]
+    assert abs(area[0].mean() - area[1].mean()) < 4 * math.sqrt(2 * area[1].var() / n)
+
+
+def test_crops_by_hand() -> None:
+    middle = [0.0] * (2 * ATTEMPTS + 2)
+    middle[:2] = [0.0, 0.5]  # 8 % of the area, as wide as high
+    assert crop_box(100, middle) == (0, 0, 28, 28)
+    middle[-2:] = [0.999, 0.5]
+    assert crop_box(100, middle) == (72, 36, 100, 64)
+    middle[:2] = [0.99, 0.99]  # too wide: the next attempt counts
+    assert crop_box(100, middle)[2] - crop_box(100, middle)[0] == round(math.sqrt(800 * 0.75))
+    assert crop_box(100, [0.99] * (2 * ATTEMPTS + 2)) == (0, 0, 100, 100)
+
+
+@pytest.mark.parametrize(
+    "changed", [(6, 1, "d", "a/b"), (5, 2, "d", "a/b"), (5, 1, "e", "a/b"), (5, 1, "d", "a/c")]
+)
+def test_a_view_follows_from_every_name_and_nothing_else(
+    changed: tuple[int, int, str, str],
+) -> None:
+    first = View(5, 1).pixels(picture(), SPEC, "d", "a/b")
+    torch.rand(3)
+    np.testing.assert_array_equal(first, View(5, 1).pixels(picture(), SPEC, "d", "a/b"))
+    seed, number, dataset, name = changed
+    assert (first != View(seed, number).pixels(picture(), SPEC, dataset, name)).any()
+
+
+def test_half_of_the_views_are_mirrored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "crop_box", lambda side, draws: (0, 0, side, side))
+    plain = View(0, 0).pixels(picture(), SPEC, "d", "x")
+    found = [View(0, n).pixels(picture(), SPEC, "d", "x") for n in range(200)]
+    same = sum(bool((view == plain).all()) for view in found)
+    mirrored = sum(bool((view[:, :, ::-1] == plain).all()) for view in found)
+    assert same + mirrored == 200
+    assert 70 < same < 130
