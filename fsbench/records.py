@@ -60,9 +60,19 @@ class ProbeRecords:
     lr (L,) float64; curve (L, epochs) float64: test accuracy after each epoch; last (L, N) and
     best (L, N) bool: test image n was right after the last epoch, and after the best epoch (the
     first one with the highest test accuracy; the paper reports it, and it is picked on test).
+    held_out (L,) float64: accuracy on training images that a second run, on the others, has not
+    seen, after its last epoch; None where the spec holds none out.
     """
 
     lr: NDArray[np.float64]
     curve: NDArray[np.float64]
     last: NDArray[np.bool_]
     best: NDArray[np.bool_]
+    held_out: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ImageRecords:
+    """Outcomes of a probe without training: correct (N,) bool of test images in data set order."""
+
+    correct: NDArray[np.bool_]

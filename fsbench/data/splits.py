@@ -46,9 +46,35 @@ def derived_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
                 "test split needs two",
                 fix="add images to it, or leave the class out",
             )
-        keys = [seed_for("split", dataset.canonical_ids[i]) for i in members]
-        order = members[np.argsort(np.array(keys), kind="stable")]
+        order = members[np.argsort(_keys(dataset, members, "split"), kind="stable")]
         n_test = max(1, round(len(members) / 5))
         test.append(order[:n_test])
         train.append(order[n_test:])
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+
+
+def held_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
+    """Places in `train` that are kept and held out, both sorted: `part` of every class of train.
+
+    Chosen as in `derived_split`; a class of one training image gives none. Raises DataError where
+    no class has two.
+    """
+    labels = dataset.labels[train]
+    held: list[Indices] = [np.empty(0, np.int64)]
+    for class_id in np.unique(labels):
+        places = np.flatnonzero(labels == class_id)
+        if len(places) > 1:
+            n_held = min(len(places) - 1, max(1, round(part * len(places))))
+            order = np.argsort(_keys(dataset, train[places], "held-out"), kind="stable")
+            held.append(places[order[:n_held]])
+    chosen = np.sort(np.concatenate(held))
+    if not chosen.size:
+        raise DataError(
+            f"{dataset.name}: no class has two training images, so none can be held out",
+            fix="choose the learning rate on the test images, or add images",
+        )
+    return np.setdiff1d(np.arange(len(train)), chosen), chosen
+
+
+def _keys(dataset: TargetDataset, members: Indices, name: str) -> NDArray[np.uint64]:
+    return np.array([seed_for(name, dataset.canonical_ids[i]) for i in members], dtype=np.uint64)

@@ -15,7 +15,9 @@ from fsbench.seeding import permutations
 from fsbench.specs import ProbeSpec
 from protocols.base import Inputs
 from protocols.draws import linear_init
-from protocols.linear_probe import ProbeHeads, Side, evaluate
+from protocols.linear_probe import evaluate
+from protocols.probe_heads import ProbeHeads
+from protocols.sides import Side
 from tests.fakes_protocols import noise, separable, target
 
 DATASET = target()
