@@ -6,7 +6,8 @@ values never enter them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ class EpisodeRecords:
     index (E,) int64: absolute episode numbers; class_ids (E, n_way) int64: official ids in episode
     label order; correct (E, n_way, n_query) bool: query q of class c was predicted right;
     collapsed (E,) bool: all predictions are one class; finite (E,) bool: every logit is finite.
+
+    dense_correct, dense_total (E, n_way) int64: of all images of each class that could have been a
+    query, how many were right, and how many there are. The queries are a uniform draw from them, so
+    both accuracies estimate the same. None where a protocol scores the queries alone.
     """
 
     index: NDArray[np.int64]
@@ -26,6 +31,8 @@ class EpisodeRecords:
     correct: NDArray[np.bool_]
     collapsed: NDArray[np.bool_]
     finite: NDArray[np.bool_]
+    dense_correct: NDArray[np.int64] | None = None
+    dense_total: NDArray[np.int64] | None = None
 
     @property
     def accuracy(self) -> NDArray[np.float64]:
@@ -33,24 +40,31 @@ class EpisodeRecords:
         right: NDArray[np.float64] = self.correct.mean(axis=(1, 2), dtype=np.float64)
         return right
 
+    @property
+    def dense_accuracy(self) -> NDArray[np.float64] | None:
+        """Per-episode accuracy (E,) over all possible queries; classes count alike."""
+        if self.dense_correct is None or self.dense_total is None:
+            return None
+        shares: NDArray[np.float64] = self.dense_correct / self.dense_total
+        return shares.mean(axis=1)
+
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> EpisodeRecords:
         """The given rows, as a mask (E,) or as positions."""
-        return EpisodeRecords(
-            self.index[rows],
-            self.class_ids[rows],
-            self.correct[rows],
-            self.collapsed[rows],
-            self.finite[rows],
-        )
+        return EpisodeRecords(**{name: values[rows] for name, values in columns(self).items()})
+
+
+def columns(records: EpisodeRecords | ProbeRecords) -> dict[str, NDArray[Any]]:
+    """The arrays that are there, by name."""
+    found = {field.name: getattr(records, field.name) for field in fields(records)}
+    return {name: values for name, values in found.items() if values is not None}
 
 
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:
-    """All rows of the parts, sorted by episode index."""
-    columns = [
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("index", "class_ids", "correct", "collapsed", "finite")
-    ]
-    return EpisodeRecords(*columns).take(np.argsort(columns[0], kind="stable"))
+    """All rows of the parts, sorted by episode index; dense outcomes if all parts have them."""
+    held = [columns(part) for part in parts]
+    names = [name for name in held[0] if all(name in each for each in held)]
+    joined = {name: np.concatenate([each[name] for each in held]) for name in names}
+    return EpisodeRecords(**joined).take(np.argsort(joined["index"], kind="stable"))
 
 
 @dataclass(frozen=True, eq=False)

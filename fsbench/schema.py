@@ -159,6 +159,11 @@ class Result(Frozen):
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
     details: dict[str, float | int | str] = Field({}, description="probe: per learning rate")
+    dense: ScoreRecord | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="over all images of an episode's classes that could have been a query",
+    )
     provenance: Provenance
 
     @property

@@ -1,7 +1,8 @@
 """Episodic protocol `linear`: the backbone stays frozen, a fresh linear head is fine-tuned.
 
 Source: protocol.md 3 (IBM finetune.py with --freeze_backbone and its descendants): raw features,
-PyTorch's default init, SGD of HeadSpec, top-1 over all queries at once.
+PyTorch's default init, SGD of HeadSpec, top-1 over all queries at once. The same heads
+are scored on all other possible queries too (protocols/dense.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fsbench.records import EpisodeRecords, concatenate
 from fsbench.specs import EpisodicSpec
 from protocols import draws
 from protocols.base import Inputs
+from protocols.dense import linear_heads, with_dense
 from protocols.gram import support_and_query
 from protocols.heads import train
 from protocols.outcomes import episode_records
@@ -62,5 +64,6 @@ def evaluate_piece(
     orders = draws.orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)
-    logits = train(support, labels, orders, spec.head).logits(query)
-    return episode_records(episodes, logits, e.n_query)
+    trained = train(support, labels, orders, spec.head)
+    records = episode_records(episodes, trained.logits(query), e.n_query)
+    return with_dense(records, inputs, episodes, linear_heads(inputs, episodes, start, trained))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, concatenate
+from fsbench.records import EpisodeRecords, columns, concatenate
 from fsbench.results import parquet
 from fsbench.results.files import write_record
 from fsbench.results.names import result_flags, stem, task_id
@@ -50,6 +50,7 @@ def build(
         collapsed=summary.collapsed,
         non_finite=summary.non_finite,
         details=summary.details,
+        dense=summary.dense,
         provenance=provenance,
     )
 
@@ -81,6 +82,11 @@ def union(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
         raise ValidationFailed("there is nothing to merge", fix="evaluate at least one block")
     name, whole = parts[0]
     for other, part in parts[1:]:
+        if columns(whole).keys() != columns(part).keys():
+            raise ValidationFailed(
+                f"one of {name} and {other} has outcomes of dense queries, the other has none",
+                fix="evaluate the older one again with --overwrite",
+            )
         _, mine, its = np.intersect1d(whole.index, part.index, return_indices=True)
         bad = differing(whole.take(mine), part.take(its))
         if bad.size:
@@ -97,6 +103,8 @@ def differing(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
     """Numbers of the episodes whose outcomes are not equal; rows stand in the same order."""
     wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
+    for x, y in ((a.dense_correct, b.dense_correct), (a.dense_total, b.dense_total)):
+        wrong |= False if x is None or y is None else (x != y).any(axis=1)
     return np.asarray(a.index[wrong], np.int64)
 
 

@@ -6,6 +6,7 @@ before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,19 +27,24 @@ MAX_ROWS = 200_000
 MAX_BYTES = 512 * 2**20
 """Bounds of what is decoded; 600 episodes of 75 queries take 25 kB."""
 
+DENSE = ("dense_correct", "dense_total")
+
 FIX = "restore the file from where it was computed, or evaluate the cell again"
 
 
-def episode_schema(n_way: int, n_query: int) -> pa.Schema:
+def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
+    """dense: with the outcomes of all possible queries, class by class."""
     import pyarrow as pa
 
+    counts = pa.list_(pa.int32(), n_way)
     return pa.schema(
         [
             pa.field("index", pa.int32(), nullable=False),
-            pa.field("class_ids", pa.list_(pa.int32(), n_way), nullable=False),
+            pa.field("class_ids", counts, nullable=False),
             pa.field("correct", pa.binary(packed(n_way * n_query)), nullable=False),
             pa.field("collapsed", pa.bool_(), nullable=False),
             pa.field("finite", pa.bool_(), nullable=False),
+            *(pa.field(name, counts, nullable=False) for name in DENSE if dense),
         ],
         metadata={"rows": "episodes", "n_way": str(n_way), "n_query": str(n_query)},
     )
@@ -69,7 +75,8 @@ def write(path: Path, records: Records) -> None:
     import pyarrow.parquet as pq
 
     if isinstance(records, EpisodeRecords):
-        schema = episode_schema(*records.correct.shape[1:])
+        n_way, n_query = records.correct.shape[1:]
+        schema = episode_schema(n_way, n_query, records.dense_total is not None)
     else:
         schema = probe_schema(records.last.shape[1], records.curve.shape[1])
     columns = [column(getattr(records, field.name), field.type) for field in schema]
@@ -94,14 +101,18 @@ def column(values: NDArray[Any], kind: Any) -> Any:
 
 def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
     """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
-    raw = read_columns(path, episode_schema(n_way, n_query))
+    raw = read_columns(path, *(episode_schema(n_way, n_query, dense) for dense in (True, False)))
     bits = np.unpackbits(raw["correct"], axis=1, count=n_way * n_query)
+    right, total = (raw.get(name, np.ones((1, 1))) for name in DENSE)
+    if not ((right >= 0) & (right <= total) & (total > 0)).all():
+        raise ValidationFailed(f"{path} has more dense queries right than there are", fix=FIX)
     return EpisodeRecords(
         raw["index"].astype(np.int64),
         raw["class_ids"].astype(np.int64),
         bits.astype(np.bool_).reshape(-1, n_way, n_query),
         raw["collapsed"],
         raw["finite"],
+        *(raw[name].astype(np.int64) for name in DENSE if name in raw),
     )
 
 
@@ -118,7 +129,7 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
     return ProbeRecords(raw["lr"], raw["curve"], last, best)
 
 
-def read_columns(path: Path, schema: pa.Schema) -> dict[str, NDArray[Any]]:
+def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
     """Columns as numpy arrays (rows,) or (rows, width), after the header was found harmless."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -127,7 +138,7 @@ def read_columns(path: Path, schema: pa.Schema) -> dict[str, NDArray[Any]]:
         raise ValidationFailed(f"the records {path} are missing", fix=FIX)
     try:
         with pq.ParquetFile(path) as file:
-            check_header(path, file, schema)
+            schema = check_header(path, file, schemas)
             table = file.read(use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
@@ -136,11 +147,12 @@ def read_columns(path: Path, schema: pa.Schema) -> dict[str, NDArray[Any]]:
     return {name: numbers(table.column(name), len(table)) for name in schema.names}
 
 
-def check_header(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> None:
-    """The exact schema, and no more rows or bytes than a sane file has."""
-    if not file.schema_arrow.equals(schema, check_metadata=False):
+def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The one of the schemas that the file has; no more rows or bytes than a sane file has."""
+    fits = [s for s in schemas if file.schema_arrow.equals(s, check_metadata=False)]
+    if not fits:
         found = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
-        wanted = ", ".join(f"{f.name} {f.type}" for f in schema)
+        wanted = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
         raise ValidationFailed(f"{path} has columns ({found[:500]}), expected ({wanted})", fix=FIX)
     meta = file.metadata
     size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
@@ -150,6 +162,7 @@ def check_header(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> None:
             f"{MAX_BYTES}",
             fix="split the evaluation into smaller cells",
         )
+    return fits[0]
 
 
 def numbers(values: Any, rows: int) -> NDArray[Any]:

@@ -135,21 +135,41 @@ def rows(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("rows", "repeated or foreign class ids", "n_way classes of the data set")
 
 
+def dense(cell: Loaded) -> Iterator[Problem]:
+    """Dense queries are all images of a class but the support; on the disjoint track they may be
+    fewer, at least the queries."""
+    records, spec = cell.records, cell.result.spec
+    if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
+        return
+    if records.dense_total is None:
+        return
+    data, e = cell.result.dataset, spec.episode
+    counts = dict(zip(data.class_ids, data.class_counts, strict=False))
+    most = np.vectorize(lambda c: counts.get(c, 0) - e.k_shot)(records.class_ids)
+    least = most if e.track == "classic" else np.full_like(most, e.n_query)
+    if not ((records.dense_total >= least) & (records.dense_total <= most)).all():
+        yield cell.problem("dense", "other totals than the classes give", "images but the support")
+
+
 def summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
     result, expected = cell.result, summarise(cell.records)
-    found = Summary(result.score, result.collapsed, result.non_finite, result.details)
+    found = Summary(result.score, result.collapsed, result.non_finite, result.details, result.dense)
     if not same_summary(found, expected):
         yield cell.problem("score", found, expected)
 
 
 def same_summary(a: Summary, b: Summary) -> bool:
     """Equal up to 1e-9, the rounding of other machines' sums."""
-    numbers = [(a.score.mean, b.score.mean), (a.score.ci95 or -1.0, b.score.ci95 or -1.0)]
-    exact = (a.score.n, a.collapsed, a.non_finite, a.details.keys()) == (
-        *(b.score.n, b.collapsed, b.non_finite),
-        b.details.keys(),
+    exact = (a.collapsed, a.non_finite, a.details.keys(), a.dense is None) == (
+        *(b.collapsed, b.non_finite),
+        *(b.details.keys(), b.dense is None),
     )
+    numbers: list[tuple[float, float]] = []
+    for x, y in ((a.score, b.score), (a.dense, b.dense)):
+        if x is not None and y is not None:
+            exact = exact and x.n == y.n
+            numbers += [(x.mean, y.mean), (x.ci95 or -1.0, y.ci95 or -1.0)]
     for name, value in a.details.items() if exact else ():
         other = b.details[name]
         if isinstance(value, str) or isinstance(other, str):
@@ -168,7 +188,7 @@ def flags(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("flags", result.flags or "none", expected or "none")
 
 
-RULES: tuple[Rule, ...] = (names, pool, track, dataset, digest, finite, rows, summary, flags)
+RULES: tuple[Rule, ...] = (names, pool, track, dataset, digest, finite, rows, dense, summary, flags)
 
 
 def problems(cell: Loaded) -> list[Problem]:

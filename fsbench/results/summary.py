@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench import stats
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.schema import ScoreRecord
 
 Records = EpisodeRecords | ProbeRecords
@@ -24,10 +23,10 @@ after the last epoch of every learning rate stands beside it."""
 def records_digest(records: Records) -> str:
     """sha-256 over names, types, shapes and values: independent of the Parquet writer."""
     digest = hashlib.sha256(type(records).__name__.encode())
-    for field in fields(records):
-        values: NDArray[Any] = np.ascontiguousarray(getattr(records, field.name))
+    for name, column in columns(records).items():
+        values = np.ascontiguousarray(column)
         values = values.astype(values.dtype.newbyteorder("<"), copy=False)
-        digest.update(f"\n{field.name} {values.dtype.str} {values.shape}\n".encode())
+        digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()
 
@@ -52,16 +51,23 @@ class Summary:
     collapsed: int
     non_finite: int
     details: dict[str, float | int | str]
+    dense: ScoreRecord | None = None
 
 
 def summarise(records: Records) -> Summary:
     """Raises UsageError without any outcome."""
-    mean, ci95, n = stats.score(outcomes(records))
-    score = ScoreRecord(mean=mean, ci95=None if math.isnan(ci95) else ci95, n=n)
+    score = score_of(outcomes(records))
     if isinstance(records, ProbeRecords):
         return Summary(score, 0, 0, probe_details(records))
     collapsed, non_finite = int(records.collapsed.sum()), int((~records.finite).sum())
-    return Summary(score, collapsed, non_finite, {})
+    dense = records.dense_accuracy
+    return Summary(score, collapsed, non_finite, {}, None if dense is None else score_of(dense))
+
+
+def score_of(values: NDArray[np.float64]) -> ScoreRecord:
+    """Mean and interval of outcomes (n,)."""
+    mean, ci95, n = stats.score(values)
+    return ScoreRecord(mean=mean, ci95=None if math.isnan(ci95) else ci95, n=n)
 
 
 def probe_details(records: ProbeRecords) -> dict[str, float | int | str]:

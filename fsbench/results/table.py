@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fsbench.results.names import model_name
-from fsbench.schema import Result
+from fsbench.schema import Result, ScoreRecord
 
 SOURCE_ROW = "source (in-domain)"
+DENSE = " dense"
 
 
 def table(
@@ -25,6 +26,9 @@ def table(
     rows: dict[str, dict[str, list[str]]] = {}
     for label, result in zip(labels, results, strict=True):
         rows.setdefault(result.column, {}).setdefault(label, []).append(cell(result))
+        if result.dense is not None:
+            dense = rows.setdefault(result.column + DENSE, {})
+            dense.setdefault(label, []).append(shown(result.dense, result.flags))
         source = result.backbone.source_accuracy
         if source is not None:
             rows.setdefault(SOURCE_ROW, {})[label] = [f"{100 * source:.2f}"]
@@ -35,10 +39,13 @@ def table(
 
 def cell(result: Result) -> str:
     """e.g. '57.75 ± 0.88 [subset]'."""
-    score = result.score
+    return shown(result.score, result.flags)
+
+
+def shown(score: ScoreRecord, flags: Sequence[str]) -> str:
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
-    flags = f" [{', '.join(result.flags)}]" if result.flags else ""
-    return f"{100 * score.mean:.2f}{half}{flags}"
+    why = f" [{', '.join(flags)}]" if flags else ""
+    return f"{100 * score.mean:.2f}{half}{why}"
 
 
 def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
@@ -62,8 +69,12 @@ def row_key(column: str) -> tuple[str, int, str]:
 def notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know of these numbers."""
     found = ["percent; ± is the 95 % interval over episodes or test images"]
+    if any(result.dense is not None for result in results):
+        found.append("dense: the same heads on all images that could have been a query")
     if any(":probe" in result.task for result in results):
         found.append("probe: best learning rate and epoch on the test images, as SEAL reports")
+    if any(result.spec.transductive for result in results):
+        found.append("transductive: sees all queries at once; not comparable with the other rows")
     for name, n in dict.fromkeys(tuned(result) for result in results if "/affine" in result.task):
         found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
     return found + [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.results import parquet
 from fsbench.results.summary import Records, records_digest
 from tests import fakes
@@ -26,12 +26,16 @@ from tests import fakes
 def episode_records(draw: st.DrawFn) -> EpisodeRecords:
     n, way, query = draw(st.integers(1, 9)), draw(st.integers(2, 6)), draw(st.integers(1, 17))
     bits = arrays.arrays(np.bool_, n)
+    counts = arrays.arrays(np.int64, (n, way), elements=st.integers(0, 2**31 - 2))
+    right = draw(counts)
+    dense = (right, right + 1) if draw(st.booleans()) else ()
     return EpisodeRecords(
         draw(arrays.arrays(np.int64, n, elements=st.integers(0, 2**31 - 1))),
         draw(arrays.arrays(np.int64, (n, way), elements=st.integers(0, 999))),
         draw(arrays.arrays(np.bool_, (n, way, query))),
         draw(bits),
         draw(bits),
+        *dense,
     )
 
 
@@ -48,8 +52,9 @@ def probe_records(draw: st.DrawFn) -> ProbeRecords:
 
 
 def same(a: Records, b: Records) -> bool:
-    pairs = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)]
-    return all(np.array_equal(x, y) and x.dtype == y.dtype for x, y in pairs)
+    x, y = columns(a), columns(b)
+    equal = (np.array_equal(x[n], y[n]) and x[n].dtype == y[n].dtype for n in x.keys() & y.keys())
+    return x.keys() == y.keys() and all(equal)
 
 
 @settings(max_examples=40, deadline=None)
@@ -87,6 +92,18 @@ def test_bits_are_packed_row_major_big_endian(tmp_path: Path) -> None:
     bits = [byte >> (7 - k) & 1 for byte in first for k in range(8)][:25]
     assert bits == records.correct[0].reshape(-1).astype(int).tolist()
     assert len(first) == 4
+
+
+def test_dense_outcomes_are_counts_a_class(tmp_path: Path) -> None:
+    records = replace(some(), dense_correct=np.full((6, 5), 7), dense_total=np.full((6, 5), 29))
+    parquet.write(tmp_path / "a.parquet", records)
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.column_names[5:] == ["dense_correct", "dense_total"]
+    assert table.column("dense_total")[3].as_py() == [29] * 5
+    assert records_digest(records) != records_digest(some())
+    rewrite(tmp_path / "a.parquet", lambda t: t.drop_columns(["dense_total"]))
+    with pytest.raises(ValidationFailed, match="has columns"):
+        parquet.read_episodes(tmp_path / "a.parquet", 5, 5)
 
 
 def test_digest_is_the_stated_formula() -> None:

@@ -1,0 +1,123 @@
+"""Dense outcomes in a result: stored, recomputed, shown beside the score, absent in older ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsbench.errors import ValidationFailed
+from fsbench.records import EpisodeRecords, concatenate
+from fsbench.results import ResultStore, parquet
+from fsbench.results.reading import verified
+from fsbench.results.summary import records_digest
+from fsbench.results.table import table
+from fsbench.schema import Result
+from tests import fakes
+
+TOTAL = 29
+"""Thirty images a class, one shot."""
+
+
+def dense(records: EpisodeRecords, total: int = TOTAL) -> EpisodeRecords:
+    """Counts near the share of the episode's own queries."""
+    right = np.round(records.correct.mean(axis=2) * total).astype(np.int64)
+    return replace(records, dense_correct=right, dense_total=np.full_like(right, total))
+
+
+def write(root: Path, index: range = range(40), **changes: int) -> Result:
+    data, spec = fakes.dataset(), fakes.episodic()
+    cell = ResultStore(root).cell(fakes.facts(), data, "", spec)
+    cell.write_block(0, dense(fakes.episodes(spec, data, index, 0.6), **changes))
+    return cell.finish(list(index), provenance=fakes.provenance())
+
+
+def file(root: Path) -> Path:
+    (found,) = [path for path in root.rglob("*.json") if path.name != "model.json"]
+    return found
+
+
+def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
+    write(tmp_path)
+    cell = verified(file(tmp_path))
+    assert isinstance(cell.records, EpisodeRecords)
+    assert cell.records.dense_correct is not None
+    values = cell.records.dense_correct.mean(axis=1) / TOTAL
+    found = cell.result.dense
+    assert found is not None
+    assert (found.n, found.mean) == (40, pytest.approx(values.mean()))
+    assert found.ci95 == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(40))
+
+
+def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) -> None:
+    result = write(tmp_path)
+    assert result.dense is not None
+    _, rows, notes = table([result])
+    task = "folder-blobs:5w1s/linear@ibm 32px"
+    assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
+    assert rows[1][1].startswith(f"{100 * result.dense.mean:.2f} ± {100 * result.dense.ci95:.2f}")
+    assert any(note.startswith("dense:") for note in notes)
+
+
+def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -> None:
+    result = fakes.write(tmp_path)
+    assert result.dense is None
+    assert "dense" not in json.loads(file(tmp_path).read_text())
+    header, rows, notes = table([result])
+    assert len(rows) == 2, "the task and the source"
+    assert not any("dense" in text for text in [*header, *notes])
+    plain = fakes.episodes(fakes.episodic(), fakes.dataset(), range(3), 0.6)
+    again = replace(dense(plain), dense_correct=None, dense_total=None)
+    assert records_digest(plain) == records_digest(again) != records_digest(dense(plain))
+
+
+@pytest.mark.parametrize("total", [TOTAL - 1, TOTAL + 1])
+def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: int) -> None:
+    write(tmp_path, total=total)
+    with pytest.raises(ValidationFailed, match=r"\[dense\].*other totals"):
+        verified(file(tmp_path))
+
+
+def test_more_right_than_there_are_and_a_wrong_mean_are_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    path = file(tmp_path)
+    cell = verified(path)
+    assert isinstance(cell.records, EpisodeRecords)
+    right = np.full_like(cell.records.dense_correct, TOTAL + 1)
+    parquet.write(path.with_suffix(".parquet"), replace(cell.records, dense_correct=right))
+    with pytest.raises(ValidationFailed, match="more dense queries right than there are"):
+        verified(path)
+    parquet.write(path.with_suffix(".parquet"), cell.records)
+    raw = json.loads(path.read_text())
+    raw["dense"]["mean"] += 0.001
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ValidationFailed, match=r"\[score\]"):
+        verified(path)
+
+
+def test_an_older_result_does_not_grow_by_episodes_with_dense_outcomes(tmp_path: Path) -> None:
+    fakes.write(tmp_path, index=range(20))
+    with pytest.raises(ValidationFailed, match=r"dense queries(.|\n)*--overwrite"):
+        write(tmp_path)
+
+
+def test_shards_that_differ_in_a_dense_count_are_refused(tmp_path: Path) -> None:
+    first = write(tmp_path)
+    assert first.dense is not None
+    spec, data = fakes.episodic(), fakes.dataset()
+    other = dense(fakes.episodes(spec, data, range(41), 0.6))
+    assert other.dense_correct is not None
+    other.dense_correct[7, 2] -= 1
+    cell = ResultStore(tmp_path).cell(fakes.facts(), data, "", spec)
+    cell.write_block(0, other)
+    with pytest.raises(ValidationFailed, match="episodes 7 differ"):
+        cell.finish(range(41), provenance=fakes.provenance())
+
+
+def test_joining_keeps_the_order_of_episodes() -> None:
+    whole = dense(fakes.episodes(fakes.episodic(), fakes.dataset(), range(9), 0.6))
+    parts = [whole.take(whole.index >= 4), whole.take(whole.index < 4)]
+    assert records_digest(concatenate(parts)) == records_digest(whole)
