@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.splits import derived_split, split_of
+from fsbench.data.splits import derived_split, held_out, split_of
 from fsbench.data.targets.toy_photo import FACTS
 from fsbench.errors import DataError
 
@@ -37,6 +37,33 @@ def test_it_follows_the_ids_alone() -> None:
     small, large = dataset([10]), dataset([10, 30])
     assert derived_split(small)[1].tolist() == [i for i in derived_split(large)[1] if i < 10]
     assert derived_split(dataset([30]))[1].tolist() != derived_split(dataset([30], "y"))[1].tolist()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([0.1, 0.25, 0.9]))
+def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: float) -> None:
+    found = dataset([*counts, 7])
+    train = np.flatnonzero(np.arange(len(found)) % 7 != 3)
+    kept, held = held_out(found, train, part)
+    assert sorted([*kept, *held]) == list(range(len(train)))
+    for c in np.unique(found.labels[train]):
+        n = int((found.labels[train] == c).sum())
+        expected = 0 if n == 1 else min(n - 1, max(1, round(part * n)))
+        assert int((found.labels[train[held]] == c).sum()) == expected
+
+
+def test_what_is_held_out_follows_the_ids_and_not_the_places() -> None:
+    found = dataset([20])
+    all_of_them = np.arange(20)
+    ids = {found.canonical_ids[i] for i in all_of_them[held_out(found, all_of_them, 0.2)[1]]}
+    backwards = all_of_them[::-1].copy()
+    again = {found.canonical_ids[backwards[i]] for i in held_out(found, backwards, 0.2)[1]}
+    assert ids == again
+    assert ids != {found.canonical_ids[i] for i in derived_split(found)[1]}
+
+
+def test_nothing_to_hold_out_is_said() -> None:
+    with pytest.raises(DataError, match="no class has two training images"):
+        held_out(dataset([3, 2]), np.array([0, 4]), 0.1)
 
 
 def test_an_official_split_is_read_from_the_ids() -> None:

@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from fsbench.data.splits import held_out
 from fsbench.errors import CheckpointError, DataError
 from fsbench.seeding import permutations
 from fsbench.specs import ProbeSpec
 from protocols.base import Inputs
 from protocols.draws import linear_init
-from protocols.linear_probe import evaluate
+from protocols.linear_probe import evaluate, rate_factor
 from protocols.probe_heads import ProbeHeads
 from protocols.sides import Side
 from tests.fakes_protocols import noise, separable, target
@@ -33,8 +34,15 @@ def mixed() -> NDArray[np.float32]:
     return noise(DATASET) + 0.1 * separable(DATASET)
 
 
-def reference(spec: ProbeSpec, lr: float, x: torch.Tensor, y: torch.Tensor) -> list[nn.Linear]:
-    """The head after each epoch of a plain run on x[TRAIN]."""
+def reference(
+    spec: ProbeSpec,
+    lr: float,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    train: NDArray[np.int64] = TRAIN,
+    order: str = "probe-order",
+) -> list[nn.Linear]:
+    """The head after each epoch of a plain run on x[train]."""
     start = torch.from_numpy(linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name))
     head = nn.Linear(x.shape[1], 7).double()
     with torch.no_grad():
@@ -43,14 +51,17 @@ def reference(spec: ProbeSpec, lr: float, x: torch.Tensor, y: torch.Tensor) -> l
     sgd = torch.optim.SGD(
         head.parameters(), lr=lr, momentum=spec.momentum, weight_decay=spec.weight_decay
     )
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(sgd, T_max=spec.epochs)
     loss = nn.CrossEntropyLoss(label_smoothing=spec.label_smoothing)
     found = []
     for epoch in range(spec.epochs):
-        order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
-        for batch in torch.from_numpy(TRAIN[order]).split(spec.batch_size):
+        rows = permutations(1, len(train), order, spec.seed, DATASET.name, epoch)[0]
+        for batch in torch.from_numpy(train[rows]).split(spec.batch_size):
             sgd.zero_grad()
             loss(head(x[batch]), y[batch]).backward()
             sgd.step()
+        if spec.schedule == "cosine":
+            cosine.step()
         copy = nn.Linear(x.shape[1], 7).double()
         copy.load_state_dict(head.state_dict())
         found.append(copy.requires_grad_(False))
@@ -59,7 +70,13 @@ def reference(spec: ProbeSpec, lr: float, x: torch.Tensor, y: torch.Tensor) -> l
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"label_smoothing": 0.1}, {"momentum": 0.0, "weight_decay": 0.05}, {"batch_size": 7}],
+    [
+        {},
+        {"label_smoothing": 0.1},
+        {"momentum": 0.0, "weight_decay": 0.05},
+        {"batch_size": 7},
+        {"schedule": "cosine"},
+    ],
     ids=str,
 )
 def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
@@ -69,7 +86,8 @@ def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
     heads = ProbeHeads(spec, torch.from_numpy(start))
     for epoch in range(spec.epochs):
         order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
-        heads.train_epoch(Side(x[TRAIN], y[TRAIN]), torch.from_numpy(order))
+        rows = torch.from_numpy(order)
+        heads.train_epoch(Side(x[TRAIN], y[TRAIN]), rows, rate_factor(spec, epoch))
     logits = heads.logits(x[TEST])
     for column, lr in enumerate(spec.lrs):
         expected = reference(spec, lr, x, y)[-1](x[TEST])
@@ -92,6 +110,43 @@ def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
         assert found.best[column].mean() == pytest.approx(found.curve[column, best])
         assert np.mean(found.last[column] != right[-1]) < 0.05
         assert np.mean(found.best[column] != right[best]) < 0.05
+
+
+def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> None:
+    plain, spec = ProbeSpec(epochs=9), ProbeSpec(epochs=9, held_out=0.2)
+    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    kept, held = (TRAIN[places] for places in held_out(DATASET, TRAIN, 0.2))
+    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
+    assert found.held_out is not None
+    for column, lr in enumerate(spec.lrs):
+        head = reference(spec, lr, x, y, kept, "held-out-order")[-1]
+        expected = (head(x[held]).argmax(1) == y[held]).double().mean()
+        assert found.held_out[column] == pytest.approx(float(expected), abs=1.5 / len(held))
+    without = evaluate(inputs(mixed()), plain, TRAIN, TEST)
+    np.testing.assert_array_equal(found.curve, without.curve)
+    np.testing.assert_array_equal(found.best, without.best)
+    assert without.held_out is None
+
+
+def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
+    spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="live", held_out=0.2)
+    crop = mixed()
+    asked = []
+
+    def views(epoch: int) -> NDArray[np.float32]:
+        asked.append(epoch)
+        return crop[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
+
+    found = evaluate(inputs(crop), spec, TRAIN, TEST, views=views)
+    assert asked == [0, 1, 2]
+    still = evaluate(inputs(crop), spec, TRAIN, TEST, views=lambda _: crop[TRAIN])
+    plain = evaluate(inputs(crop), spec, TRAIN, TEST)
+    np.testing.assert_array_equal(still.curve, plain.curve)
+    assert found.curve[0, 0] == plain.curve[0, 0]
+    assert (found.last != plain.last).any()
+    swapped = [1, 0, 2]
+    other = evaluate(inputs(crop), spec, TRAIN, TEST, views=lambda epoch: views(swapped[epoch]))
+    assert (other.curve != found.curve).any()
 
 
 def test_separable_features_are_learnt_and_noise_is_not() -> None:
@@ -127,6 +182,8 @@ def test_non_finite_features_are_refused(value: float) -> None:
     features[TEST[2], 4] = value
     with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
         evaluate(inputs(features), ProbeSpec(epochs=1), TRAIN, TEST)
+    with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
+        evaluate(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST, views=lambda _: features[TEST])
 
 
 def test_an_empty_side_is_refused() -> None:

@@ -1,0 +1,117 @@
+"""The k-NN probe beside scikit-learn's classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsClassifier
+
+from fsbench.errors import CheckpointError, DataError, UsageError
+from fsbench.specs import KnnSpec
+from protocols import knn_probe
+from protocols.base import Inputs
+from protocols.knn_probe import evaluate
+from tests.fakes_protocols import noise, separable, target
+
+DATASET = target()
+TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
+TEST = np.flatnonzero(np.arange(len(DATASET)) % 4 == 0)
+
+
+def mixed() -> NDArray[np.float32]:
+    return noise(DATASET) - 0.3 + 0.1 * separable(DATASET)
+
+
+def inputs(features: NDArray[np.float32]) -> Inputs:
+    return Inputs(None, DATASET, features)
+
+
+def softmax(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cosine distance is 1 - similarity."""
+    return np.exp((1 - distance) / 0.07)
+
+
+@pytest.mark.parametrize("k", [1, 5, 20, 60])
+@pytest.mark.parametrize(
+    ("fields", "weights"),
+    [
+        ({"metric": "cosine"}, softmax),
+        ({"metric": "cosine", "weights": "uniform"}, "uniform"),
+        ({"metric": "euclidean"}, "uniform"),
+    ],
+    ids=["cosine softmax", "cosine uniform", "euclidean uniform"],
+)
+def test_it_is_scikit_learns(fields: dict[str, Any], weights: Any, k: int) -> None:
+    spec = KnnSpec.model_validate({"k": k, **fields})
+    x = mixed().astype(np.float64)
+    known = KNeighborsClassifier(k, weights=weights, metric=spec.metric, algorithm="brute")
+    known.fit(x[TRAIN], DATASET.labels[TRAIN])
+    expected = known.predict(x[TEST]) == DATASET.labels[TEST]
+    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    np.testing.assert_array_equal(found.correct, expected)
+    assert 0.2 < found.correct.mean() < 0.99
+
+
+def test_defaults_are_dinos() -> None:
+    spec = KnnSpec()
+    assert (spec.k, spec.metric, spec.weights, spec.temperature) == (20, "cosine", "softmax", 0.07)
+    uniform = KnnSpec(metric="euclidean")
+    assert (uniform.weights, uniform.temperature) == ("uniform", None)
+    with pytest.raises(ValueError, match="softmax votes"):
+        KnnSpec(metric="euclidean", weights="softmax", temperature=0.07)
+
+
+def test_votes_by_hand() -> None:
+    """One near image of class 6 outweighs two far ones of class 0; unweighted, it does not."""
+    angles = np.zeros(len(DATASET))
+    chosen = np.array([0, 1, 80])  # labels 0, 0, 6
+    angles[chosen] = [0.5, -0.5, 0.1]
+    features = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    query = np.array([81])  # at angle 0, of class 6
+    assert DATASET.labels[[0, 80, 81]].tolist() == [0, 6, 6]
+    assert evaluate(inputs(features), KnnSpec(k=3), chosen, query).correct.all()
+    plain = KnnSpec(k=3, weights="uniform")
+    assert not evaluate(inputs(features), plain, chosen, query).correct.any()
+
+
+def test_the_smallest_label_wins_a_tied_vote() -> None:
+    features = np.ones((len(DATASET), 2), np.float32)
+    features[0], features[80] = (1, 0), (0, 1)
+    spec = KnnSpec(k=2, weights="uniform")
+    assert not evaluate(inputs(features), spec, np.array([0, 80]), np.array([81])).correct.any()
+    assert evaluate(inputs(features), spec, np.array([80, 0]), np.array([1])).correct.all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_chunks_change_nothing(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = KnnSpec.model_validate({"metric": metric, "k": 7})
+    whole = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    monkeypatch.setattr(knn_probe, "ENTRIES", 5 * len(TRAIN))
+    np.testing.assert_array_equal(
+        evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
+    )
+    monkeypatch.setattr(knn_probe, "ENTRIES", 1)
+    np.testing.assert_array_equal(
+        evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
+    )
+
+
+def test_euclidean_neighbours_far_from_the_origin_keep_their_digits() -> None:
+    spec = KnnSpec(metric="euclidean", k=5)
+    near = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    far = evaluate(inputs(mixed() + np.float32(1000)), spec, TRAIN, TEST)
+    assert (near.correct != far.correct).mean() < 0.05
+
+
+def test_what_cannot_be_probed_is_said() -> None:
+    with pytest.raises(UsageError, match="9 neighbours were asked of the 5 training images"):
+        evaluate(inputs(mixed()), KnnSpec(k=9), TRAIN[:5], TEST)
+    with pytest.raises(DataError, match="0 test images"):
+        evaluate(inputs(mixed()), KnnSpec(), TRAIN, TEST[:0])
+    features = mixed()
+    features[TRAIN[3], 0] = np.nan
+    with pytest.raises(CheckpointError, match="NaN or infinity"):
+        evaluate(inputs(features), KnnSpec(), TRAIN, TEST)
