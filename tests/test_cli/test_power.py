@@ -1,0 +1,163 @@
+"""`fsbench power` on records whose paired spread is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.planning import Goal, standard_errors
+from fsbench.records import EpisodeRecords
+from fsbench.results import ResultStore
+from leaderboard.submission import submit
+from tests import fakes
+
+N = 40
+TASK = "folder-blobs:5w1s/linear@ibm 32px"
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def write(root: Path, right: list[int], name: str, shots: int = 1, first: int = 0) -> Path:
+    """Results in which episode i has right[i] of its 25 queries right."""
+    data, spec = fakes.dataset(), fakes.episodic(shots)
+    numbers = range(first, first + len(right))
+    drawn = fakes.episodes(spec, data, numbers, 0.5)
+    correct = np.arange(25) < np.array(right)[:, None]
+    records = EpisodeRecords(
+        drawn.index,
+        drawn.class_ids,
+        correct.reshape(-1, 5, 5),
+        drawn.collapsed,
+        drawn.finite,
+    )
+    cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
+    cell.write_block(0, records)
+    cell.finish(list(numbers), provenance=fakes.provenance())
+    return root
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    """A is 2 queries ahead in half of the episodes and 1 behind in the others, at 1 and 5 shots;
+    the episodes themselves vary far more."""
+    b = [5 + (7 * i) % 13 for i in range(N)]
+    a = [x + (2 if i % 2 else -1) for i, x in enumerate(b)]
+    for shots in (1, 5):
+        write(tmp_path / "a", a, "a", shots)
+        write(tmp_path / "b", b, "b", shots)
+    return str(tmp_path / "a"), str(tmp_path / "b")
+
+
+def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert call("power", *arguments, "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_spread_of_the_records_gives_the_analytic_number(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = plan(capsys, "--like", *pair, "--gap", "0.5")
+    sd = 1.5 / 25 * np.sqrt(N / (N - 1))
+    times = standard_errors(Goal(gap=0.005))
+    first, second = found["cells"]
+    assert first["task"] == TASK
+    assert first["episodes"] == N
+    assert first["gap"] == pytest.approx(0.02)
+    assert first["sd"] == second["sd"] == pytest.approx(sd)
+    assert first["needed"] == np.ceil((times * sd / 0.005) ** 2) == 1160
+    assert first["detectable"] == pytest.approx(times * sd / np.sqrt(N))
+    assert first["detectable_600"] == pytest.approx(times * sd / np.sqrt(600))
+    overall = found["overall"]
+    assert overall["sd"] == pytest.approx(sd / np.sqrt(2))
+    assert overall["needed"] == 580
+    assert overall["detectable"] == pytest.approx(times * sd / np.sqrt(2 * N))
+    assert overall["gap"] == pytest.approx(0.02)
+
+
+def test_alpha_and_power_count_and_t_chooses_cells(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict = plan(capsys, "--like", *pair, "--alpha", "0.01", "--power", "0.95")
+    assert strict["cells"][0]["needed"] > 2 * 1160
+    task = "folder:elsewhere/blobs:5w5s"
+    (cell,) = plan(capsys, "--like", *pair, "-t", task)["cells"]
+    assert cell["task"] == "folder-blobs:5w5s/linear@ibm 32px"
+    both = plan(capsys, "--like", *pair, "-t", "folder:blobs")["cells"]
+    assert len(both) == 2
+
+
+def test_the_table_has_a_line_a_cell_and_the_mean(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("power", "--like", *pair) == 0
+    shown = capsys.readouterr()
+    (line,) = (text for text in shown.out.splitlines() if TASK in text)
+    assert line.split()[2:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
+    assert "overall, 2 cells" in shown.out
+    assert "two-sided z test" in shown.err
+
+
+def test_entries_of_a_board_and_only_shared_episodes(
+    tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board"
+    for path in pair:
+        name = f"of-{Path(path).name}"
+        submit(Path(path), board, fakes.DECLARATION.model_copy(update={"name": name}))
+    found = plan(capsys, "--like", "of-a", "of-b", "--board", str(board))
+    assert found["cells"][0]["needed"] == 1160
+    longer = write(tmp_path / "c", [9, 3] * 30, "c")
+    mixed = plan(capsys, "--like", "of-a", str(longer), "--board", str(board))
+    assert mixed["overall"]["episodes"] == N
+
+
+def test_what_cannot_be_paired_is_refused(
+    tmp_path: Path, pair: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    late = write(tmp_path / "late", [5] * 30, "c", first=100)
+    other = write(tmp_path / "other", [5] * 30, "c", shots=20)
+    seeded = tmp_path / "images"
+    data = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
+    fakes.write(seeded, data=data)
+    fakes.write_probe(tmp_path / "probe")
+    several = write(write(tmp_path / "two", [5] * 30, "a"), [5] * 30, "b")
+    a, board = pair[0], tmp_path / "board"
+    submit(Path(a), board, fakes.DECLARATION)
+    cases: list[tuple[tuple[str, ...], str]] = [
+        ((a, str(late)), "0 of them shared"),
+        ((a, str(other)), "share no few-shot cell"),
+        ((a, str(tmp_path / "probe")), "against none"),
+        ((a, str(seeded)), "other settings, episodes or images"),
+        ((a, str(several)), "several models: a, b"),
+        ((a, "nowhere"), "--board DIR"),
+        ((a, "entri", "--board", str(board)), "did you mean 'entry'"),
+        ((*pair, "-t", "folder:blobs:5w20s"), "share no few-shot cell"),
+        ((*pair, "-t", "eurosatt"), "did you mean 'eurosat'"),
+        ((*pair, "--gap", "0"), "a gap of 0 points"),
+        ((*pair, "--power", "0.01"), "alpha < power"),
+    ]
+    for arguments, said in cases:
+        assert call("power", "--like", *arguments) == 2
+        shown = capfd.readouterr().err
+        assert said in shown
+        assert "fix:" in shown
+
+
+def test_edited_results_are_no_ground_for_a_plan(
+    pair: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = next(Path(pair[0]).rglob("5w1s*.json"))
+    file.write_text(file.read_text().replace('"mean":', '"mean":0.9,"was":', 1))
+    assert call("power", "--like", *pair) == 5
+    assert "fix:" in capfd.readouterr().err
