@@ -1,4 +1,4 @@
-"""Episodic protocol `soft_kmeans`, TRANSDUCTIVE: centroids refined by all queries of the episode.
+"""Episodic protocol `soft_kmeans`: centroids refined by all queries at once, so transductive.
 
 Source: Ren et al. 2018 ("Meta-Learning for Semi-Supervised Few-Shot Classification", 3.1.1): every
 unlabelled image counts towards every class by the softmax of minus its squared distances to the

@@ -113,6 +113,22 @@ def protocols() -> list[Row]:
     ]
 
 
+def heads() -> list[Row]:
+    """Heads that take the place of `linear`, with their defaults."""
+    from fsbench.specs import FITTED, SGD
+
+    found = {name: FITTED.load(name)() for name in FITTED.names() if name not in SGD}
+    return [
+        {
+            "head": name,
+            "does": summary(sys.modules[type(spec).__module__].__doc__).partition(": ")[2],
+            "transductive": spec.transductive,
+            "settings": spec.model_dump(mode="json", exclude={"transductive"}),
+        }
+        for name, spec in found.items()
+    ]
+
+
 def flat(values: dict[str, Any], prefix: str = "") -> Row:
     """Nested fields under dotted names."""
     found: Row = {}
@@ -135,6 +151,24 @@ def backbones() -> list[Row]:
         for name, arch in ARCHITECTURES.items()
     ]
     return [*schemes, *own]
+
+
+def analyses() -> list[Row]:
+    from protocols.analyses import ANALYSES
+
+    return [
+        {
+            "analysis": name,
+            "finds": summary(sys.modules[file.run.__module__].__doc__),
+            "needs": [NEEDS[need] for need in file.NEEDS] or ["weights"],
+            "source": file.SOURCE,
+            "settings": {n: f.get_default() for n, f in file.Settings.model_fields.items()},
+        }
+        for name, file in ANALYSES.items()
+    ]
+
+
+NEEDS = {"head": "a run of ours", "images": "images"}
 
 
 def entries() -> list[Row]:
@@ -161,6 +195,8 @@ LISTINGS: dict[str, Callable[[], list[Row]]] = {
     "recipes": recipes,
     "datasets": datasets,
     "protocols": protocols,
+    "heads": heads,
     "backbones": backbones,
+    "analyses": analyses,
     "entries": entries,
 }

@@ -27,7 +27,9 @@ COLUMNS = {
     ),
     "datasets": ("data set", "domain", "classes", "images", "licence", "title"),
     "protocols": ("field", "linear@ibm", "linear@startup", "affine@ibm", "affine@startup", "probe"),
+    "heads": ("head", "does", "transductive", "settings"),
     "backbones": ("reference", "what"),
+    "analyses": ("analysis", "finds", "needs", "source"),
 }
 
 
@@ -37,7 +39,9 @@ def fill(text: str) -> str:
 
 
 def block(name: str) -> str:
-    found = transposed(rows(name)) if name == "protocols" else rows(name)
+    found = rows(name)
+    if name == "protocols":
+        found = transposed([row for row in found if row["protocol"] in COLUMNS[name]])
     return f"<!-- table: {name} -->\n{markdown(COLUMNS[name], found)}<!-- end -->"
 
 
@@ -57,6 +61,8 @@ def markdown(columns: tuple[str, ...], found: list[Row]) -> str:
 
 
 def cell(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{key}={shown}" for key, shown in value.items()]
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     text = "" if value is None else f"{value:,}" if type(value) is int else str(value)

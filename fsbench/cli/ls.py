@@ -1,4 +1,4 @@
-"""`fsbench ls`: methods, recipes, datasets, protocols, backbones, entries."""
+"""`fsbench ls`: methods, recipes, datasets, protocols, heads, backbones, entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from fsbench.cli import options
 
 What = Annotated[
-    str, typer.Argument(help="methods, recipes, datasets, protocols, backbones or entries.")
+    str, typer.Argument(help="methods, recipes, datasets, protocols, heads, backbones, entries.")
 ]
 
 

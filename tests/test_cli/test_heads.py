@@ -1,0 +1,87 @@
+"""Other heads on the same episodes through the command line: settings, marks, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results import episode_records, read
+
+NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def test_all_heads_meet_the_same_episodes_in_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = "linear,centroid,ridge,soft_kmeans"
+    task = ("-t", "toy_scan:5w5s", "--adapt", heads, "--episodes", "3")
+    out = tmp_path / "results"
+    assert call("episodic", *NET, *task, "-o", str(out)) == 0
+    shown = capsys.readouterr()
+    assert "toy_scan:5w5s/soft_kmeans@ibm 32px transductive" in shown.out
+    assert "toy_scan:5w5s/ridge@ibm 32px " in shown.out
+    assert "transductive: sees all queries" in shown.err
+    files = sorted(out.rglob("5w5s*.json"))
+    assert len(files) == 4
+    classes = [episode_records(file).class_ids for file in files]
+    assert all(np.array_equal(each, classes[0]) for each in classes)
+    assert len({result.manifest_hash for result in read(out)}) == 1
+
+
+def test_a_setting_is_a_field_of_the_spec_and_a_cell_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = ("-t", "toy_scan:5w1s/ridge", "--episodes", "2", "-o", str(tmp_path), "--json")
+    for options in ((), ("--set", "ridge.lam=1"), ("--set", "ridge.lam=10")):
+        assert call("episodic", *NET, *cell, *options) == 0
+        (record,) = json.loads(capsys.readouterr().out)
+        lam = 10.0 if options[1:] == ("ridge.lam=10",) else 1.0
+        assert record["spec"]["fitted"] == {"normalize": "none", "transductive": False, "lam": lam}
+        assert "head" not in record["spec"]
+    files = [file.name for file in tmp_path.rglob("5w1s*.json")]
+    assert len(files) == 2
+    assert sum("-lam=10.0-" in name for name in files) == 1
+
+
+def test_ls_heads_tells_the_transductive_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("ls", "heads", "--json") == 0
+    rows = {row["head"]: row for row in json.loads(capsys.readouterr().out)}
+    assert [name for name, row in rows.items() if row["transductive"]] == ["soft_kmeans"]
+    assert rows["ridge"]["settings"] == {"lam": 1.0, "normalize": "none"}
+    assert rows["ridge"]["does"].startswith("least squares")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--adapt", "rigde"), "did you mean 'ridge'"),
+        (("--adapt", "ridge", "--set", "ridge.lam"), "ADAPTATION.SETTING=VALUE"),
+        (("--adapt", "ridge", "--set", "lam=1"), "ADAPTATION.SETTING=VALUE"),
+        (("--adapt", "ridge", "--set", "ridge.lamb=1"), "did you mean 'lam'"),
+        (("--adapt", "ridge", "--set", "ridge.lam=-1"), "greater than 0"),
+        (("--adapt", "ridge", "--set", "ridge.transductive=true"), "transductive is false"),
+        (("--adapt", "ridge", "--set", "ridge.lam=1", "--set", "ridge.lam=2"), "set twice"),
+        (("--adapt", "ridge", "--set", "knn.k=1"), "add --adapt knn"),
+        (("--adapt", "linear", "--set", "linear.lr=1"), "trained as published"),
+        (("--adapt", "ridge", "--set", "rigde.lam=1"), "did you mean 'ridge'"),
+        (("--adapt", "ridge", "--bn-mode", "train"), "--adapt affine"),
+    ],
+)
+def test_wrong_settings_are_refused_before_any_work(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call("episodic", *NET, "-t", "toy_scan", *arguments, "-o", str(tmp_path / "r")) == 2
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert "fix:" in shown
+    assert not (tmp_path / "r").exists()
