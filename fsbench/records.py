@@ -53,7 +53,7 @@ class EpisodeRecords:
         return EpisodeRecords(**{name: values[rows] for name, values in columns(self).items()})
 
 
-def columns(records: EpisodeRecords | ProbeRecords) -> dict[str, NDArray[Any]]:
+def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, NDArray[Any]]:
     """The arrays that are there, by name."""
     found = {field.name: getattr(records, field.name) for field in fields(records)}
     return {name: values for name, values in found.items() if values is not None}

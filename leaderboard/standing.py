@@ -70,7 +70,7 @@ def label(columns: tuple[Column, ...]) -> dict[Column, str]:
 
 def paired_outcomes(cell: Loaded) -> Outcomes:
     """Outcomes under episode numbers, or under the place of the test image."""
-    values = outcomes(cell.records)
+    values = outcomes(cell.records, cell.result.spec)
     if isinstance(cell.records, EpisodeRecords):
         return Outcomes(cell.records.index, values)
     return Outcomes(np.arange(values.size), values)

@@ -31,7 +31,7 @@ def build(
     provenance: Provenance,
 ) -> Result:
     """The Result that these records give. Raises UsageError without any outcome."""
-    summary = summarise(records)
+    summary = summarise(records, spec)
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
         index = records.index

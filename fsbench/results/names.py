@@ -2,6 +2,7 @@
 
 results/<model>/<weights12>/model.json
 results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
+results/<model>/<weights12>/analyses/<what>-<digest8>.json
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.schema import BackboneFacts, DatasetRecord, Flag
-from fsbench.specs import ProbeSpec, Spec
+from fsbench.specs import EpisodicSpec, Spec
 
 MODEL_FILE = "model.json"
+ANALYSES = "analyses"
+"""Folder beside the data sets of a model; its records are no results (results/analyses.py)."""
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 
@@ -36,9 +39,9 @@ def model_name(facts: BackboneFacts) -> str:
 
 
 def task_id(dataset: str, spec: Spec) -> str:
-    """e.g. eurosat:5w1s/linear@ibm, eurosat:probe (design.md 6)."""
-    if isinstance(spec, ProbeSpec):
-        return f"{dataset}:probe"
+    """e.g. eurosat:5w1s/linear@ibm, eurosat:probe, eurosat:knn (design.md 6)."""
+    if not isinstance(spec, EpisodicSpec):
+        return f"{dataset}:{spec.kind}"
     episode = spec.episode
     shape = f"{episode.n_way}w{episode.k_shot}s"
     return f"{dataset}:{shape}/{spec.adaptation}@{spec.protocol}"
@@ -58,7 +61,7 @@ def result_flags(
     only while episodes are missing.
     """
     flags: set[Flag] = set(dataset.flags)
-    if isinstance(spec, ProbeSpec):
+    if not isinstance(spec, EpisodicSpec):
         flags |= {"derived"} if spec.split == "derived_80_20" else set()
         flags |= {"limited"} if limited else set()
     elif index is not None:

@@ -1,4 +1,4 @@
-"""Outcomes on disk: one Parquet row an episode or a learning rate, outcomes bit-packed.
+"""Outcomes on disk: one Parquet row an episode, learning rate or image; outcomes bit-packed.
 
 Every column has a fixed width, so a reader knows from the row count how much memory a file wants
 before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), or over test images.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.results.files import replacing
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
     )
 
 
-def probe_schema(n_test: int, epochs: int) -> pa.Schema:
+def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> pa.Schema:
+    """held_out: with the accuracy on the held-out part of train."""
     import pyarrow as pa
 
     return pa.schema(
@@ -59,9 +60,17 @@ def probe_schema(n_test: int, epochs: int) -> pa.Schema:
             pa.field("curve", pa.list_(pa.float64(), epochs), nullable=False),
             pa.field("last", pa.binary(packed(n_test)), nullable=False),
             pa.field("best", pa.binary(packed(n_test)), nullable=False),
+            *(pa.field(name, pa.float64(), nullable=False) for name in ["held_out"] if held_out),
         ],
         metadata={"rows": "learning rates", "n_test": str(n_test)},
     )
+
+
+def image_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    fields = [pa.field("correct", pa.bool_(), nullable=False)]
+    return pa.schema(fields, metadata={"rows": "test images"})
 
 
 def packed(bits: int) -> int:
@@ -77,8 +86,11 @@ def write(path: Path, records: Records) -> None:
     if isinstance(records, EpisodeRecords):
         n_way, n_query = records.correct.shape[1:]
         schema = episode_schema(n_way, n_query, records.dense_total is not None)
+    elif isinstance(records, ImageRecords):
+        schema = image_schema()
     else:
-        schema = probe_schema(records.last.shape[1], records.curve.shape[1])
+        n_test, epochs = records.last.shape[1], records.curve.shape[1]
+        schema = probe_schema(n_test, epochs, records.held_out is not None)
     columns = [column(getattr(records, field.name), field.type) for field in schema]
     with replacing(path) as temporary:
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
@@ -122,11 +134,16 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
         raise ValidationFailed(
             f"{path}: {n_test} test images and {epochs} epochs are absurd", fix=FIX
         )
-    raw = read_columns(path, probe_schema(n_test, epochs))
+    raw = read_columns(path, *(probe_schema(n_test, epochs, held) for held in (True, False)))
     last, best = (
         np.unpackbits(raw[name], axis=1, count=n_test).astype(np.bool_) for name in ("last", "best")
     )
-    return ProbeRecords(raw["lr"], raw["curve"], last, best)
+    return ProbeRecords(raw["lr"], raw["curve"], last, best, raw.get("held_out"))
+
+
+def read_images(path: Path) -> ImageRecords:
+    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    return ImageRecords(read_columns(path, image_schema())["correct"])
 
 
 def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:

@@ -9,11 +9,11 @@ from fsbench.errors import UsageError, ValidationFailed
 from fsbench.records import EpisodeRecords, ProbeRecords
 from fsbench.results import parquet
 from fsbench.results.files import read_record
-from fsbench.results.names import MODEL_FILE
+from fsbench.results.names import ANALYSES, MODEL_FILE
 from fsbench.results.rules import Loaded, problems
 from fsbench.results.summary import Records
 from fsbench.schema import Result
-from fsbench.specs import EpisodicSpec
+from fsbench.specs import EpisodicSpec, ProbeSpec
 
 NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
 
@@ -29,7 +29,7 @@ def result_files(path: Path) -> list[Path]:
         file
         for file in sorted(path.rglob("*.json"))
         if file.name not in NOT_RESULTS
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        and not any(p.startswith(".") or p == ANALYSES for p in file.relative_to(path).parts)
     ]
     if not found:
         what = "holds no results" if path.is_dir() else "does not exist"
@@ -56,9 +56,12 @@ def read_records(path: Path, result: Result) -> Records:
     if isinstance(spec, EpisodicSpec):
         records: Records = parquet.read_episodes(path, spec.episode.n_way, spec.episode.n_query)
         rows = len(records.correct) if isinstance(records, EpisodeRecords) else 0
+    elif isinstance(spec, ProbeSpec):
+        probed = parquet.read_probe(path, result.score.n, spec.epochs)
+        records, rows = probed, len(probed.lr)
     else:
-        records = parquet.read_probe(path, result.score.n, spec.epochs)
-        rows = len(records.lr)
+        images = parquet.read_images(path)
+        records, rows = images, len(images.correct)
     if rows == 0:
         raise ValidationFailed(f"{path} holds no rows", fix=parquet.FIX)
     return records
@@ -89,16 +92,14 @@ def read(path: Path) -> list[Result]:
 def episode_records(path: Path) -> EpisodeRecords:
     """Per-episode outcomes of one verified result file."""
     records = verified(path).records
-    if isinstance(records, ProbeRecords):
-        raise UsageError(
-            f"{path} is a linear probe, which has no episodes", fix="use probe_records"
-        )
+    if not isinstance(records, EpisodeRecords):
+        raise UsageError(f"{path} is a probe, which has no episodes", fix="use probe_records")
     return records
 
 
 def probe_records(path: Path) -> ProbeRecords:
     """Per-image outcomes of one verified probe result file."""
     records = verified(path).records
-    if isinstance(records, EpisodeRecords):
-        raise UsageError(f"{path} holds episodes, no probe", fix="use episode_records")
+    if not isinstance(records, ProbeRecords):
+        raise UsageError(f"{path} holds no linear probe", fix="use episode_records for episodes")
     return records

@@ -111,7 +111,8 @@ def finite(cell: Loaded) -> Iterator[Problem]:
     records = cell.records
     if not isinstance(records, ProbeRecords):
         return
-    if not (np.isfinite(records.curve).all() and np.isfinite(records.lr).all()):
+    held_out = 0.0 if records.held_out is None else records.held_out
+    if not all(np.isfinite(values).all() for values in (records.curve, records.lr, held_out)):
         yield cell.problem("non-finite", "NaN or infinity in the records", "finite numbers")
     elif not (
         np.allclose(records.curve[:, -1], records.last.mean(axis=1), rtol=0, atol=1e-6)
@@ -126,6 +127,9 @@ def rows(cell: Loaded) -> Iterator[Problem]:
     if isinstance(records, ProbeRecords):
         if tuple(records.lr) != getattr(result.spec, "lrs", ()):
             yield cell.problem("rows", f"learning rates {tuple(records.lr)}", "those of the spec")
+        if (records.held_out is None) != (getattr(result.spec, "held_out", None) is None):
+            yield cell.problem("rows", "other choices of the rate", "those of the spec")
+    if not isinstance(records, EpisodeRecords):
         return
     index, classes = records.index, records.class_ids
     if index.min() < 0 or (np.diff(index) <= 0).any():
@@ -153,7 +157,7 @@ def dense(cell: Loaded) -> Iterator[Problem]:
 
 def summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
-    result, expected = cell.result, summarise(cell.records)
+    result, expected = cell.result, summarise(cell.records, cell.result.spec)
     found = Summary(result.score, result.collapsed, result.non_finite, result.details, result.dense)
     if not same_summary(found, expected):
         yield cell.problem("score", found, expected)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsbench import provenance as environments
 from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.results import building
 from fsbench.results.files import write_record
 from fsbench.results.journal import Journal
@@ -20,7 +20,7 @@ from fsbench.results.reading import verified
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
 from fsbench.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
-from fsbench.specs import EpisodeSpec, ProbeSpec, Spec
+from fsbench.specs import EpisodeSpec, EpisodicSpec, Spec
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -69,7 +69,7 @@ class Cell:
         self.task, self.spec = task, spec
         self.path = home / dataset.name / f"{stem(spec)}.json"
         key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
-        episode = EpisodeSpec() if isinstance(spec, ProbeSpec) else spec.episode
+        episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()
         self.journal = Journal(self.path.parent, stem(spec), key, episode)
         self.environment = dict(environment)
         self._held: NDArray[np.int64] | None = None
@@ -152,9 +152,13 @@ class Cell:
         return result
 
     def write_probe(
-        self, records: ProbeRecords, *, flags: Collection[Flag] = (), provenance: Provenance
+        self,
+        records: ProbeRecords | ImageRecords,
+        *,
+        flags: Collection[Flag] = (),
+        provenance: Provenance,
     ) -> Result:
-        """The result of a linear probe; flags as for `finish`."""
+        """The result of a probe; flags as for `finish`."""
         with self.lock():
             return self.write(records, "limited" in flags, provenance)
 
@@ -186,6 +190,6 @@ class Cell:
 
 def episodes_of(cell: Loaded | None) -> NDArray[np.int64]:
     """Episode numbers of a loaded result; none for a probe or nothing."""
-    if cell is None or isinstance(cell.records, ProbeRecords):
+    if cell is None or not isinstance(cell.records, EpisodeRecords):
         return np.empty(0, np.int64)
     return cell.records.index

@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from fsbench.probing import Select
+from fsbench.results import choices
 from fsbench.results.names import model_name
 from fsbench.schema import Result, ScoreRecord
+from fsbench.specs import ProbeSpec
 
 SOURCE_ROW = "source (in-domain)"
 DENSE = " dense"
+KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
 def table(
@@ -29,6 +33,10 @@ def table(
         if result.dense is not None:
             dense = rows.setdefault(result.column + DENSE, {})
             dense.setdefault(label, []).append(shown(result.dense, result.flags))
+        if "beside" in result.details and isinstance(result.spec, ProbeSpec):
+            name = result.column + choices.BESIDE[choices.other(result.spec.select)]
+            beside = shown(beside_score(result), result.flags)
+            rows.setdefault(name, {}).setdefault(label, []).append(beside)
         source = result.backbone.source_accuracy
         if source is not None:
             rows.setdefault(SOURCE_ROW, {})[label] = [f"{100 * source:.2f}"]
@@ -40,6 +48,12 @@ def table(
 def cell(result: Result) -> str:
     """e.g. '57.75 ± 0.88 [subset]'."""
     return shown(result.score, result.flags)
+
+
+def beside_score(result: Result) -> ScoreRecord:
+    """Accuracy of a probe by the rule that is not its score."""
+    found = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
+    return ScoreRecord.model_validate(found | {"n": result.score.n})
 
 
 def shown(score: ScoreRecord, flags: Sequence[str]) -> str:
@@ -71,8 +85,7 @@ def notes(results: Sequence[Result]) -> list[str]:
     found = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
         found.append("dense: the same heads on all images that could have been a query")
-    if any(":probe" in result.task for result in results):
-        found.append("probe: best learning rate and epoch on the test images, as SEAL reports")
+    found += rules(results)
     if any(result.spec.transductive for result in results):
         found.append("transductive: sees all queries at once; not comparable with the other rows")
     for name, n in dict.fromkeys(tuned(result) for result in results if "/affine" in result.task):
@@ -83,6 +96,17 @@ def notes(results: Sequence[Result]) -> list[str]:
         for result in results
         if result.collapsed or result.non_finite
     ]
+
+
+def rules(results: Sequence[Result]) -> list[str]:
+    """How the numbers of probes were chosen, by the words that their rows bear."""
+    probes = [(r.details, r.spec.select) for r in results if isinstance(r.spec, ProbeSpec)]
+    names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
+    found = [f"{names[rule]}: {choices.RULES[rule]}" for _, rule in probes]
+    beside = [choices.other(rule) for details, rule in probes if "beside" in details]
+    found += [f"{choices.BESIDE[rule].strip()}: {choices.RULES[rule]}" for rule in beside]
+    found += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
+    return list(dict.fromkeys(found))
 
 
 def tuned(result: Result) -> tuple[str, str]:

@@ -44,7 +44,8 @@ def forge(folder: Path, **columns: object) -> None:
     for name, values in columns.items():
         object.__setattr__(records, name, values)
     parquet.write(file.with_suffix(".parquet"), records)
-    score = summarise(records).score.model_dump()
+    spec = fakes.episodic(n_episodes=len(records.index))
+    score = summarise(records, spec).score.model_dump()
     digest = records_digest(records)
     edit(folder, lambda d: d.update(records_digest=digest, score=score))
 

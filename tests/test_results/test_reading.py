@@ -148,7 +148,7 @@ def test_a_probe_curve_must_fit_its_outcomes(tmp_path: Path) -> None:
 
 def test_episodes_and_probes_are_not_mixed_up(tmp_path: Path, file: Path) -> None:
     fakes.write_probe(tmp_path)
-    with pytest.raises(UsageError, match="linear probe"):
+    with pytest.raises(UsageError, match="is a probe"):
         episode_records(next(tmp_path.rglob("probe*.json")))
     with pytest.raises(UsageError, match="no probe"):
         probe_records(file)
