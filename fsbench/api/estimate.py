@@ -67,15 +67,17 @@ def block_timer(spec: EpisodicSpec) -> Callable[[Backbone, EpisodicSpec, str], f
     return getattr(EPISODIC.load(spec.adaptation), "block_seconds", None)
 
 
-def refuse_long(parts: list[Estimate], ref: str, yes: bool, report: Reporter) -> None:
+SMALLER = "give --yes to start, or --device, a smaller --input-size, fewer --episodes, -t"
+
+
+def refuse_long(
+    parts: list[Estimate], ref: str, yes: bool, report: Reporter, fix: str = SMALLER
+) -> None:
     """Say how long the work will take. Raises UsageError above an hour unless `yes`."""
     seconds = sum(part.seconds for part in parts)
     text = "; ".join(f"{part.what}: about {duration(part.seconds)}" for part in parts)
     if seconds > HOUR and not yes:
-        raise UsageError(
-            f"{ref}: {text}; {duration(seconds)} in all",
-            fix="give --yes to start, or --device, a smaller --input-size, fewer --episodes, -t",
-        )
+        raise UsageError(f"{ref}: {text}; {duration(seconds)} in all", fix=fix)
     if parts:
         report.log(f"{ref}: {text}")
 

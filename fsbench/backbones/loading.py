@@ -96,13 +96,15 @@ def feature_dim(module: nn.Module, size: int, ref: str) -> int:
 class Classifier:
     """Trunk and head of a run of our own, in eval mode, with gradients enabled.
 
-    model: normalised images (B, 3, H, W) -> logits (B, classes).
+    model: normalised images (B, 3, H, W) -> logits (B, classes); record: what the run says of
+    itself.
     """
 
     model: nn.Module
     architecture: str
     roles: RoleMap
     facts: BackboneFacts
+    record: run.RunRecord
 
 
 def classifier(ref: str, *, device: str = "cpu") -> Classifier:
@@ -117,4 +119,5 @@ def classifier(ref: str, *, device: str = "cpu") -> Classifier:
         model, record = run.load_classifier(Path(rest))
     check_finite(model.state_dict(), ref)
     roles = run.architecture_of(record).roles(model)
-    return Classifier(model.eval().to(torch.device(device)), record.architecture, roles, facts)
+    model = model.eval().to(torch.device(device))
+    return Classifier(model, record.architecture, roles, facts, record)

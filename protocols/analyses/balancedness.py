@@ -25,17 +25,62 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from fsbench.backbones import Classifier
 from fsbench.errors import UsageError
+from fsbench.findings import Finding, Measure, View
+from fsbench.progress import SILENT, Reporter
+from fsbench.specs import Frozen
+from protocols.analyses import Need, NotApplicable
+from protocols.analyses._subject import Subject
 
 SOURCE = "Soft Weight Rescaling, appendix C; Saul 2023, Algorithm 1"
+NEEDS: tuple[Need, ...] = ("head",)
 TOLERANCE = 1e-5
 """Stop when no factor of an update is further from 1 (official code)."""
 UPDATES = 100
 """Updates at most (official code)."""
 EXPONENT = 1 / 8
 """Of the ratio of sums of squares: 1 / (4 max(p, q))."""
+
+
+class Settings(Frozen):
+    """Of the search for the smallest norm, as in the official code."""
+
+    tolerance: float = Field(TOLERANCE, gt=0)
+    updates: int = Field(UPDATES, ge=1)
+
+
+def passes(subject: Subject, settings: Settings) -> int:
+    return 0
+
+
+def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
+    """Of the linear layers at the end, head included. Raises NotApplicable without two of them."""
+    weights = chain(subject.network)
+    found = balancedness(weights, settings.tolerance, settings.updates)
+    return Finding(
+        measures=(
+            Measure(name="linear layers in a chain", value=len(weights)),
+            Measure(name="balancedness", value=found),
+        ),
+        views=(View.bar("balancedness", found),),
+    )
+
+
+def chain(network: Classifier) -> list[Tensor]:
+    """Weights of the fully-connected layers, which must feed each other without a norm between."""
+    roles, linear = network.roles, network.roles.fully_connected
+    between = roles.weighted[roles.weighted.index(linear[0]) :]
+    if not roles.chain or len(linear) < 2 or between != linear:
+        raise NotApplicable(
+            f"{network.architecture} does not end in a plain chain of two linear layers or more,"
+            " so no hidden unit can be rescaled",
+            fix="leave balancedness out of --what; fsbench/mlp, cnn and vgg nets have such a chain",
+        )
+    return [network.model.get_submodule(name).get_parameter("weight") for name in linear]
 
 
 def balancedness(

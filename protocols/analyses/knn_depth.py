@@ -29,20 +29,33 @@ from torch import Tensor, nn
 from fsbench.backbones import Classifier
 from fsbench.data import Split
 from fsbench.errors import UsageError
+from fsbench.findings import Finding, Measure, View
+from fsbench.progress import SILENT, Advance, Reporter
 from fsbench.specs import Frozen
+from protocols.analyses import Need
+from protocols.analyses._subject import Part, Subject
 
 SOURCE = "SEAL (CVPR 2023), section 5, Figures 2 and 3; Baldock et al. 2021"
+NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class KnnSpec(Frozen):
-    """k: neighbours; batch_size: images a forward pass; memory: bytes of query features that are
-    held at once, which the result does not depend on."""
+PARTS: tuple[Part, Part] = ("train", "val")
+"""Whose images are the reference, and whose are the query."""
+
+
+class Settings(Frozen):
+    """k: neighbours; images: of train and of validation at most so many, null for all, as the paper
+    has it; batch_size: images a forward pass; memory: bytes of query features that are held at
+    once, which the result does not depend on.
+    """
 
     k: int = Field(5, ge=1)
     pooling: Literal["average", "flatten"] = "average"
     metric: Literal["euclidean", "cosine"] = "euclidean"
+    images: int | None = Field(None, ge=1)
     batch_size: int = Field(256, ge=1)
     memory: int = Field(2**30, ge=1)
+    seed: int = Field(0, ge=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,32 +83,79 @@ class KnnDepth:
         return found
 
 
+def passes(subject: Subject, settings: Settings) -> int:
+    return sum(len(subject.chosen(part, settings.images, settings.seed)) for part in PARTS)
+
+
+def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
+    """Raises UsageError for fewer training images than neighbours."""
+    reference, query = (subject.chosen(part, settings.images, settings.seed) for part in PARTS)
+    found = knn_depth(subject.network, reference, query, settings, report)
+    depths = np.bincount(found.depths, minlength=len(found.blocks) + 1) / len(query)
+    return Finding(
+        measures=(
+            Measure(name="reference images", value=len(reference)),
+            Measure(name="query images", value=len(query)),
+            Measure(name="mean prediction depth (blocks)", value=float(found.depths.mean())),
+            *(
+                Measure(name=f"accuracy behind block {i} ({block})", value=a, share=True)
+                for i, (block, a) in enumerate(
+                    zip(found.blocks, found.accuracies.tolist(), strict=True), start=1
+                )
+            ),
+        ),
+        views=(
+            View(
+                title=f"k-NN probe (K = {settings.k})",
+                x="block",
+                y="accuracy (%)",
+                at=tuple(range(1, len(found.blocks) + 1)),
+                values=tuple((100 * found.accuracies).tolist()),
+                places=found.blocks,
+            ),
+            View(
+                title="prediction depth",
+                x="blocks before all probes agree",
+                y="share of images (%)",
+                at=tuple(range(len(depths))),
+                values=tuple((100 * depths).tolist()),
+                from_zero=True,
+            ),
+        ),
+    )
+
+
 def knn_depth(
-    network: Classifier, reference: Split, query: Split, spec: KnnSpec | None = None
+    network: Classifier,
+    reference: Split,
+    query: Split,
+    spec: Settings | None = None,
+    report: Reporter = SILENT,
 ) -> KnnDepth:
     """Probe every block of `network` (fsbench.backbones.classifier) on its model's device.
 
     Memory: `spec.memory`, two batches, and k neighbours a query image and block; the reference is
     read once for every part of the query that fits. Raises UsageError for fewer than k images.
     """
-    spec = spec or KnnSpec()
+    spec = spec or Settings()
     if len(reference) < spec.k:
         raise UsageError(
             f"{spec.k} neighbours were asked of {len(reference)} reference images",
             fix="give more images, or a smaller k",
         )
     probe = Probe(network, spec)
-    parts = [probe.label(reference, part) for part in probe.parts(query)]
-    probes, predicted = (
-        torch.cat(found, dim=-1).cpu().numpy() for found in zip(*parts, strict=True)
-    )
+    parts = list(probe.parts(query))
+    what, total = f"k-NN probe {network.facts.ref}", len(query) + len(parts) * len(reference)
+    with report.task(what, total, "images") as advance:
+        found = [probe.label(reference, part, advance) for part in parts]
+    probes, predicted = (torch.cat(each, dim=-1).cpu().numpy() for each in zip(*found, strict=True))
     return KnnDepth(probe.blocks, probes, predicted, query.labels)
 
 
 class Probe:
     """A network with the features behind its blocks."""
 
-    def __init__(self, network: Classifier, spec: KnnSpec) -> None:
+    def __init__(self, network: Classifier, spec: Settings) -> None:
         self.model, self.spec, self.facts = network.model, spec, network.facts
         self.blocks = tuple(block[-1] for block in network.roles.blocks)
         self.device = next(network.model.parameters()).device
@@ -105,15 +165,17 @@ class Probe:
         one = sum(feature.nbytes for feature in self.features(query.images[:1])[0])
         return split(query, max(1, self.spec.memory // one))
 
-    def label(self, reference: Split, query: Split) -> tuple[Tensor, Tensor]:
+    def label(self, reference: Split, query: Split, advance: Advance) -> tuple[Tensor, Tensor]:
         """(K, N) labels of the probes and (N,) of the network."""
         batches = [self.features(b.images) for b in split(query, self.spec.batch_size)]
         seen = [torch.cat(features) for features in zip(*(f for f, _ in batches), strict=True)]
         nearest = [Nearest(features, self.spec.k) for features in seen]
+        advance(len(query))
         for batch in split(reference, self.spec.batch_size):
             labels = torch.from_numpy(np.array(batch.labels)).to(self.device)
             for found, features in zip(nearest, self.features(batch.images)[0], strict=True):
                 found.see(features, labels)
+            advance(len(batch))
         return torch.stack([n.vote() for n in nearest]), torch.cat([own for _, own in batches])
 
     @torch.no_grad()
@@ -138,8 +200,9 @@ class Probe:
         return [found[name] for name in self.blocks], logits.argmax(dim=1)
 
     def pooled(self, output: Tensor) -> Tensor:
-        """(B, C, ...) -> (B, D), a copy: later layers may work in place."""
-        values = output.float().flatten(2) if output.ndim > 2 else output.float()[..., None]
+        """Maps (B, C, ...) or tokens (B, n, C) -> (B, D), copied: later layers work in place."""
+        maps = output.mT if output.ndim == 3 else output
+        values = maps.float().flatten(2) if maps.ndim > 2 else maps.float()[..., None]
         pooled = values.mean(dim=2) if self.spec.pooling == "average" else values.flatten(1).clone()
         return nn.functional.normalize(pooled) if self.spec.metric == "cosine" else pooled
 

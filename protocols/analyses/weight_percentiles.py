@@ -9,17 +9,24 @@ reparametrization the effective ones; biases and norm layers are not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from fsbench.errors import FsbenchError, UsageError
+from fsbench.findings import Finding, Measure, View
+from fsbench.progress import SILENT, Reporter
+from fsbench.specs import Frozen
+from protocols.analyses import Need, NotApplicable
+from protocols.analyses._subject import Subject
 
 SOURCE = "Weight Compander (Cakaj et al.), Figures 3 and 4"
+NEEDS: tuple[Need, ...] = ()
 PERCENTILES = (0.0, 7.0, 16.0, 31.0, 50.0, 69.0, 84.0, 93.0, 100.0)
 """The lines of the figures, minimum and maximum included."""
 DEAD = 0.01
@@ -29,6 +36,15 @@ ALL = "all"
 KINDS = (_ConvNd, nn.Linear)
 
 
+class Settings(Frozen):
+    """percentiles: in [0, 100]; dead: weights with |w| below it count as near zero."""
+
+    percentiles: tuple[Annotated[float, Field(ge=0, le=100)], ...] = Field(
+        PERCENTILES, min_length=1
+    )
+    dead: float = Field(DEAD, gt=0)
+
+
 class Spread(NamedTuple):
     """n: weights; percentiles: of w; largest: max |w|; dead: share of |w| < threshold."""
 
@@ -36,6 +52,48 @@ class Spread(NamedTuple):
     percentiles: tuple[float, ...]
     largest: float
     dead: float
+
+
+def passes(subject: Subject, settings: Settings) -> int:
+    return 0
+
+
+def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
+    """Of the head-free backbone. Raises NotApplicable without convolution and linear layer."""
+    model, share = subject.backbone.module, f"weights near zero (|w| < {settings.dead:g})"
+    if not kernels(model):
+        raise NotApplicable(
+            f"{subject.backbone.facts.ref} has no convolution and no linear layer",
+            fix="leave weight_percentiles out of --what",
+        )
+    found = weight_percentiles(model, settings.percentiles, settings.dead)
+    whole = found.pop(ALL)
+    return Finding(
+        measures=(
+            Measure(name="weights", value=whole.n),
+            Measure(name="largest |weight|", value=whole.largest),
+            Measure(name=share, value=whole.dead, share=True),
+        ),
+        views=(
+            View(
+                title="percentiles of all weights",
+                x="percentile",
+                y="weight",
+                at=settings.percentiles,
+                values=whole.percentiles,
+                y_scale="symlog",
+            ),
+            View(
+                title=share,
+                x="layer",
+                y="share of weights (%)",
+                at=tuple(range(1, len(found) + 1)),
+                values=tuple(100 * layer.dead for layer in found.values()),
+                places=tuple(found),
+                from_zero=True,
+            ),
+        ),
+    )
 
 
 def weight_percentiles(

@@ -14,7 +14,7 @@ from fsbench.backbones import Classifier
 from fsbench.data import Split
 from fsbench.errors import UsageError
 from pretrain.loop import pretrain
-from protocols.analyses.knn_depth import KnnDepth, KnnSpec, Nearest, knn_depth
+from protocols.analyses.knn_depth import KnnDepth, Nearest, Settings, knn_depth
 from tests.fakes_pretrain import source, tiny
 
 
@@ -51,7 +51,7 @@ def test_it_is_scikit_learns_probe_behind_every_block(
     network: Classifier, pooling: str, metric: str
 ) -> None:
     reference, query = unlearnable(), source().val
-    spec = KnnSpec.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
+    spec = Settings.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
     found = knn_depth(network, reference, query, spec)
     (seen, _), (asked, logits) = (outputs(network, s.images) for s in (reference, query))
     assert found.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
@@ -67,14 +67,14 @@ def test_it_is_scikit_learns_probe_behind_every_block(
 def test_batches_and_memory_change_nothing(network: Classifier) -> None:
     reference, query = unlearnable(), source().val
     whole = knn_depth(network, reference, query)
-    for spec in (KnnSpec(batch_size=3), KnnSpec(memory=1), KnnSpec(memory=700)):
+    for spec in (Settings(batch_size=3), Settings(memory=1), Settings(memory=700)):
         parts = knn_depth(network, reference, query, spec)
         assert np.array_equal(parts.probes, whole.probes)
         assert np.array_equal(parts.predicted, whole.predicted)
 
 
 def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifier) -> None:
-    found = knn_depth(network, source().val, source().val, KnnSpec(k=1))
+    found = knn_depth(network, source().val, source().val, Settings(k=1))
     assert (found.probes == source().val.labels).all()
     assert (found.accuracies == 1).all()
 

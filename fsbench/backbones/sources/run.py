@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from torch import nn
@@ -37,6 +38,8 @@ class RunRecord(BaseModel):
     source: str
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
+    recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
+    source_fingerprint: str | None = None
 
     @property
     def name(self) -> str:

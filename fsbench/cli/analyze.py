@@ -1,0 +1,115 @@
+"""`fsbench analyze`: what networks look like inside, several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsbench.cli import console, options
+
+if TYPE_CHECKING:
+    from fsbench.findings import Analysis
+
+What = Annotated[
+    list[str], typer.Option("--what", help="Analyses (fsbench ls analyses) or all; commas.")
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", help="Images to look at: default what a run was trained on."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting: hessian.top=10; repeatable."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", "-L", min=1, help="Images of an analysis at most; recorded."),
+]
+PICTURES = "analyses"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("analyze")(analyze)
+
+
+def analyze(
+    model: options.Model,
+    what: What,
+    source: Source = None,
+    data: options.Data = None,
+    assignments: Set = None,
+    limit: Limit = None,
+    arch: options.Arch = None,
+    random_init: options.RandomInit = None,
+    output: options.Output = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    cache: options.Cache = None,
+    overwrite: options.Overwrite = False,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+    config: options.Config = None,
+) -> None:
+    """Look inside one or more backbones: a record of each beside its results, one picture each."""
+    from fsbench.api import analysis_plan
+    from fsbench.api.analyze import analyze as run
+    from fsbench.api.evaluate import Models
+    from fsbench.api.machine import Machine, cache_folder
+
+    names = options.split(what)
+    wanted = analysis_plan.plan(names, texts(assignments or []), limit)
+    found = run(
+        Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
+        wanted,
+        source=source,
+        roots=options.split(data),
+        output=output,
+        machine=Machine(device=device, threads=threads, cache=cache_folder(cache)),
+        lenient=analysis_plan.ALL in names,
+        overwrite=overwrite,
+        yes=yes,
+        report=console.reporter(),
+    )
+    draw(found, output / PICTURES)
+    show(found, as_json)
+
+
+def texts(assignments: Sequence[str]) -> dict[str, str]:
+    """`analysis.field=value` as field -> text. Raises UsageError for anything else."""
+    from fsbench.errors import UsageError
+
+    found = {}
+    for given in assignments:
+        field, equals, value = given.partition("=")
+        if not equals or "." not in field:
+            raise UsageError(f"--set {given} sets nothing", fix="write --set hessian.top=10")
+        found[field.strip().replace("-", "_")] = value.strip()
+    return found
+
+
+def draw(found: Sequence[Analysis], folder: Path) -> None:
+    """A picture an analysis, all models in it."""
+    from fsbench.api.comparison import panels
+    from fsbench.reproductions import _plot
+
+    if not _plot.available():
+        console.log("no pictures without matplotlib: pip install 'fsbench[report]'")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in dict.fromkeys(each.question.what for each in found):
+        drawn = panels([each for each in found if each.question.what == name])
+        _plot.picture(drawn, "", folder / f"{name}.png")
+        console.log(f"picture: {folder / f'{name}.png'}")
+
+
+def show(found: Sequence[Analysis], as_json: bool) -> None:
+    """A row a number, a column a model; or the records."""
+    from fsbench.api.comparison import table
+
+    if as_json:
+        console.emit_json([each.model_dump(mode="json") for each in found])
+        return
+    console.table("analyses", *table(found))

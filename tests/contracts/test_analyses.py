@@ -1,0 +1,175 @@
+"""Every analysis keeps the contract of protocols/analyses/__init__.py, on a tiny run."""
+
+from __future__ import annotations
+
+import sys
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+
+from fsbench import backbones
+from fsbench.data import Split
+from fsbench.findings import Finding
+from fsbench.specs import Frozen
+from pretrain.loop import pretrain
+from protocols.analyses import ANALYSES, Need, NotApplicable
+from protocols.analyses._subject import Subject
+from tests.fakes_analyses import Counting, classifier
+from tests.fakes_pretrain import equal, source, tiny
+
+NAMES = ANALYSES.names()
+SMALL = {"images": 16, "batch_size": 8, "smallest": 4, "draws": 2, "sigmas": (0.01, 0.1), "top": 2}
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """A chain of layers, which every analysis has something to look at in."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    pretrain(tiny("normal", "architecture=mlp", "plan.epochs=1", "plan.rounds=1"), source(), run)
+    ref = f"run:{run}"
+    return Subject(backbones.load(ref), backbones.classifier(ref), source())
+
+
+def settings(name: str, **more: object) -> Frozen:
+    kind = ANALYSES.load(name).Settings
+    chosen = {k: v for k, v in {**SMALL, **more}.items() if k in kind.model_fields}
+    return kind.model_validate(chosen)
+
+
+def found(name: str, subject: Subject, **more: object) -> Finding:
+    return ANALYSES.load(name).run(subject, settings(name, **more), Counting())
+
+
+def test_all_nine_are_found() -> None:
+    assert NAMES == (
+        "balancedness", "dormant", "effective_rank", "hessian", "knn_depth", "margins",
+        "sharpness", "size_of_weights", "weight_percentiles",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_where_it_comes_from_and_what_it_needs(name: str) -> None:
+    file = ANALYSES.load(name)
+    assert len(file.SOURCE) > 10
+    assert (sys.modules[f"protocols.analyses.{name}"].__doc__ or "").count("\n") > 3
+    assert set(file.NEEDS) <= set(get_args(Need))
+    assert ("images" in file.NEEDS) == ("images" in file.Settings.model_fields)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_settings_are_complete_and_go_through_json(name: str) -> None:
+    made = ANALYSES.load(name).Settings()
+    assert type(made).model_validate_json(made.model_dump_json()) == made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_finds_the_same_twice_and_leaves_the_network_alone(name: str, subject: Subject) -> None:
+    models = (subject.backbone.module, subject.network.model)
+    before = [{n: t.clone() for n, t in model.state_dict().items()} for model in models]
+    torch.manual_seed(1)
+    first = found(name, subject)
+    torch.manual_seed(2)
+    assert found(name, subject) == first
+    for model, kept in zip(models, before, strict=True):
+        assert equal(model.state_dict(), kept)
+        assert not any(module.training for module in model.modules())
+        assert not any(
+            module._forward_hooks or module._forward_pre_hooks for module in model.modules()
+        )
+        assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_have_names_of_their_own_and_shares_are_fractions(
+    name: str, subject: Subject
+) -> None:
+    finding = found(name, subject)
+    names = [measure.name for measure in finding.measures]
+    assert len(set(names)) == len(names)
+    assert all(0 <= measure.value <= 1 for measure in finding.measures if measure.share)
+    assert Finding.model_validate_json(finding.model_dump_json()) == finding
+    assert finding.views
+    assert len({view.title for view in finding.views}) == len(finding.views)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
+def test_it_looks_at_so_many_images_and_counts_them(name: str, subject: Subject) -> None:
+    seen: list[int] = []
+
+    def count(module: object, inputs: tuple[torch.Tensor, ...]) -> None:
+        seen.append(len(inputs[0]))
+
+    models = {subject.backbone.module, subject.network.model}
+    handles = [model.register_forward_pre_hook(count) for model in models]
+    report = Counting()
+    try:
+        ANALYSES.load(name).run(subject, settings(name), report)
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert report.done == report.total > 0, "progress reaches its end"
+    estimate = ANALYSES.load(name).passes(subject, settings(name))
+    if name == "hessian":
+        assert estimate >= 10 * sum(seen), "a product costs several passes"
+    else:
+        probe = 1 if name == "knn_depth" else 0  # one image tells how large its features are
+        assert sum(seen) == estimate + probe
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
+def test_what_needs_no_head_does_without(name: str, subject: Subject) -> None:
+    bare = Subject(subject.backbone, None, subject.source)
+    assert found(name, bare) == found(name, subject)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "images" not in ANALYSES.load(n).NEEDS])
+def test_what_needs_no_images_does_without(name: str, subject: Subject) -> None:
+    bare = Subject(subject.backbone, subject.classifier, None)
+    assert found(name, bare) == found(name, subject)
+
+
+SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).Settings.model_fields]
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_another_seed_chooses_other_images(name: str, subject: Subject) -> None:
+    seen: dict[int, list[float]] = {0: [], 1: []}
+    for seed, sums in seen.items():
+
+        def watch(
+            module: object, inputs: tuple[torch.Tensor, ...], sums: list[float] = sums
+        ) -> None:
+            sums += inputs[0].double().sum(dim=(1, 2, 3)).tolist()
+
+        models = {subject.backbone.module, subject.network.model}
+        handles = [model.register_forward_pre_hook(watch) for model in models]
+        found(name, subject, seed=seed)
+        for handle in handles:
+            handle.remove()
+    assert set(seen[0]) != set(seen[1])
+
+
+def test_a_network_without_a_chain_has_no_balancedness() -> None:
+    residual = backbones.load("fsbench/toy_resnet", random_init=0)
+    given = Subject(residual, classifier("toy_resnet"))
+    with pytest.raises(NotApplicable, match="does not end in a plain chain"):
+        found("balancedness", given)
+
+
+def test_chosen_images_are_random_sorted_the_same_for_all_and_all_when_asked() -> None:
+    images = np.arange(40, dtype=np.uint8)[:, None, None, None]
+    split = Split(images, np.arange(40))
+    given = Subject(
+        backbones.load("fsbench/toy_resnet", random_init=0),
+        None,
+        source().__class__(**{**vars(source()), "train": split}),
+    )
+    some = given.chosen("train", 10, 0)
+    assert len(some) == 10
+    assert sorted(set(some.labels)) == list(some.labels) != list(range(10))
+    assert np.array_equal(some.images[:, 0, 0, 0], some.labels)
+    assert np.array_equal(given.chosen("train", 10, 0).labels, some.labels)
+    assert not np.array_equal(given.chosen("train", 10, 1).labels, some.labels)
+    assert given.chosen("train", None, 0) is split

@@ -1,0 +1,164 @@
+"""Hessian eigenvalues against dense Hessians in float64, and what stands in the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fsbench.data.augmentation import augment
+from fsbench.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.findings import Finding
+from protocols.analyses._subject import Subject
+from protocols.analyses.hessian import Settings, hessian_product, run, top_eigenvalues
+from tests.fakes_analyses import FACTS, subject
+
+SETTINGS = Settings(images=8, batch_size=4, top=3, tolerance=0, augmentation=False)
+
+
+def network(**recipe: object) -> Subject:
+    """44 parameters in float64, a BatchNorm with statistics of its own among them."""
+    norm = nn.BatchNorm2d(2)
+    norm.running_mean.add_(0.3)  # type: ignore[union-attr]
+    norm.running_var.mul_(2.5)  # type: ignore[union-attr]
+    trunk = nn.Sequential(
+        nn.AvgPool2d(4), nn.Conv2d(3, 2, 1), norm, nn.GELU(), nn.Flatten(), Double()
+    ).double()
+    return subject(trunk, nn.Linear(8, 3).double(), **recipe)
+
+
+class Double(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.double()
+
+
+def dense(
+    given: Subject, x: Tensor, y: Tensor, decay: float, smoothing: float = 0.0
+) -> NDArray[np.float64]:
+    """All eigenvalues of the Hessian of mean cross-entropy plus (decay / 2) |w|^2."""
+    model = given.network.model
+    values = dict(model.named_parameters())
+    sizes = [v.numel() for v in values.values()]
+
+    def loss(flat: Tensor) -> Tensor:
+        parts = zip(values.items(), flat.split(sizes), strict=True)
+        logits = torch.func.functional_call(
+            model, {n: part.view_as(v) for (n, v), part in parts}, (x,)
+        )
+        hard = torch.eye(3).double()[y] * (1 - smoothing) + smoothing / 3
+        return -(hard * logits.log_softmax(1)).sum(1).mean() + decay / 2 * flat.square().sum()
+
+    flat = torch.cat([v.detach().flatten() for v in values.values()])
+    matrix = torch.autograd.functional.hessian(loss, flat)
+    return np.linalg.eigvalsh(matrix.numpy())
+
+
+def expected(
+    given: Subject, decay: float, smoothing: float = 0.0, kind: str = "none"
+) -> NDArray[np.float64]:
+    """The three largest in magnitude of both mini-batches, in descending order."""
+    chosen = given.chosen("train", 8, 0)
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
+    pooled: list[float] = []
+    for start in (0, 4):
+        pixels = torch.from_numpy(chosen.images[start : start + 4])
+        pixels = augment(pixels, kind, ("hessian", 0, "augmentation", start))  # type: ignore[arg-type]
+        y = torch.from_numpy(chosen.labels[start : start + 4]) % 3
+        found = dense(given, (pixels / 255 - mean) / std, y, decay, smoothing)
+        pooled += sorted(found, key=abs)[-3:]
+    return np.sort(pooled)[::-1]
+
+
+@pytest.fixture(autouse=True)
+def _three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny source has four classes, the network three."""
+    plain = Subject.batches
+    monkeypatch.setattr(Subject, "batches", lambda *given: ((x, y % 3) for x, y in plain(*given)))
+
+
+def values(finding: Finding) -> NDArray[np.float64]:
+    return np.array(finding.views[0].values)
+
+
+def measure(finding: Finding, name: str) -> float:
+    return next(m.value for m in finding.measures if m.name == name)
+
+
+def test_pooled_eigenvalues_are_those_of_the_dense_hessians() -> None:
+    given = network(weight_decay=0.01)
+    found = run(given, SETTINGS)
+    assert values(found) == pytest.approx(expected(given, 0.01), rel=1e-8)
+    assert measure(found, "mini-batches") == 2
+    assert measure(found, "largest eigenvalue") == values(found)[0]
+    assert measure(found, "negative eigenvalues") == (values(found) < 0).mean()
+    assert measure(found, "weight decay in the loss") == 0.01
+    assert measure(found, "augmented images") == 0
+
+
+def test_the_l2_term_moves_every_eigenvalue_by_the_decay() -> None:
+    given = network(weight_decay=0.5)
+    without = run(given, SETTINGS.model_copy(update={"l2": False}))
+    assert values(without) == pytest.approx(expected(given, 0.0), rel=1e-8)
+    assert measure(without, "weight decay in the loss") == 0
+    assert values(run(given, SETTINGS)) == pytest.approx(expected(given, 0.5), rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["crop_flip", "resize_crop_flip", "flip"])
+def test_augmentation_is_the_recipes_own(kind: str) -> None:
+    given = network(augmentation=kind)
+    found = run(given, SETTINGS.model_copy(update={"augmentation": True}))
+    assert values(found) == pytest.approx(expected(given, 0.0, kind=kind), rel=1e-6)
+    assert values(found) != pytest.approx(expected(given, 0.0), rel=1e-4)
+    assert measure(found, "augmented images") == 1
+
+
+def test_label_smoothing_is_in_the_loss_when_asked() -> None:
+    given = network()
+    found = run(given, SETTINGS.model_copy(update={"label_smoothing": 0.3}))
+    assert values(found) == pytest.approx(expected(given, 0.0, smoothing=0.3), rel=1e-8)
+
+
+def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:
+    w = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64, requires_grad=True)
+    unused = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    loss = w.pow(4).sum() + w.prod() + 0 * unused.sum()
+    product = hessian_product(loss, [w, unused])
+    hand = torch.tensor([[12.0, 0.5, -2.0], [0.5, 48.0, 1.0], [-2.0, 1.0, 3.0]])
+    v = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+    found = product(torch.cat([v, torch.ones(1).double()]))
+    torch.testing.assert_close(found, torch.cat([hand.double() @ v, torch.zeros(1).double()]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_largest_magnitudes_are_found_negative_ones_too(dtype: torch.dtype) -> None:
+    spectrum = torch.tensor([5.0, -4.0, 3.0, -2.0, 1.0, 0.5, 0.2, 0.0], dtype=dtype)
+    turn = torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(0))).Q.to(
+        dtype
+    )
+    matrix = turn @ spectrum.diag() @ turn.T
+    found = top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
+    assert found == pytest.approx([-4, 3, 5], rel=1e-5)
+
+
+def test_what_cannot_be_found_says_so() -> None:
+    eye = torch.arange(200.0).double()
+    with pytest.raises(UsageError, match="8 eigenvalues of 8"):
+        top_eigenvalues(lambda v: v, torch.ones(8), 8)
+    with pytest.raises(FsbenchError, match="did not converge in 1 iterations"):
+        top_eigenvalues(lambda v: eye * v, torch.ones(200).double(), 5, 0.0, iterations=1)
+    broken = network()
+    broken.network.model.fc.bias.data.fill_(float("nan"))  # type: ignore[union-attr,operator]
+    with pytest.raises(CheckpointError, match="no finite loss"):
+        run(broken, SETTINGS)
+
+
+def test_batch_statistics_play_no_part() -> None:
+    """One image a batch: in training mode BatchNorm would refuse or differ."""
+    given = network()
+    x, y = torch.zeros(1, 3, 8, 8), torch.zeros(1, dtype=torch.int64)
+    loss = cross_entropy(given.network.model(x), y)
+    assert loss.isfinite()
+    assert not any(module.training for module in given.network.model.modules())

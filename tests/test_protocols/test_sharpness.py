@@ -1,0 +1,106 @@
+"""Sharpness against noise added by hand; the weights come back bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fsbench.errors import CheckpointError
+from fsbench.findings import Finding
+from fsbench.seeding import torch_generator
+from protocols.analyses._subject import Subject
+from protocols.analyses.sharpness import Settings, noised, run
+from tests.fakes_analyses import inputs, subject
+
+SETTINGS = Settings(sigmas=(0.1, 0.5), draws=2, batch_size=16)
+
+
+def network() -> Subject:
+    trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), nn.BatchNorm1d(12))
+    return subject(trunk, nn.Linear(12, 4), spread=0.5)
+
+
+def measures(finding: Finding) -> dict[str, float]:
+    return {m.name: m.value for m in finding.measures}
+
+
+def by_hand(given: Subject, sigma: float, draw: int) -> tuple[float, float]:
+    """Loss and accuracy (%) with noise drawn parameter by parameter."""
+    model = given.network.model
+    kept = {n: p.detach().clone() for n, p in model.named_parameters()}
+    generator = torch_generator("sharpness", 0, draw)
+    x, y = inputs(given)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += sigma * torch.randn(parameter.shape, generator=generator)
+        logits = model(x).double()
+        for name, parameter in model.named_parameters():
+            parameter.copy_(kept[name])
+    return float(cross_entropy(logits, y)), 100 * float((logits.argmax(1) == y).double().mean())
+
+
+def test_losses_and_accuracies_are_those_of_networks_with_noise_added() -> None:
+    given = network()
+    table = [[by_hand(given, sigma, draw) for draw in range(2)] for sigma in (0.1, 0.5)]
+    clean, accuracy = by_hand(given, 0.0, 0)
+    finding = run(given, SETTINGS)
+    loss, right = finding.views
+    assert loss.at == right.at == (0.1, 0.5)
+    for i, row in enumerate(table):
+        losses, accuracies = zip(*row, strict=True)
+        assert loss.values[i] == pytest.approx(sum(losses) / 2 - clean, rel=1e-4)
+        assert loss.low[i] == pytest.approx(min(losses) - clean, rel=1e-4)
+        assert loss.high[i] == pytest.approx(max(losses) - clean, rel=1e-4)
+        assert right.values[i] == pytest.approx(sum(accuracies) / 2)
+    found = measures(finding)
+    assert found["images"] == 40
+    assert found["train loss"] == pytest.approx(clean, rel=1e-5)
+    assert 100 * found["train accuracy"] == pytest.approx(accuracy)
+    assert found["loss increase at sigma 0.5"] == loss.values[1]
+    assert found["draws without a finite loss"] == 0
+
+
+def test_noise_is_gaussian_and_scales() -> None:
+    model = nn.Linear(200, 200)
+    before = torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+    added = []
+    for sigma in (0.01, 0.02):
+        with noised(model, sigma, "noise", 3):
+            added.append(torch.cat([p.detach().flatten() for p in model.parameters()]) - before)
+    assert float(added[0].std()) == pytest.approx(0.01, rel=0.02)
+    assert abs(float(added[0].mean())) < 2e-4
+    torch.testing.assert_close(added[1], 2 * added[0], rtol=0, atol=1e-7)
+
+
+def test_the_weights_come_back_bit_for_bit_even_after_an_error() -> None:
+    model = nn.Linear(50, 50)
+    model.weight.data[0, 0] = -0.0
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+
+    def fail() -> None:
+        with noised(model, 0.3, "noise"):
+            assert not torch.equal(model.weight, before["weight"])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    for name, parameter in model.named_parameters():
+        assert parameter.detach().numpy().tobytes() == before[name].numpy().tobytes()
+
+
+def test_a_draw_without_a_finite_loss_is_counted_and_its_sigma_left_out() -> None:
+    finding = run(network(), Settings(sigmas=(0.1, 1e38), draws=2))
+    loss, right = finding.views
+    assert loss.at == (0.1,)
+    assert right.at == (0.1, 1e38)
+    assert measures(finding)["draws without a finite loss"] == 2
+    assert "loss increase at sigma 1e+38" not in measures(finding)
+
+
+def test_a_broken_network_is_refused() -> None:
+    given = network()
+    given.network.model.get_parameter("fc.bias").data[0] = float("inf")
+    with pytest.raises(CheckpointError, match="no finite loss"):
+        run(given, SETTINGS)

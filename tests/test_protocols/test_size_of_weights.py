@@ -1,0 +1,31 @@
+"""Size of weights against the product of two norms computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from protocols.analyses.size_of_weights import Settings, run
+from tests.fakes_analyses import inputs, subject
+
+
+@pytest.mark.parametrize("n", [10, 256])
+def test_it_is_the_norm_of_the_heads_input_times_that_of_its_weights(n: int) -> None:
+    trunk = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    given = subject(trunk, nn.Linear(4, 4))
+    x, _ = inputs(given, n)
+    with torch.no_grad():
+        below = trunk(x).square().sum().sqrt()
+        own = given.network.model.get_parameter("fc.weight").square().sum().sqrt()
+    finding = run(given, Settings(images=n, batch_size=7))
+    found = {m.name: m.value for m in finding.measures}
+    assert found["images"] == min(n, 40)
+    assert found["norm of the head's input"] == pytest.approx(float(below), rel=1e-5)
+    assert found["norm of the head"] == pytest.approx(float(own), rel=1e-5)
+    assert found["size of weights"] == pytest.approx(float(below * own), rel=1e-5)
+    assert finding.views[0].values == (found["size of weights"],)
+
+
+def test_the_paper_takes_256_training_images() -> None:
+    assert Settings().images == 256
