@@ -1,4 +1,4 @@
-"""`fsbench data`: ls, verify, download."""
+"""`fsbench data`: ls, verify, audit, download."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ Hashes = Annotated[
     typer.Option("--sha256", help="Hash of a file whose publisher states none; repeatable."),
 ]
 
-GROUP = typer.Typer(help="Data sets: list, verify, download.", no_args_is_help=True)
+Shots = Annotated[list[str] | None, typer.Option("--shots", help="Default 1,5,20,50.")]
+Episodes = Annotated[int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes a shot.")]
+PoolOf = Annotated[str, typer.Option("--protocol", help="ibm (all images) or startup.")]
+LabelsOnly = Annotated[
+    bool,
+    typer.Option("--labels-only", help="Count what the label files name, there or not."),
+]
+
+GROUP = typer.Typer(help="Data sets: list, verify, audit, download.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -117,6 +125,56 @@ def verify(
     if problem := verdict.problem():
         raise problem
     typer.echo(f"{verdict.facts.name}: every image opens, the counts are official", err=True)
+
+
+@GROUP.command("audit")
+def audit(
+    name: Name,
+    shots: Shots = None,
+    episodes: Episodes = 600,
+    protocol: PoolOf = "ibm",
+    labels_only: LabelsOnly = False,
+    data: options.Data = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """What leaks when episodes are drawn by class alone: queries that show a lesion, patient or
+    photo which the support of their class shows too. The tracks @ibm-disjoint and
+    @startup-disjoint have none."""
+    from fsbench.cli.console import emit_json, log, table
+    from fsbench.data import DataRoots
+    from fsbench.data.audit import audit as count
+    from fsbench.data.loading import load_names, load_target
+    from fsbench.errors import UnknownName
+    from fsbench.specs import POOLS
+    from fsbench.tasks import DEFAULT_SHOTS, integers
+
+    if protocol not in POOLS:
+        raise UnknownName("protocol", protocol, POOLS)
+    load = load_names if labels_only else load_target
+    dataset = load(name, DataRoots.parse(data or []), POOLS[protocol])
+    found = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+        return
+    columns = ["shots", "queries leaked %", "by any class %", "episodes affected %"]
+    table(
+        f"{found.dataset} ({found.pool}): {found.images} images, {found.groups} groups, "
+        f"{found.repeats} repeats",
+        columns,
+        [
+            [str(leak.shots), *map(_percent, (leak.queries, leak.any_class, leak.affected))]
+            for leak in found.leaks
+        ],
+    )
+    log(f"groups: {found.meaning}; 5-way, 15 queries a class, {episodes} episodes")
+    for leak in found.leaks:
+        if leak.reason:
+            log(f"{leak.shots} shots: {leak.reason}")
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:.2f}"
 
 
 @GROUP.command("download")

@@ -38,6 +38,28 @@ def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDatas
     return module.load(folder, pool, roots.splits(beside=folder))
 
 
+def load_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
+    """A target as its label files name it, whether the images are there or not: to count only.
+
+    Raises as load_target, and UsageError for a data set that is known by its images alone.
+    """
+    canonical = resolve(name)
+    module = TARGETS.load(canonical)
+    load = getattr(module, "load_names", None)
+    if load is None:
+        named = [other for other, held in TARGETS.items() if hasattr(held, "load_names")]
+        raise UsageError(
+            f"no file names the images of {canonical}",
+            fix=f"leave --labels-only out; it is for {', '.join(named)}",
+        )
+    folder = roots.find(module.FACTS)
+    splits = roots.splits(beside=folder or Path())
+    if folder is None and splits is None:
+        folder = roots.folder(module.FACTS)  # says what is expected
+    found: TargetDataset = load(folder or Path(), pool, splits)
+    return found
+
+
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     """What the source `ref` holds, not decoded yet. Raises as load_source."""
     if ref.startswith(FOLDER):

@@ -215,6 +215,9 @@ def test_rules_of_file_names() -> None:
         corn + "88935f3f-d71e___R.S_HL 8142 copy.jpg",
         corn + "00665f92-adb0___R.S_HL 8142 copy 12.jpg",
         corn + "99999999-adb0___R.S_HL 8142.JPG",
+        corn + "88935f3f-adb0___R.S_HL 8142copy.jpg",
+        corn + "88935f3f-adb1___R.S_HL 8142 copy  3.jpg",
+        corn + "88935f3f-adb2___R.S_HL 8142 copy .jpg",
     ]
     assert {photo(name) for name in names} == {corn + "r.s_hl 8142"}
     others = [

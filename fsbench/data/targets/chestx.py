@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fsbench.data.assemble import assemble, labelled_rows
+from fsbench.data.assemble import Row, assemble, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import first, folders, images_below
 from fsbench.data.pools import StartupLists, without_suffix
@@ -64,15 +64,28 @@ TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """ChestX below `folder`. Raises DataError for missing files and for unknown findings."""
+    table = find_table(folder)
+    rows, notes = labelled_rows(table, read_labels(table), find_images(folder))
+    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return found.grouped(patient)
+
+
+def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """All images that the label file names, there or not; raises as `load`."""
+    rows = [
+        Row(label, name, f"images/{name}.png") for name, label in read_labels(find_table(folder))
+    ]
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(patient)
+
+
+def find_table(folder: Path) -> Path:
     table = first(folder, TABLES)
     if table is None:
         raise DataError(
             f"{folder} lacks {TABLES[0]}",
             fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
         )
-    rows, notes = labelled_rows(table, read_labels(table), find_images(folder))
-    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return found.grouped(patient)
+    return table
 
 
 def patient(image: str) -> str:

@@ -78,7 +78,7 @@ LISTS = StartupLists(
     labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
     suffixed=True,
 )
-COPY = re.compile(r"[ _-]+copy( \d+)?$")
+COPY = re.compile(r" *copy *\d* *$")
 TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", ".")
 
 
@@ -94,6 +94,14 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
         rows, notes = _kaggle_part(rows, splits)
     found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return found.grouped(photo)
+
+
+def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """All images that STARTUP's lists name, there or not. Raises DataError without the lists."""
+    parts = [LISTS.ids(part, splits, FACTS.name) for part in ("labeled_80", "unlabeled_20")]
+    ids = parts[0] | parts[1]
+    rows = [Row(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(photo)
 
 
 def photo(image: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.data.archives import Archive
-from fsbench.data.assemble import assemble, labelled_rows
+from fsbench.data.assemble import Row, assemble, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend, first, images_below
 from fsbench.data.pools import StartupLists, without_suffix
@@ -59,12 +59,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for a missing folder or file and for a row without exactly one label.
     """
-    table = first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
-    if table is None:
-        raise DataError(
-            f"{folder} lacks {TABLE}/{TABLE}.csv",
-            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
-        )
+    table = find_table(folder)
     tree = descend(folder, IMAGES) or folder
     images = {
         without_suffix(Path(path).name): (tree / path).relative_to(folder).as_posix()
@@ -72,10 +67,31 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     }
     rows, notes = labelled_rows(table, read_labels(table), images)
     found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    lesions = read_lesions(folder)
-    return (
-        found.grouped(lesions.__getitem__) if lesions.keys() >= set(found.canonical_ids) else found
-    )
+    return with_lesions(found)
+
+
+def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+    """All images that the label file names, there or not; raises as `load`."""
+    labels = read_labels(find_table(folder))
+    rows = [Row(label, name, f"{IMAGES}/{name}.jpg") for name, label in labels]
+    return with_lesions(assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits))
+
+
+def find_table(folder: Path) -> Path:
+    table = first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
+    if table is None:
+        raise DataError(
+            f"{folder} lacks {TABLE}/{TABLE}.csv",
+            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
+        )
+    return table
+
+
+def with_lesions(found: TargetDataset) -> TargetDataset:
+    """Grouped where the folder names the lesion of every image, else as it is."""
+    lesions = read_lesions(found.root)
+    known = lesions.keys() >= set(found.canonical_ids)
+    return found.grouped(lesions.__getitem__) if known else found
 
 
 def read_lesions(folder: Path) -> dict[str, str]:

@@ -1,0 +1,154 @@
+"""`fsbench data audit`: the share of queries that leak, against the exact expectation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.data import audit as module
+from fsbench.data.audit import audit, shares
+from fsbench.data.base import TargetDataset
+from fsbench.data.episodes import Episode
+from fsbench.data.groups import Groups
+from fsbench.data.targets import chestx, cropdisease
+from fsbench.errors import DataError
+from tests.fakes_protocols import target
+
+TABLE = "ISIC2018_Task3_Training_GroundTruth"
+CLASSES = ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")
+
+
+def fsbench(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as done:
+        run(["data", "audit", *arguments])
+    return int(done.value.code or 0)
+
+
+def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:
+    """Every class has one group of each size."""
+    names = [str(number) for number, size in enumerate(sizes) for _ in range(size)]
+    dataset = target(counts=(len(names),) * classes)
+    group = dict(zip(dataset.canonical_ids, names * classes, strict=True))
+    return dataset.grouped(lambda image: f"{image.partition('/')[0]}/{group[image]}")
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_shares_are_those_of_drawing_by_class_alone(k: int) -> None:
+    """A query of a group of g leaks unless the support misses its g - 1 others (hypergeometric)."""
+    sizes = (1,) * 20 + (2,) * 10 + (5,) * 2
+    n = sum(sizes)
+    expected = sum(g / n * (1 - comb(n - g, k) / comb(n - 1, k)) for g in sizes)
+    found = audit(photographed(sizes), [k], 400)
+    (leak,) = found.leaks
+    assert leak.queries == pytest.approx(expected, rel=0.12)
+    assert leak.any_class == leak.queries
+    assert (found.images, found.groups, found.repeats) == (6 * n, 6 * len(sizes), 6 * (n - 32))
+
+
+def test_an_episode_by_hand() -> None:
+    """Class 3: query 0 leaks by its own support, query 1 by that of class 7 alone."""
+    groups = Groups({3: np.array([0, 0, 1, 2]), 7: np.array([1, 3, 4, 5])})
+    free = (np.ones(4, np.bool_),) * 2
+    episode = Episode(0, np.array([3, 7]), np.array([[0], [0]]), np.array([[1, 2], [1, 2]]), free)
+    assert shares(episode, groups) == (0.25, 0.5)
+
+
+def test_an_affected_episode_has_at_least_one_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([(0.0, 0.5), (0.25, 0.25), (0.75, 0.75), (0.0, 0.0)])
+    monkeypatch.setattr(module, "shares", lambda *_: next(drawn))
+    (leak,) = audit(photographed((2,) * 20), [1], 4).leaks
+    assert (leak.queries, leak.any_class, leak.affected) == (0.25, 0.375, 0.5)
+
+
+def test_a_shot_that_cannot_be_drawn_is_a_row_with_its_reason_unless_all_are() -> None:
+    dataset = photographed((2,) * 15)
+    small, large = audit(dataset, [5, 50], 3).leaks
+    assert small.reason is None
+    assert large.queries is None
+    assert "need 65" in str(large.reason)
+    with pytest.raises(DataError, match="need 65"):
+        audit(dataset, [50], 3)
+
+
+@pytest.fixture
+def lesions(tmp_path: Path) -> Path:
+    """Label file and lesions of 7 x 40 images, two to a lesion; no image is there."""
+    folder = tmp_path / "isic2018"
+    (folder / TABLE).mkdir(parents=True)
+    rows = [(f"ISIC_{i:07}", i % 7) for i in range(280)]
+    labels = [",".join([name, *("01"[c == k] for k in range(7))]) for name, c in rows]
+    head = ",".join(["image", *CLASSES])
+    (folder / TABLE / f"{TABLE}.csv").write_text("\n".join([head, *labels]) + "\n")
+    known = [f"HAM_{c}_{i // 14},{name}" for i, (name, c) in enumerate(rows)]
+    text = "\n".join(["lesion_id,image_id", *known]) + "\n"
+    (folder / "HAM10000_metadata.csv").write_text(text)
+    return folder
+
+
+def test_labels_alone_are_enough(lesions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["isic", "--data", str(lesions.parent), "--shots", "1,20", "--episodes", "150"]
+    assert fsbench(*given, "--labels-only", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["images"], found["groups"], found["repeats"]) == (280, 140, 140)
+    one, twenty = (leak["queries"] for leak in found["leaks"])
+    assert one == pytest.approx(1 / 39, rel=0.25)
+    assert twenty == pytest.approx(20 / 39, rel=0.05)
+    assert fsbench(*given, "--labels-only") == 0
+    out = capsys.readouterr()
+    assert "280 images, 140 groups, 140 repeats" in out.out
+    assert f"{100 * twenty:.2f}" in out.out
+    assert "lesion: ISIC2018" in out.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "texts"),
+    [
+        (["isic"], 3, ["holds no image of isic", "280 of 280"]),
+        (["isic", "--labels-only", "--protocol", "imb"], 2, ["did you mean 'ibm'"]),
+        (["toy_scan"], 3, ["toy_scan: nothing says which"]),
+        (["eurosat", "--labels-only"], 2, ["no file names the images", "chestx"]),
+        (["isic", "--labels-only", "--shots", "50"], 3, ["need 65"]),
+        (["chestx", "--labels-only"], 3, ["chestx is not there"]),
+    ],
+)
+def test_refusals(
+    lesions: Path,
+    arguments: list[str],
+    code: int,
+    texts: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert fsbench(*arguments, "--data", str(lesions.parent)) == code
+    err = capsys.readouterr().err
+    assert all(text in err for text in ["fix:", *texts])
+
+
+@pytest.mark.realdata
+def test_groups_of_the_official_lists(packs: Path) -> None:
+    """Exact counts over all official file names: photographs of CropDisease, patients of ChestX."""
+    splits = packs / "startup_splits"
+    crop, chest = (
+        [m.LISTS.ids(part, splits, "x") for part in ("labeled_80", "unlabeled_20")]
+        for m in (cropdisease, chestx)
+    )
+    photos = Counter(map(cropdisease.photo, crop[0] | crop[1]))
+    assert sum(n > 1 for n in photos.values()) == 438
+    evaluated, adapted = ({chestx.patient(i) for i in part} for part in chest)
+    assert (len(adapted), len(adapted & evaluated)) == (3701, 2288)
+
+
+@pytest.mark.realdata
+def test_cropdisease_is_audited_from_the_lists(
+    packs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["cropdisease", "--labels-only", "--data", str(packs), "--shots", "50"]
+    assert fsbench(*given, "--episodes", "40", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["images"] == 43_456
+    assert 0 < found["leaks"][0]["queries"] < 0.01
