@@ -14,14 +14,21 @@ from fsbench.errors import DataError
 from pretrain.batches import Batches
 from pretrain.context import Context, Rewrite
 from pretrain.dropout import drop_before
+from pretrain.episodes import Episodes
+from pretrain.episodic_validation import EpisodicValidation
 from pretrain.full_batch import FullBatch
 from pretrain.plan import Clock
+from pretrain.validation import Validation
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipe import Recipe
 
-LOADERS: dict[str, type[Batches]] = {"batches": Batches, "full_batch": FullBatch}
+LOADERS: dict[str, type[Batches]] = {
+    "batches": Batches,
+    "full_batch": FullBatch,
+    "episodes": Episodes,
+}
 """Recipe field `loader` -> what hands out the batches."""
 
 
@@ -39,15 +46,23 @@ def build_context(
             f" {recipe.input_size} px",
             fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
         )
+    loader = LOADERS[recipe.loader](recipe, source, device)
     architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
-        model = architecture.build(source.n_classes, recipe.width)
+        model = architecture.build(loader.classes, recipe.width)
     if recipe.dropout:
         drop_before(model.get_submodule(architecture.roles(model).head), recipe.dropout)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
-    loader = LOADERS[recipe.loader](recipe, source, device)
     return Context(recipe, architecture, model, loader, Clock(recipe.plan), device, log_rewrite)
+
+
+def build_validation(
+    recipe: Recipe, source: SourceDataset, device: torch.device
+) -> Validation | EpisodicValidation:
+    """What measures a run: as its loader has it."""
+    kind = EpisodicValidation if recipe.loader == "episodes" else Validation
+    return kind(recipe, source, device)
 
 
 @contextmanager

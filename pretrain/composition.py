@@ -27,6 +27,11 @@ def fills_zeros(powerprop: Method, other: Method) -> bool:
     return zeroing and getattr(powerprop, "alpha", 1.0) > 1
 
 
+def holds_zeros(pruning: Method, other: Method) -> bool:
+    """Whether weights are held at zero while training goes on."""
+    return pruning.name == "imp" or bool(getattr(pruning, "sparse_epochs", 0))
+
+
 @dataclass(frozen=True)
 class Refusal:
     """No method of `first` beside another one of `second`, where `when` says so of their settings.
@@ -45,6 +50,8 @@ REDRAWS = frozenset({"dsd", "fc", "imp", "kels", "llf", "lw", "seal_reinit", "we
 REPARAMETRIZATIONS = frozenset({"powerprop", "weight_compander", "weight_norm"})
 INITS = frozenset({"gradinit", "nio"})
 SEALS = frozenset({"seal", "seal_freeze", "seal_reinit", "seal_reverse"})
+META = frozenset({"anil", "maml", "metasgd", "protonet"})
+INNER_LOOPS = META - {"protonet"}
 RESCALERS = frozenset({"swr", "swr_reanchor"})
 
 REFUSALS = (
@@ -75,6 +82,26 @@ REFUSALS = (
         "do not compose: weights are set to zero, where powerprop's gradient is zero for ever",
         fix="leave powerprop out, or fill with fresh draws (--set dsd.fill=init)",
         when=fills_zeros,
+    ),
+    Refusal(META, META, "both replace the training step"),
+    Refusal(
+        INITS,
+        META,
+        "do not compose: its gradients are those of classifying the source's classes, for which a"
+        " network that answers tasks has no head",
+    ),
+    Refusal(
+        REPARAMETRIZATIONS,
+        INNER_LOOPS,
+        "do not compose: no paper says whether a task's gradient steps act on the weights or on"
+        " what is trained in their place, and the weight that a step computes once is not adapted",
+    ),
+    Refusal(
+        frozenset({"dsd", "imp"}),
+        INNER_LOOPS,
+        "do not compose: a task's gradient steps would bring pruned weights back",
+        fix="use one of them, or dsd without a sparse phase (--set dsd.sparse_epochs=0)",
+        when=holds_zeros,
     ),
 )
 

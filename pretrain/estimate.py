@@ -1,4 +1,4 @@
-"""What a run will cost, from a few timed steps of plain training on a scratch network."""
+"""What a run will cost, from a few timed steps on a scratch network: plain, or a meta-learner's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fsbench import seeding
 from pretrain.build import build_context
+from pretrain.episodic import learner_of
 from pretrain.steps import fitted
 from pretrain.validation import autocast
 
@@ -39,16 +40,18 @@ class Estimate:
 
 
 def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
-    """Time plain steps after one to warm up; methods may add to it, rounds may end early."""
+    """Time steps after one to warm up; hooks of methods may add to it, rounds may end early."""
     recipe = fitted(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
+    for method in ctx.having("training_step"):
+        method.setup(ctx)
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout
         seconds = step_seconds(ctx)
     plan = recipe.plan
     epochs = plan.rounds * plan.epochs
     steps = epochs * sum(ctx.loader.steps(stage) for stage in range(len(plan.stages)))
-    validated = len(source.val) * plan.total_epochs / recipe.validate_every
+    validated = validation_images(recipe, source) * plan.total_epochs / recipe.validate_every
     validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
     size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
     # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
@@ -56,16 +59,26 @@ def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
     return Estimate(steps, steps * seconds + validation, size * (2 * (1 + buffers) + 1))
 
 
+def validation_images(recipe: Recipe, source: SourceDataset) -> float:
+    """Images of one validation, as forward passes; adapting to a task costs as training does."""
+    if recipe.loader != "episodes":
+        return len(source.val)
+    learner = learner_of(recipe)
+    return learner.val_episodes * learner.task_images / FORWARD_SHARE
+
+
 def step_seconds(ctx: Context) -> float:
-    """Seconds of one plain training step: the fastest one, after one to warm up."""
+    """Seconds of one training step: the fastest one, after one to warm up."""
     times = []
     for _ in range(1 + TIMED_STEPS):
         started = time.monotonic()
         batch = ctx.loader.batch(ctx.clock)
         with autocast(ctx.recipe, ctx.device):
-            loss = functional.cross_entropy(ctx.model(batch.images), batch.labels)
-        torch.autograd.backward(loss)
+            losses = ctx.call("training_step", batch)
+            if not losses:
+                losses = [functional.cross_entropy(ctx.model(batch.images), batch.labels)]
+        torch.autograd.backward(losses[0])
         ctx.optimizer.step()
-        loss.item()
+        losses[0].item()
         times.append(time.monotonic() - started)
     return min(times[1:])

@@ -10,6 +10,7 @@ from fsbench import __version__
 from fsbench.backbones import devices, normalizers
 from fsbench.backbones.weights import weights_hash
 from fsbench.progress import Reporter
+from pretrain.episodic_validation import measured_on
 from pretrain.rounds import stage_accuracies
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def facts(
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
         "normalizers": normalizers.shapes(ctx.model),
-        "n_classes": source.n_classes,
+        "n_classes": ctx.classes,
         "input_size": recipe.input_size,
         "mean": list(source.mean),
         "std": list(source.std),
@@ -44,6 +45,7 @@ def facts(
         "source_fingerprint": source.fingerprint,
         "source_accuracy": accuracies[-1],
         "stage_accuracies": accuracies,
+        **episodic(ctx, rounds),
         "rounds": rounds,
         "steps": ctx.clock.step,
         **cost.facts(),
@@ -52,6 +54,14 @@ def facts(
         **machine(ctx.device),
         "fsbench": __version__,
     }
+
+
+def episodic(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """A meta-learner's own accuracy, on which tasks; its `source_accuracy` is null."""
+    if ctx.recipe.loader != "episodes":
+        return {}
+    accuracy = rounds[-1]["episodic_accuracy"]
+    return {"episodic_accuracy": accuracy, "episodic_tasks": measured_on(ctx.recipe)}
 
 
 def machine(device: torch.device) -> dict[str, Any]:

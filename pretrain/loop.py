@@ -41,7 +41,7 @@ from fsbench import seeding
 from fsbench.errors import FsbenchError
 from fsbench.progress import SILENT, Advance, Reporter
 from pretrain import checkpoint, optimizer, run_folder, schedules
-from pretrain.build import build_context, deterministic
+from pretrain.build import build_context, build_validation, deterministic
 from pretrain.cost import Cost
 from pretrain.export import facts, machine, warn_of_other_bits
 from pretrain.plateau import Plateau
@@ -49,7 +49,7 @@ from pretrain.rounds import rounds
 from pretrain.state import pack, unpack
 from pretrain.steps import fitted
 from pretrain.tally import Tally
-from pretrain.validation import Validation, autocast
+from pretrain.validation import autocast
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -110,7 +110,7 @@ class Trainer:
         self.ctx = build_context(
             recipe, source, device, partial(self.journal.append, "rewrites.jsonl")
         )
-        self.validation = Validation(recipe, source, device)
+        self.validation = build_validation(recipe, source, device)
         self.tally, self.cost, self.plateau = Tally(device), Cost(device), Plateau()
         self.lr, self.accuracy, self.saves = recipe.lr, 0.0, 0
 
@@ -244,14 +244,15 @@ class Trainer:
         clock.judge(learned)
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
         if due:
-            self.accuracy = self.validation.accuracy(ctx.model)
+            self.accuracy = self.validation.measure(ctx)
         seen = self.accuracy if due else None
         self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
         self.journal.append("log.jsonl", self._row(loss, learned, seen))
         if clock.last_epoch:
             with self.cost.event():
                 ctx.call("round_end")
-            self.report.log(f"{self.recipe.name} round {clock.round}: val {self.accuracy:.1%}")
+            what = self.validation.column.replace("_", " ")
+            self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
         self.watch(ctx)
         clock.next_epoch()
         self._save()
@@ -259,9 +260,12 @@ class Trainer:
     def _row(
         self, loss: float, learned: float | None, accuracy: float | None
     ) -> dict[str, float | None]:
-        """The epoch's line of log.jsonl; accuracies are fractions, null where not measured."""
+        """The epoch's line of log.jsonl; accuracies are fractions, null where not measured.
+
+        A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
+        """
         clock = self.ctx.clock
-        return {
+        row = {
             "step": clock.step,
             "stage": clock.stage,
             "round": clock.round,
@@ -269,8 +273,9 @@ class Trainer:
             "lr": self.lr,
             "train_loss": loss,
             "train_accuracy": learned,
-            "val_accuracy": accuracy,
+            "val_accuracy": None,
         }
+        return row | {self.validation.column: accuracy}
 
     def _save(self) -> None:
         """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""

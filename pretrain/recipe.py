@@ -79,7 +79,7 @@ class Recipe(Frozen):
     redraw: Literal["init", "kaiming_uniform_sqrt5"] = Field(
         "init", description="what re-drawn weights follow: the initial law, or official codes' own"
     )
-    loader: Literal["batches", "full_batch"] = "batches"
+    loader: Literal["batches", "full_batch", "episodes"] = "batches"
     validate_every: int = Field(1, ge=1, description="epochs; a round's end is always validated")
 
     @field_validator("methods")
@@ -94,6 +94,8 @@ class Recipe(Frozen):
         own_step = [m.name for m in self.methods if "training_step" in hooks_of(type(m))]
         if len(own_step) > 1:
             raise ValueError(f"{' and '.join(own_step)} both replace the training step")
+        if self.loader == "episodes" and not own_step:
+            raise ValueError("loader=episodes draws tasks, which only a meta-learner trains on")
         refuse(self.methods)
         for method in self.methods:
             method.check(self)

@@ -58,8 +58,9 @@ def build(scale: str, row: str, method: type[Method], overrides: Mapping[str, ob
     plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
     fields = {n: v for n, v in overrides.items() if not n.startswith(f"{_name(method)}.")}
     settings = {n.partition(".")[2]: v for n, v in overrides.items() if n not in fields}
-    recipe = plain.replace(fields)
-    return Recipe.model_validate({**dict(recipe), "methods": (method(**settings),)})
+    # a method and the fields that it needs are checked together
+    draft = Recipe.model_construct(**{**dict(plain), "methods": (method(**settings),)})
+    return draft.replace(fields)
 
 
 def _name(method: type[Method]) -> str:
@@ -139,6 +140,11 @@ def of_scale(name: str, scale: str) -> Method:
 
 
 def control(recipe: Recipe) -> Recipe:
-    """Plain training under everything else of the recipe: same Plan, batches, schedule, seed."""
+    """Plain training under everything else of the recipe: same Plan, batches, schedule, seed.
+
+    A meta-learner's control has as many images a step, and learns to classify them.
+    """
     plain = {"name": f"{recipe.scale}/normal", "methods": (METHODS.load("normal")(),)}
+    if recipe.loader == "episodes":
+        plain["loader"] = "batches"
     return Recipe.model_validate({**dict(recipe), **plain})

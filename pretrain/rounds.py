@@ -10,6 +10,8 @@ from itertools import groupby
 from typing import Any
 
 Row = Mapping[str, Any]
+MEASURED = ("val_accuracy", "episodic_accuracy")
+"""The columns of validation; only meta-learners have the second one."""
 
 
 def rounds(log: Iterable[Row]) -> list[dict[str, Any]]:
@@ -31,13 +33,13 @@ def rounds(log: Iterable[Row]) -> list[dict[str, Any]]:
                 "steps": last["step"] - start,
                 "steps_to_fit": next(fitting, None),
                 "train_accuracy": last["train_accuracy"],
-                "val_accuracy": last["val_accuracy"],
+                **{name: last[name] for name in MEASURED if name in last},
             }
         )
         start = last["step"]
     return found
 
 
-def stage_accuracies(rounds: Iterable[Row]) -> list[float]:
-    """Validation accuracy (fraction) at the end of every stage."""
+def stage_accuracies(rounds: Iterable[Row]) -> list[float | None]:
+    """Validation accuracy (fraction) at the end of every stage; None where it is not measured."""
     return list({r["stage"]: r["val_accuracy"] for r in rounds}.values())

@@ -13,6 +13,7 @@ from pretrain.batches import Normalise, in_memory
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
+    from pretrain.context import Context
     from pretrain.recipe import Recipe
 
 BLOCK = 500
@@ -51,10 +52,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class Validation:
     """The validation split on the device."""
 
+    column = "val_accuracy"
+
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device = recipe, device
         self.images, self.labels = in_memory(source.val, device)
         self.normalise = Normalise(source, device, recipe.channels_last)
+
+    def measure(self, ctx: Context) -> float:
+        """The accuracy of the run as it stands."""
+        return self.accuracy(ctx.model)
 
     @torch.no_grad()
     def accuracy(self, model: nn.Module) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -138,10 +138,19 @@ def show(folder: Path, as_json: bool) -> None:
         "source": run["source"],
         "rounds x epochs": f"{plan['rounds'] * len(plan['stages'])} x {plan['epochs']}",
         "steps": str(run["steps"]),
-        "val accuracy %": f"{100 * run['source_accuracy']:.2f}",
+        **accuracy(run),
         "weights": run["weights_hash"][:12],
         "run": f"run:{folder}",
     }
-    if len(run["stage_accuracies"]) > 1:
+    if len(run["stage_accuracies"]) > 1 and run["source_accuracy"] is not None:
         row["by stage %"] = " ".join(f"{100 * a:.1f}" for a in run["stage_accuracies"])
     table("pretrained", list(row), [list(row.values())])
+
+
+def accuracy(run: dict[str, Any]) -> dict[str, str]:
+    """The run's own accuracy under the name of what it is; a meta-learner answers tasks."""
+    if run["source_accuracy"] is not None:
+        return {"val accuracy %": f"{100 * run['source_accuracy']:.2f}"}
+    tasks = run["episodic_tasks"]
+    name = f"{tasks['way']}-way {tasks['shots']}-shot accuracy %"
+    return {name: f"{100 * run['episodic_accuracy']:.2f}"}

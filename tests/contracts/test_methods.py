@@ -119,6 +119,7 @@ def test_the_export_is_the_plain_architecture_and_loads(name: str, tmp_path: Pat
     assert torch.isfinite(features).all()
     assert backbone.facts.recipe == f"toy/{name}"
     assert backbone.facts.source_accuracy == lines(run)[-1]["val_accuracy"]
+    assert (backbone.facts.source_accuracy is None) == (tiny(name).loader == "episodes")
 
 
 @methods
