@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsbench import backbones, data
 from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
@@ -16,13 +17,23 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.data.splits import derived_split
+from fsbench.data.splits import Indices, split_of
+from fsbench.data.views import View
 from fsbench.progress import SILENT, Reporter
 from fsbench.results import Cell, ResultStore
 from fsbench.schema import DatasetRecord, Flag, Result
-from fsbench.specs import TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, Pool, ProbeSpec, Spec
+from fsbench.specs import (
+    TRACKS,
+    EpisodeSpec,
+    EpisodicSpec,
+    ImageSpec,
+    KnnSpec,
+    Pool,
+    ProbeSpec,
+    Spec,
+)
 from fsbench.tasks import Task
-from protocols import EPISODIC, linear_probe, needs_features
+from protocols import EPISODIC, knn_probe, linear_probe
 from protocols.base import Inputs
 
 
@@ -63,7 +74,7 @@ class Targets:
         return self._records[key].model_copy(update={"groups": groups})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=needs_features(EPISODIC.load(task.adaptation)), eq=False)
 class Bench:
     """One backbone under one request."""
 
@@ -81,9 +92,9 @@ class Bench:
         spec, cell = self.spec(task), self.cell(task)
         if self.request.overwrite:
             cell.clear()
-        if isinstance(spec, ProbeSpec):
-            return self.probe(cell, task, spec)
-        return self.episodes(cell, task, spec)
+        if isinstance(spec, EpisodicSpec):
+            return self.episodes(cell, task, spec)
+        return self.probe(cell, task, spec)
 
     def spec(self, task: Task) -> Spec:
         return self.request.spec(task, self.backbone.facts.input_size)
@@ -108,6 +119,11 @@ class Bench:
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
             if not self.features.holds(self.backbone, image, fingerprint):
                 images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
+        for task in self.request.tasks:
+            spec = self.spec(task)
+            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
+                n, size = len(split_of(self.targets.of(task))[0]), spec.image.input_size
+                images[size] = images.get(size, 0) + n * spec.n_views
         return images
 
     def unfinished(self) -> dict[EpisodicSpec, int]:
@@ -141,13 +157,30 @@ class Bench:
         features = self.features.get(self.backbone, dataset, image, fingerprint)
         return Inputs(self.backbone, dataset, features, self.clock.device)
 
-    def probe(self, cell: Cell, task: Task, spec: ProbeSpec) -> Result:
+    def probe(self, cell: Cell, task: Task, spec: ProbeSpec | KnnSpec) -> Result:
         if cell.complete():
             return cell.read()
         inputs = self.inputs(task, spec.image)
-        train, test = derived_split(inputs.dataset)
-        records = linear_probe.evaluate(inputs, spec, train, test, self.report)
+        train, test = split_of(inputs.dataset)
+        if isinstance(spec, KnnSpec):
+            found = knn_probe.evaluate(inputs, spec, train, test)
+            return cell.write_probe(found, provenance=self.clock.provenance())
+        views = self.views(task, spec, train) if spec.n_views else None
+        records = linear_probe.evaluate(inputs, spec, train, test, self.report, views)
         return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
+
+    def views(self, task: Task, spec: ProbeSpec, train: Indices) -> linear_probe.Views:
+        """Epoch -> features of a random view of all training images: cached, or made on the way."""
+        part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
+
+        def features(epoch: int) -> NDArray[np.float32]:
+            view = View(spec.seed, epoch % spec.n_views)
+            if spec.augmentation == "views":
+                return self.features.get(self.backbone, part, spec.image, fingerprint, view)
+            rows = self.features.rows(self.backbone, part, spec.image, view=view)
+            return np.concatenate([block for _, block in rows])
+
+        return features
 
     def episodes(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
         protocol = EPISODIC.load(spec.adaptation)
@@ -172,7 +205,7 @@ class Bench:
 
 def on_features(task: Task) -> bool:
     """Whether the task works on features of whole data sets; else on images, an episode each."""
-    return task.adaptation is None or needs_features(EPISODIC.load(task.adaptation))
+    return task.adaptation is None or True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsbench import data
+from fsbench.api.probes import Probing
 from fsbench.data.manifest import episode_spec
 from fsbench.errors import UnknownName, UsageError
 from fsbench.specs import (
@@ -16,7 +17,6 @@ from fsbench.specs import (
     FittedSpec,
     ImageSpec,
     Pool,
-    ProbeSpec,
     Spec,
 )
 from fsbench.tasks import Options, Task, resolve
@@ -52,8 +52,8 @@ class Request:
 
     input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
     so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell;
-    bn_mode: of affine tuning; settings: of fitted heads, by adaptation. Raises UsageError for what
-    no task uses.
+    bn_mode: of affine tuning; settings: of fitted heads, by adaptation; probing: of probes. Raises
+    UsageError for what no task uses.
     """
 
     tasks: tuple[Task, ...]
@@ -65,8 +65,10 @@ class Request:
     overwrite: bool = False
     bn_mode: str = "eval"
     settings: Mapping[str, FittedSpec] = field(default_factory=dict)
+    probing: Probing = field(default_factory=Probing)
 
     def __post_init__(self) -> None:
+        self.probing.refuse_unused(self.tasks)
         for name in self.settings.keys() - {task.adaptation for task in self.tasks}:
             raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
         if self.bn_mode not in BN_MODES:
@@ -90,8 +92,7 @@ class Request:
         """The full spec of a task for a backbone trained at `native` px."""
         image = ImageSpec(input_size=self.input_size or native)
         if task.probe:
-            epochs = min(ProbeSpec().epochs, self.limit or ProbeSpec().epochs)
-            return ProbeSpec(image=image, epochs=epochs, split="derived_80_20", seed=self.seed)
+            return self.probing.spec(task, image, self.seed, self.limit)
         return EpisodicSpec.model_validate(
             {
                 "protocol": task.protocol,

@@ -1,4 +1,4 @@
-"""`--set ridge.lam=10`: settings of fitted heads, from text to the specs that hold them."""
+"""`--set ridge.lam=10`: settings of fitted heads and probes, from text to what holds them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
 
+from fsbench.api.probes import PREFIX, Probing
 from fsbench.errors import UnknownName, UsageError
 from fsbench.specs import FITTED, SGD, FittedSpec
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
     """Adaptation -> all its settings. Raises UsageError, UnknownName."""
+    given = parse_assignments(assignments)
+    return {name: settings(name, values) for name, values in given.items() if name != PREFIX}
+
+
+def parse_probing(assignments: Iterable[str]) -> Probing:
+    """Settings of probes, `probe.views=8`. Raises UsageError, UnknownName."""
+    return Probing(parse_assignments(assignments).get(PREFIX, {}))
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Adaptation, or `probe` -> setting -> value as text. Raises UsageError."""
     given: dict[str, dict[str, str]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -22,7 +34,7 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
         if setting in values:
             raise UsageError(f"{name.strip()} is set twice", fix="set it once")
         values[setting] = value.strip()
-    return {adaptation: settings(adaptation, values) for adaptation, values in given.items()}
+    return given
 
 
 def settings(adaptation: str, values: Mapping[str, str]) -> FittedSpec:

@@ -29,7 +29,9 @@ Adapt = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Setting of a head, repeatable: ridge.lam=10, knn.k=1."),
+    typer.Option(
+        "--set", help="Setting, repeatable: of a head (ridge.lam=10), of probes (probe.views=8)."
+    ),
 ]
 BnMode = Annotated[
     str,
@@ -104,6 +106,7 @@ def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
 def probe(
     model: options.Model,
     tasks: options.Tasks = None,
+    assignments: Set = None,
     input_size: InputSize = "224",
     arch: options.Arch = None,
     random_init: options.RandomInit = None,
@@ -121,7 +124,7 @@ def probe(
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
-    """Linear probe of the frozen features on whole data sets."""
+    """Linear probe of the frozen features on whole data sets; DATASET:knn is the k-NN probe."""
     run(("probe",), dict(locals()))
 
 
@@ -164,7 +167,7 @@ def models(given: dict[str, Any]) -> Models:
 
 def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
     from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks
-    from fsbench.api.settings import parse_settings
+    from fsbench.api.settings import parse_probing, parse_settings
     from fsbench.tasks import Options, integers
 
     shots = given.get("shots")
@@ -184,5 +187,6 @@ def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
         shard=parse_shard(given.get("shard")),
         overwrite=given["overwrite"],
         bn_mode=given.get("bn_mode", "eval"),
-        settings=parse_settings(given.get("assignments") or ()),
+        settings=parse_settings(given["assignments"] or ()),
+        probing=parse_probing(given["assignments"] or ()),
     )
