@@ -26,11 +26,12 @@ def plan(names: Sequence[str], texts: Mapping[str, str], limit: int | None = Non
 
     Raises UnknownName for an analysis or a field, UsageError for a value that does not fit.
     """
-    chosen = ANALYSES.names() if ALL in names else tuple(dict.fromkeys(names))
+    given = dict.fromkeys(name.replace("-", "_") for name in names)
+    chosen = ANALYSES.names() if ALL in given else tuple(given)
     found = {name: settings(name, own(name, texts), limit) for name in chosen}
-    for given in texts:
-        if given.partition(".")[0] not in chosen:
-            raise UnknownName("setting", given, (f"{name}.FIELD" for name in chosen))
+    for text in texts:
+        if text.partition(".")[0] not in chosen:
+            raise UnknownName("setting", text, (f"{name}.FIELD" for name in chosen))
     return found
 
 

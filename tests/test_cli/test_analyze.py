@@ -1,0 +1,241 @@
+"""`fsbench analyze` from outside: records, the table, pictures, what is skipped and refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsbench.api import analyze as api
+from fsbench.api import estimate
+from fsbench.cli.main import run
+from fsbench.data import SourceDataset
+from fsbench.findings import Analysis
+from fsbench.reproductions import _plot
+from pretrain.loop import pretrain
+from protocols.analyses import margins
+from tests.fakes_pretrain import source, tiny
+
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two residual runs and a chain."""
+    folder = tmp_path_factory.mktemp("runs")
+    short = ("plan.epochs=1", "plan.rounds=1")
+    recipes = {
+        "plain": tiny("normal", *short),
+        "other": tiny("normal", *short, "seed=1"),
+        "chain": tiny("normal", *short, "architecture=mlp"),
+    }
+    return {
+        name: f"run:{pretrain(recipe, source(), folder / name)}" for name, recipe in recipes.items()
+    }
+
+
+@pytest.fixture(autouse=True)
+def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("fsbench.api.subjects.load_source", lambda *given: source())
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(["analyze", *arguments])
+    return int(stop.value.code or 0)
+
+
+def records(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*/analyses/*.json"))
+
+
+def test_two_networks_side_by_side(
+    runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = f"{runs['plain']},{runs['other']}"
+    assert call("-m", both, "--what", "margins,weight-percentiles", "-o", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    files = records(tmp_path)
+    assert [file.name.rpartition("-")[0] for file in files] == [
+        "margins", "weight_percentiles", "margins", "weight_percentiles",
+    ]  # fmt: skip
+    found = [Analysis.model_validate_json(file.read_text()) for file in files]
+    for file, each in zip(files, found, strict=True):
+        assert file.name == f"{each.question.stem}.json"
+        assert file.parts[-3] == each.backbone.weights_hash[:12]
+        assert file.parts[-4] == Path(each.backbone.ref).name
+        assert each.provenance.seconds >= 0
+        assert (file.parent.parent / "model.json").is_file()
+    smallest = {
+        each.backbone.ref: each.finding.measures[1].value
+        for each in found
+        if each.question.what == "margins"
+    }
+    (row,) = [line.split() for line in shown.out.splitlines() if "smallest margin" in line]
+    assert row[-2:] == [f"{smallest[runs[name]]:.4g}" for name in ("plain", "other")]
+    for name in ("margins", "weight_percentiles"):
+        assert (tmp_path / "analyses" / f"{name}.png").stat().st_size > 5000
+
+
+def test_what_is_there_is_not_made_again(
+    runs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
+    assert call(*command) == 0
+    (first,) = records(tmp_path)
+    kept = first.read_bytes()
+    made: list[Any] = []
+    whole = margins.run
+    monkeypatch.setattr(margins, "run", lambda *given: made.append(given) or whole(*given))
+    assert call(*command) == 0
+    assert (made, first.read_bytes()) == ([], kept)
+    assert call(*command, "--set", "margins.smallest=5") == 0
+    assert (len(made), len(records(tmp_path))) == (1, 2)
+    assert call(*command, "--overwrite") == 0
+    assert (len(made), len(records(tmp_path))) == (2, 2)
+    then, now = (Analysis.model_validate_json(text) for text in (kept, first.read_bytes()))
+    assert then.finding == now.finding
+
+
+def test_settings_and_the_limit_are_in_the_record(
+    runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--limit", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
+    command = ("-m", runs["plain"], "--what", "sharpness,margins", *given)
+    assert call(*command, "-o", str(tmp_path), "--json") == 0
+    sharp, marg = json.loads(capsys.readouterr().out)
+    assert sharp["question"]["settings"]["sigmas"] == [0.1]
+    assert sharp["question"]["settings"]["images"] == marg["question"]["settings"]["images"] == 9
+    assert sharp["question"]["images"] == {
+        "name": "tiny", "fingerprint": "0" * 64, "input_size": 8,
+    }  # fmt: skip
+    assert marg["finding"]["measures"][0] == {"name": "images", "value": 9, "share": False}
+    assert sharp["question"]["weights"] == marg["question"]["weights"]
+    assert sharp["question"]["weights"] != sharp["backbone"]["weights_hash"], "the head counts"
+
+
+def test_all_takes_what_every_network_has(
+    runs: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--limit", "8", "--set", "hessian.top=1", "--set", "sharpness.draws=1")
+    both = ("-m", f"{runs['plain']},{runs['chain']}")
+    assert call(*both, "--what", "all", *few, "-o", str(tmp_path)) == 0
+    shown = capfd.readouterr()
+    assert "balancedness is left out: toy_resnet does not end in a plain chain" in shown.err
+    assert len(records(tmp_path)) == 8 + 9
+    (row,) = [line.split() for line in shown.out.splitlines() if "balancedness  " in line[16:]]
+    assert row[-2] == "-"
+    assert 0 < float(row[-1]) <= 1
+
+
+def test_other_backbones_have_weights_and_features_only(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*CONTROL, "--what", "all", "--source", "tiny", "-o", str(tmp_path)) == 0
+    shown = capfd.readouterr()
+    assert "hessian is left out: fsbench/toy_resnet has no source classifier of ours" in shown.err
+    assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
+        "dormant", "effective_rank", "weight_percentiles",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((*CONTROL, "--what", "margins", "--source", "tiny"), 2, "no source classifier"),
+        ((*CONTROL, "--what", "dormant"), 2, "--source"),
+        (("-m", "RUN", "--random-init", "0", "--what", "hessian"), 2, "no source classifier"),
+        (("-m", "RUN", "--what", "balancedness"), 2, "leave balancedness out"),
+        (("-m", "RUN", "--what", "margin"), 2, "did you mean 'margins'"),
+        (("-m", "RUN", "--what", "margins", "--set", "margins.smalest=4"), 2, "smallest"),
+        (("-m", "RUN", "--what", "margins", "--set", "margins.smallest=0"), 2, "greater than"),
+        (("-m", "RUN", "--what", "margins", "--set", "hessian.top=3"), 2, "margins.FIELD"),
+        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), 2, "--set hessian.top=10"),
+        (("-m", "run:no/such", "--what", "margins"), 2, "no finished run"),
+        (("-m", "tim/resnet18", "--what", "margins"), 2, "timm/"),
+    ],
+)
+def test_refusals_come_before_any_record(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    runs: dict[str, str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    given = [runs["plain"] if word == "RUN" else word for word in arguments]
+    assert call(*given, "-o", str(tmp_path / "results")) == code
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert "fix:" in shown
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_source_with_other_classes_is_refused_and_other_images_are_told(
+    runs: dict[str, str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
+
+    def loads(**changes: object) -> None:
+        made: SourceDataset = dataclasses.replace(source(), **changes)  # type: ignore[arg-type]
+        monkeypatch.setattr("fsbench.api.subjects.load_source", lambda *given: made)
+
+    loads(n_classes=7)
+    assert call(*command) == 3
+    assert "trained on 4 classes, tiny has 7" in capfd.readouterr().err
+    loads(fingerprint="1" * 64)
+    assert call(*command) == 0
+    assert "trained on other images than this tiny" in capfd.readouterr().err
+
+
+def test_long_work_wants_yes(
+    runs: dict[str, str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = ("-m", runs["plain"], "--what", "margins,weight_percentiles", "-o", str(tmp_path))
+    monkeypatch.setattr(api, "WORTH_TIMING", 40)
+    monkeypatch.setattr(estimate, "HOUR", 0.0)
+    assert call(*command) == 2
+    shown = capfd.readouterr().err
+    assert "margins: about" in shown
+    assert "--limit" in shown
+    assert not records(tmp_path)
+    assert call(*command, "--yes") == 0
+    assert call(*command) == 0, "nothing is left to do"
+
+
+def test_without_matplotlib_the_numbers_come_all_the_same(
+    runs: dict[str, str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_plot, "available", lambda: False)
+    assert call("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path)) == 0
+    shown = capfd.readouterr()
+    assert "pip install 'fsbench[report]'" in shown.err
+    assert "smallest margin" in shown.out
+    assert not (tmp_path / "analyses").exists()
+
+
+def test_a_record_that_answers_something_else_is_not_believed(
+    runs: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
+    assert call(*command) == 0
+    (path,) = records(tmp_path)
+    record = json.loads(path.read_text())
+    record["question"]["settings"]["smallest"] = 3
+    path.write_text(json.dumps(record))
+    assert call(*command) == 5
+    assert "answers another question" in capfd.readouterr().err
+    assert call(*command, "--overwrite") == 0

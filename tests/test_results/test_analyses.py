@@ -1,0 +1,138 @@
+"""Records of analyses on disk, and their comparison in a table and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fsbench.api.comparison import panels, table
+from fsbench.errors import UsageError
+from fsbench.findings import Analysis, Finding, Images, Measure, Question, View
+from fsbench.results import analyses as store
+from fsbench.results import read
+from tests import fakes
+
+IMAGES = Images(name="tiny", fingerprint="f", input_size=8)
+
+
+def question(**changes: Any) -> Question:
+    fields = {"what": "margins", "weights": "a" * 64, "images": IMAGES, "settings": {"k": 1}}
+    return Question.model_validate(fields | changes)
+
+
+def view(*values: float, **more: Any) -> View:
+    at = tuple(range(1, len(values) + 1))
+    return View(title="t", x="x", y="y", at=at, values=values, **more)
+
+
+def analysis(name: str = "a", *views: View, **measures: float) -> Analysis:
+    return Analysis(
+        question=question(),
+        backbone=fakes.facts(name),
+        finding=Finding(
+            measures=tuple(
+                Measure(name=n, value=v, share=n.startswith("share"))
+                for n, v in (measures or {"n": 1}).items()
+            ),
+            views=views,
+        ),
+        provenance=fakes.provenance(),
+    )
+
+
+def test_a_record_lies_beside_the_models_results_and_is_read_back(tmp_path: Path) -> None:
+    made = analysis()
+    facts, asked = made.backbone, made.question
+    assert store.earlier(tmp_path, facts, asked) is None
+    path = store.write(tmp_path, made)
+    digest = asked.digest()[:8]
+    folder = tmp_path / "a" / facts.weights_hash[:12]
+    assert path == folder / "analyses" / f"margins-{digest}.json"
+    assert store.earlier(tmp_path, facts, asked) == made
+    assert (folder / "model.json").is_file()
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name], "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"what": "hessian"},
+        {"weights": "b" * 64},
+        {"images": None},
+        {"images": Images(name="tiny", fingerprint="g", input_size=8)},
+        {"images": Images(name="tiny", fingerprint="f", input_size=16)},
+        {"settings": {"k": 2}},
+    ],
+)
+def test_everything_that_decides_a_finding_is_in_its_name(changes: dict[str, Any]) -> None:
+    assert question().digest() == question().digest()
+    assert question(**changes).digest() != question().digest()
+
+
+def test_records_of_analyses_are_no_results(tmp_path: Path) -> None:
+    store.write(tmp_path, analysis())
+    with pytest.raises(UsageError, match="holds no results"):
+        read(tmp_path)
+    result = fakes.write(tmp_path)
+    assert read(tmp_path) == [result]
+
+
+def test_views_have_columns_of_one_length_and_finite_numbers() -> None:
+    with pytest.raises(ValidationError, match="several lengths"):
+        view(1.0, 2.0, low=(1.0,))
+    with pytest.raises(ValidationError):
+        view(float("nan"))
+
+
+def test_the_table_has_a_column_a_model_and_says_what_is_absent() -> None:
+    found = [analysis("a", n=1200, share=0.25, x=0.123456), analysis("b", n=7)]
+    header, rows = table(found)
+    assert header == ["analysis", "number", "a", "b"]
+    assert rows == [
+        ["margins", "n", "1,200", "7"],
+        ["margins", "share", "25.00 %", "-"],
+        ["margins", "x", "0.1235", "-"],
+    ]
+
+
+def test_two_weights_of_one_name_get_their_hash() -> None:
+    other = fakes.facts("a", weights_hash="7" * 64)
+    twin = analysis("a").model_copy(update={"backbone": other})
+    header, _ = table([analysis("a"), twin])
+    assert header[2:] == [f"a {fakes.facts('a').weights_hash[:6]}", "a 777777"]
+
+
+def test_views_of_one_title_share_a_panel() -> None:
+    places = {"places": ("p", "q"), "y_scale": "log", "log_x": True, "from_zero": True}
+    first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), **places)
+    bar = View.bar("size", 4.0)
+    (lines, bars) = panels([analysis("a", first, bar), analysis("b", view(3.0, 4.0), bar)])
+    assert [(c.label, c.y) for c in lines.curves] == [("a", (1, 2)), ("b", (3, 4))]
+    assert (lines.curves[0].low, lines.curves[0].high) == ((0, 1), (2, 3))
+    assert (lines.log_x, lines.y_scale, lines.from_zero) == (True, "log", True)
+    assert (lines.ticks, lines.bars) == ((), False), "the second model has other places"
+    assert bars.bars
+    (alone,) = panels([analysis("a", first)])
+    assert alone.ticks == ("p", "q")
+
+
+def test_panels_with_bars_ranges_and_names_are_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the report extra")
+    from matplotlib.figure import Figure
+
+    from fsbench.reproductions import _plot
+
+    first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), y_scale="symlog")
+    found = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    lines, bars = panels(found)
+    _plot.fill(left, lines)
+    _plot.fill(right, bars)
+    assert len(left.collections) == 2, "a range a model"
+    assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
+    assert left.get_yscale() == "symlog"
+    assert [patch.get_height() for patch in right.patches] == [4]
