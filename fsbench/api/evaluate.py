@@ -33,7 +33,7 @@ from fsbench.specs import (
     Spec,
 )
 from fsbench.tasks import Task
-from protocols import EPISODIC, knn_probe, linear_probe
+from protocols import EPISODIC, knn_probe, linear_probe, needs_features
 from protocols.base import Inputs
 
 
@@ -74,7 +74,7 @@ class Targets:
         return self._records[key].model_copy(update={"groups": groups})
 
 
-@dataclass(frozen=needs_features(EPISODIC.load(task.adaptation)), eq=False)
+@dataclass(frozen=True, eq=False)
 class Bench:
     """One backbone under one request."""
 
@@ -205,7 +205,7 @@ class Bench:
 
 def on_features(task: Task) -> bool:
     """Whether the task works on features of whole data sets; else on images, an episode each."""
-    return task.adaptation is None or True
+    return task.adaptation is None or needs_features(EPISODIC.load(task.adaptation))
 
 
 @dataclass(frozen=True)
