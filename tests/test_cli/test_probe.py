@@ -1,0 +1,143 @@
+"""fsbench probe from end to end: official splits, views, schedules, choices, neighbours, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fsbench.cli.main import run
+from fsbench.data.targets.cub200 import CLASSES
+from fsbench.results import probe_records, read
+from fsbench.schema import Result
+from fsbench.seeding import words
+from fsbench.specs import KnnSpec, ProbeSpec
+
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
+TRAIN, TEST = 6, 4
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def birds(tmp_path: Path) -> Path:
+    """CUB-200-2011 with three classes: TRAIN and TEST images each, told apart by brightness."""
+    base = tmp_path / "data" / "CUB_200_2011"
+    tables: dict[str, list[str]] = {"images": [], "image_class_labels": [], "train_test_split": []}
+    for label in (0, 7, 199):
+        for rank in range(TRAIN + TEST):
+            name, number = f"{CLASSES[label]}/{rank}.png", len(tables["images"]) + 1
+            noise = words(40 * 40 * 3, "bird", label, rank) % np.uint64(60)
+            pixels = noise.astype(np.uint8).reshape(40, 40, 3) + np.uint8(60 * (label % 4))
+            (base / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(base / "images" / name)
+            tables["images"].append(f"{number} {name}")
+            tables["image_class_labels"].append(f"{number} {label + 1}")
+            tables["train_test_split"].append(f"{number} {int(rank < TRAIN)}")
+    for name, lines in tables.items():
+        (base / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    return base.parent
+
+
+def probed(birds: Path, out: Path, *more: str) -> list[Result]:
+    """Results of three epochs, in the order of their files."""
+    where = ("--data", str(birds), "-o", str(out), "--cache", str(birds.parent / "cache"))
+    assert call("probe", *CONTROL, *where, "--limit", "3", *more) == 0
+    return read(out)
+
+
+def test_an_official_split_is_used_and_both_rules_are_shown(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (result,) = probed(birds, tmp_path / "a", "-t", "cub200")
+    assert isinstance(result.spec, ProbeSpec)
+    assert (result.spec.split, result.spec.held_out, result.score.n) == ("official", 0.1, 3 * TEST)
+    assert result.flags == ("subset", "limited")
+    shown = capsys.readouterr()
+    assert "cub200:probe 32px lr held out" in shown.out
+    assert "picked on a held-out part of train" in shown.err
+    assert "18 of 5994 train images and 12 of 5794 test images" in shown.err
+
+
+def test_neighbours_find_what_brightness_tells(birds: Path, tmp_path: Path) -> None:
+    found = probed(birds, tmp_path / "a", "-t", "cub200:knn", "--set", "probe.k=3")
+    (result,) = found
+    assert isinstance(result.spec, KnnSpec)
+    assert (result.spec.k, result.spec.split) == (3, "official")
+    assert result.flags == ("subset",), "a limit changes nothing"
+    assert result.score.mean > 0.5
+
+
+def test_live_views_are_as_many_cached_views_as_there_are_epochs(
+    birds: Path, tmp_path: Path
+) -> None:
+    def curve(name: str, *more: str) -> list[list[float]]:
+        out = tmp_path / name
+        (result,) = probed(birds, out, "-t", "cub200", *more)
+        (file,) = out.rglob("probe*.json")
+        assert isinstance(result.spec, ProbeSpec)
+        assert name in result.spec.variant or name == "none"
+        return probe_records(file).curve.tolist()
+
+    live = curve("live", "--set", "probe.augmentation=live")
+    assert curve("views-3", "--set", "probe.views=3") == live
+    kept = list((birds.parent / "cache" / "features").glob("*/features.npy"))
+    assert len(kept) == 4, "three views and the centre crops"
+    assert curve("views-1", "--set", "probe.views=1") != live
+    assert curve("none") != live
+
+
+def test_a_derived_split_stays_what_it_was(birds: Path, tmp_path: Path) -> None:
+    images = birds / "CUB_200_2011" / "images"
+    (result,) = probed(birds, tmp_path / "a", "-t", f"folder:{images}")
+    assert isinstance(result.spec, ProbeSpec)
+    assert (result.spec.split, result.spec.held_out) == ("derived_80_20", None)
+    assert "beside" not in result.details
+    select = ("--set", "probe.select=held_out", "--set", "probe.schedule=cosine")
+    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *select)
+    assert result.column.endswith(":probe 32px cosine lr-held-out")
+    assert "beside" in result.details
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("-t", "cub200", "--set", "probe.view=3"), 2, "did you mean 'views'"),
+        (("-t", "cub200", "--set", "probe.views=many"), 2, "views"),
+        (("-t", "cub200", "--set", "probe.augmentation=views"), 2, "augmentation views"),
+        (("-t", "cub200", "--set", "probe.schedule=linear"), 2, "'constant' or 'cosine'"),
+        (("-t", "cub200", "--set", "probe.k=5"), 2, "no task is a knn"),
+        (("-t", "cub200:knn", "--set", "probe.views=5"), 2, "no task is a probe"),
+        (("-t", "cub200:knn", "--set", "probe.k=500"), 2, "500 neighbours were asked of the 18"),
+        (
+            (
+                "-t",
+                "cub200:knn/linear",
+            ),
+            2,
+            "a probe has no adaptation",
+        ),
+        (("-t", "transfer"), 3, "fsbench data download flowers102"),
+    ],
+)
+def test_errors_have_a_fix_and_an_exit_code(
+    birds: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    where = ("--data", str(birds), "-o", str(tmp_path / "out"))
+    assert call("probe", *CONTROL, *where, *arguments) == code
+    shown = capfd.readouterr().err
+    assert said in shown
+    assert "fix:" in shown
+    assert "Traceback" not in shown
+    assert not list(tmp_path.glob("out/**/*.json"))
