@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 MANY = 4
 """Figures that a table shows one by one."""
-DETAILS = ("figures",)
+DETAILS = ("figures", "fields")
 """Columns of --json alone."""
 
 
@@ -97,19 +97,20 @@ def datasets() -> list[Row]:
 
 
 def protocols() -> list[Row]:
-    from fsbench.specs import POOLS, EpisodeSpec, EpisodicSpec, ProbeSpec
-    from fsbench.tasks import ADAPTATIONS, PROTOCOLS
+    """Each at its defaults; --input-size makes a variant of its own, e.g. linear@ibm:64px."""
+    from fsbench.api.variants import fields, variants
 
-    specs = {
-        f"{adaptation}@{protocol}": EpisodicSpec(
-            protocol=protocol, adaptation=adaptation, episode=EpisodeSpec(pool=POOLS[protocol])
-        )
-        for adaptation in ADAPTATIONS
-        for protocol in PROTOCOLS
-    }
+    found = {name: fields(spec) for name, spec in variants().items()}
     return [
-        {"protocol": name, "fields": flat(spec.model_dump(mode="json"))}
-        for name, spec in {**specs, "probe": ProbeSpec()}.items()
+        {
+            "protocol": name,
+            "pool": each.get("episode.pool", "full"),
+            "track": each.get("episode.track", "-"),
+            "px": each["image.input_size"],
+            "native size": f"{name}:64px",
+            "fields": each,
+        }
+        for name, each in found.items()
     ]
 
 

@@ -1,0 +1,109 @@
+"""`fsbench ls protocols` and `fsbench protocols diff`: versions of the spec, told apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fsbench.api.variants import fields, variant, variants
+from fsbench.cli.main import run
+from fsbench.results.names import task_id
+from fsbench.specs import EpisodicSpec
+
+
+def fsbench(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def differing(
+    capsys: pytest.CaptureFixture[str], a: str, b: str
+) -> dict[str, tuple[object, object]]:
+    assert fsbench("protocols", "diff", a, b, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    return {row["field"]: (row["a"], row["b"]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (
+            "linear@ibm",
+            "linear@startup",
+            {"protocol": ("ibm", "startup"), "episode.pool": ("full", "labeled_80")},
+        ),
+        (
+            "linear@ibm",
+            "linear@ibm-disjoint",
+            {"protocol": ("ibm", "ibm-disjoint"), "episode.track": ("classic", "disjoint")},
+        ),
+        ("linear@ibm", "linear@ibm:64px", {"image.input_size": (224, 64)}),
+        ("affine@startup:64px", "affine@startup:64px", {}),
+    ],
+)
+def test_exactly_the_fields_that_differ(
+    a: str, b: str, expected: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert differing(capsys, a, b) == expected
+
+
+def test_a_field_of_one_alone_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    found = differing(capsys, "linear@ibm", "affine@ibm")
+    assert found["affine.lr"] == (None, 0.01)
+    assert found["adaptation"] == ("linear", "affine")
+    assert not any(field.startswith("head.") for field in found)
+
+
+def test_people_read_a_table_and_how_many_fields_are_equal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert fsbench("protocols", "diff", "affine@ibm", "linear@startup:84px") == 0
+    out = capsys.readouterr()
+    assert "image.input_size" in out.out
+    assert "84" in out.out
+    total = len(fields(variant("affine@ibm")))
+    assert f"8 fields differ, {total - 8} are equal" in out.err
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("linear@imb", ["unknown protocol 'linear@imb'", "did you mean 'linear@ibm'"]),
+        ("linear", ["unknown protocol 'linear'"]),
+        ("linear@ibm:4px", ["linear@ibm:4px", "greater than or equal to 8"]),
+        ("linear@ibm:64", ["unknown protocol 'linear@ibm:64'"]),
+    ],
+)
+def test_unknown_names_and_sizes_are_refused(
+    name: str, texts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fsbench("protocols", "diff", "linear@ibm", name) == 2
+    err = capsys.readouterr().err
+    assert all(text in err for text in ["fix:", *texts])
+
+
+def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert fsbench("ls", "protocols", "--json") == 0
+    rows = {row["protocol"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows.keys() == variants().keys()
+    assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"
+    assert rows["linear@startup-disjoint"]["track"] == "disjoint"
+    names = [name for row in rows.values() for name in (row["protocol"], row["native size"])]
+    specs = [variant(name) for name in names]
+    assert len({spec.digest() for spec in specs}) == len(names)
+    columns = {f"{task_id('x', s)} {s.image.input_size}px{s.variant}" for s in specs}
+    assert len(columns) == len(names)
+
+
+def test_the_digests_of_published_specs_stay() -> None:
+    """Of specs as they were before there were tracks: results on disk are found by these."""
+    ibm, startup = variant("linear@ibm"), variant("linear@startup")
+    assert isinstance(ibm, EpisodicSpec)
+    assert isinstance(startup, EpisodicSpec)
+    assert ibm.episode.digest()[:12] == "c93846678556"
+    assert ibm.digest()[:12] == "fa0a8c5455f0"
+    assert startup.digest()[:12] == "1855269bb9b2"
