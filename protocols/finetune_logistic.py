@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from fsbench.specs import FittedSpec
-from protocols.fitted import one_hot, protocol
+from protocols.fitted import Linear, one_hot, protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from protocols.fitted import Classifier
 
 ADAPTATION = "logistic"
 
@@ -30,13 +28,13 @@ class Settings(FittedSpec):
     max_iter: int = Field(1000, ge=1)
 
 
-def fit(settings: Settings, support: Tensor) -> Classifier:
+def fit(settings: Settings, support: Tensor) -> Linear:
     import torch
 
     labels = one_hot(support).argmax(dim=1)
     heads = [head(settings, episode.flatten(0, 1), labels) for episode in support]
     weight, bias = (torch.stack(part) for part in zip(*heads, strict=True))
-    return lambda images: torch.baddbmm(bias[:, None], images, weight.mT)
+    return Linear(weight.mT, bias)
 
 
 def head(settings: Settings, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fsbench.specs import FittedSpec
-from protocols.fitted import one_hot, protocol
+from protocols.fitted import Linear, one_hot, protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from protocols.fitted import Classifier
 
 ADAPTATION = "ridge"
 
@@ -28,7 +26,7 @@ class Settings(FittedSpec):
     lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
 
 
-def fit(settings: Settings, support: Tensor) -> Classifier:
+def fit(settings: Settings, support: Tensor) -> Linear:
     import torch
 
     images, targets = support.flatten(1, 2), 2 * one_hot(support) - 1
@@ -36,9 +34,8 @@ def fit(settings: Settings, support: Tensor) -> Classifier:
     centred = images - mean
     system = centred @ centred.mT + settings.lam * torch.eye(len(targets), dtype=support.dtype)
     factor, _ = torch.linalg.cholesky_ex(system)
-    wanted = (targets - intercept).expand(len(images), -1, -1)
-    weight = centred.mT @ torch.cholesky_solve(wanted, factor)
-    return lambda images: (images - mean) @ weight + intercept
+    weight = centred.mT @ torch.cholesky_solve(targets.expand(len(images), -1, -1), factor)
+    return Linear(weight, intercept - (mean @ weight)[:, 0])
 
 
 block_size, evaluate_block = protocol(fit)

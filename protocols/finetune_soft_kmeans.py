@@ -14,12 +14,10 @@ from pydantic import Field
 
 from fsbench.specs import FittedSpec
 from protocols.finetune_centroid import nearest
-from protocols.fitted import protocol
+from protocols.fitted import Linear, protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from protocols.fitted import Classifier
 
 ADAPTATION = "soft_kmeans"
 
@@ -31,7 +29,7 @@ class Settings(FittedSpec):
     steps: int = Field(1, ge=1)
 
 
-def fit(settings: Settings, support: Tensor, query: Tensor) -> Classifier:
+def fit(settings: Settings, support: Tensor, query: Tensor) -> Linear:
     known, k_shot = support.sum(dim=2), support.shape[2]
     centroids = known / k_shot
     for _ in range(settings.steps):

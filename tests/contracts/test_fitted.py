@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from fsbench.data.episodes import EpisodeSampler
 from fsbench.specs import FITTED, SGD, EpisodicSpec, FittedSpec, HeadSpec
 from protocols import EPISODIC, fitted
 from protocols.base import Inputs
@@ -99,6 +100,7 @@ def test_episodes_do_not_feel_each_other(name: str) -> None:
 @every
 def test_threads_and_pieces_change_no_outcome(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitted, "BLOCK", 12)
+    monkeypatch.setattr(fitted, "HALF", 6)
     dataset = target()
     inputs = Inputs(None, dataset, noise(dataset) + 0.12 * separable(dataset))
     spec = EpisodicSpec.model_validate({"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}})
@@ -110,6 +112,40 @@ def test_threads_and_pieces_change_no_outcome(name: str, monkeypatch: pytest.Mon
     assert 0.3 < found[0].accuracy.mean() < 0.97, "too easy or too hard to tell anything"
     for other in found[1:]:
         np.testing.assert_array_equal(other.correct, found[0].correct)
+        np.testing.assert_array_equal(other.dense_correct, found[0].dense_correct)
+
+
+@every
+def test_dense_queries_are_scored_by_the_same_head(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One episode after the other; not where a head knows the queries or is not linear."""
+    monkeypatch.setattr(fitted, "BLOCK", 4)
+    monkeypatch.setattr(fitted, "HALF", 4)
+    monkeypatch.setattr(fitted, "PIECES", (2,))
+    dataset = target()
+    inputs = Inputs(None, dataset, noise(dataset) + 0.12 * separable(dataset))
+    given = {"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}}
+    spec = EpisodicSpec.model_validate(given)
+    found = EPISODIC.load(name).evaluate_block(inputs, spec, 1)
+    if name == "knn" or spec.transductive:
+        assert found.dense_correct is None
+        return
+    assert found.dense_correct is not None
+    assert found.dense_total is not None
+    features = torch.from_numpy(inputs.features).double()
+    features = normalize(features, dim=1) if settings(name).normalize == "l2" else features
+    for row, i in enumerate(found.index.tolist()):
+        episode = EpisodeSampler.of(spec.episode, dataset).episode(i)
+        support, query = (torch.from_numpy(p) for p in episode.images(dataset.by_class))
+        head = EPISODIC.load(name).fit  # type: ignore[attr-defined]
+        classify = head(settings(name), features[support][None])
+        for label, class_id in enumerate(episode.class_ids):
+            asked = torch.from_numpy(dataset.by_class[int(class_id)][episode.askable[label]])
+            right = classify(features[asked][None]).argmax(2) == label
+            assert found.dense_correct[row, label] == right.sum()
+            assert found.dense_total[row, label] == len(asked)
+            assert np.isin(query[label], asked).all()
 
 
 @pytest.mark.parametrize("name", ["centroid", "ridge"])
