@@ -44,6 +44,7 @@ def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
     recipe = fitted(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
     for method in ctx.having("training_step"):
+        ctx.acting = method.name
         method.setup(ctx)
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout

@@ -30,6 +30,7 @@ from fsbench.schema import DatasetFacts
 from fsbench.seeding import words
 from pretrain import METHODS, recipes
 from pretrain.loop import Trainer
+from pretrain.method import hooks_of
 from pretrain.plan import Clock
 from pretrain.recipe import Recipe
 
@@ -47,6 +48,8 @@ TARGETS = {
 """Step time over that of `normal`, at batch 128."""
 DEMANDING: Mapping[str, Mapping[str, object]] = {"dsd": {"dsd.sparse_epochs": 1}}
 """Settings under which a method has something to do in every step."""
+TIMED = [n for n in METHODS.names() if "training_step" not in hooks_of(METHODS.load(n))]
+"""All but meta-learners, whose steps are no plain ones with something added."""
 FEW, SOME = 1, 3
 """Iterations of an initialization that are timed."""
 
@@ -195,7 +198,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     made.add_argument("--rounds", type=int, default=14)
     made.add_argument("--batch", type=int, default=BOUNDED_BATCH)
-    made.add_argument("--methods", nargs="+", default=METHODS.names(), choices=METHODS.names())
+    made.add_argument("--methods", nargs="+", default=TIMED, choices=TIMED)
     made.add_argument("--threads", type=int, default=None)
     made.add_argument("--architecture", default="timm/resnet18")
     made.add_argument("--width", type=int, default=None)

@@ -21,6 +21,10 @@ PAPERS = {
     "weight_norm": "Salimans and Kingma 2016",
     "imp": "Frankle & Carbin 2019",
     "llf": "Zhou et al. 2022",
+    "maml": "Finn et al. 2017",
+    "anil": "Raghu et al. 2020",
+    "metasgd": "Li et al. 2017",
+    "protonet": "Snell et al. 2017",
     **dict.fromkeys(("normal", "seal", "seal_freeze", "seal_reinit", "seal_reverse"), "SEAL"),
 }
 """Every method of the papers that this suite re-runs, and what its row must name."""
@@ -36,6 +40,7 @@ CODES = {
     ),
     "nio": "HarborYuan/GradCosine",
     "gradinit": "zhuchen03/gradinit",
+    **dict.fromkeys(("maml", "anil", "metasgd", "protonet"), "learnables/learn2learn"),
 }
 """The public code that a method is held against; the others have none."""
 OPTIONS = {
@@ -46,6 +51,7 @@ OPTIONS = {
     "shrink_perturb": {"form", "fresh_draw", "lam"},
     "weight_compander": {"function", "learnable", "decay"},
     "nio": {"objective", "gamma"},
+    "maml": {"way", "shots", "queries", "inner_lr", "steps", "first_order", "val_norm"},
 }
 
 
@@ -58,7 +64,7 @@ def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
 
 
 def test_all_methods_are_listed_with_their_paper(listed: dict[str, dict[str, object]]) -> None:
-    assert len(PAPERS) == 26
+    assert len(PAPERS) == 30
     assert PAPERS.keys() <= listed.keys()
     for name, paper in PAPERS.items():
         assert paper in str(listed[name]["source"]), name

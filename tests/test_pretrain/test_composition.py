@@ -9,7 +9,8 @@ import pytest
 
 from fsbench.errors import UnknownName, UsageError
 from pretrain import METHODS, recipes
-from pretrain.composition import INITS, REFUSALS, REPARAMETRIZATIONS, refuse
+from pretrain.composition import INITS, INNER_LOOPS, META, REFUSALS, REPARAMETRIZATIONS, refuse
+from pretrain.episodic import Episodic, InnerLoop
 from pretrain.loop import pretrain
 from pretrain.method import Rank
 from pretrain.methods.dsd import Dsd
@@ -26,6 +27,12 @@ def methods(*names: str) -> list[object]:
 def test_the_table_names_methods_that_exist() -> None:
     named = {name for pair in REFUSALS for name in pair.first | pair.second}
     assert named <= set(METHODS.names())
+
+
+def test_every_meta_learner_is_in_the_table() -> None:
+    found = {name for name, kind in METHODS.items() if issubclass(kind, Episodic)}
+    assert found == META
+    assert {name for name in found if issubclass(METHODS.load(name), InnerLoop)} == INNER_LOOPS
 
 
 def test_every_reparametrization_and_every_init_is_in_the_table() -> None:
@@ -53,6 +60,13 @@ def test_two_methods_that_rewrite_at_round_starts_are_refused(pair: tuple[str, s
         (("seal", "seal_freeze"), "both decide which layers ascend"),
         (("swr", "swr_reanchor"), "after every step"),
         (("imp", "powerprop"), "zero for ever"),
+        (("maml", "protonet"), "both replace the training step"),
+        (("nio", "protonet"), "has no head"),
+        (("gradinit", "maml"), "has no head"),
+        (("powerprop", "maml"), "the weight that a step computes once is not adapted"),
+        (("weight_compander", "anil"), "the weight that a step computes once is not adapted"),
+        (("weight_norm", "metasgd"), "the weight that a step computes once is not adapted"),
+        (("imp", "maml"), "would bring pruned weights back"),
     ],
 )
 def test_other_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: str) -> None:
@@ -74,6 +88,10 @@ def test_other_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: 
         ("l2_init", "fc"),
         ("rescale", "fc"),
         ("head_reset", "shrink_perturb"),
+        ("weight_norm", "protonet"),
+        ("imp", "protonet"),
+        ("dsd", "maml"),
+        ("seal", "swr", "metasgd"),
     ],
 )
 def test_these_compose(names: tuple[str, ...]) -> None:
@@ -85,6 +103,18 @@ def test_powerprop_minds_zeros_only_with_a_power_and_a_zero_fill() -> None:
     with pytest.raises(UsageError, match="zero for ever"):
         refuse([zero, Powerprop()])
     refuse([zero, Powerprop(alpha=1.0)])
+
+
+def test_inner_loops_mind_zeros_that_are_held_in_a_sparse_phase() -> None:
+    with pytest.raises(UsageError, match="would bring pruned weights back"):
+        refuse([Dsd(sparse_epochs=1), *methods("maml")])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("pair", ["swr+seal+metasgd", "weight_norm+protonet", "l2_init+anil"])
+def test_meta_learners_train_beside_others(pair: str, tmp_path: Path) -> None:
+    recipe = recipes.composed(tiny(pair.rpartition("+")[2]), pair)
+    run = pretrain(recipe, source(), tmp_path / "run")
+    assert all(tensor.isfinite().all() for tensor in weights(run).values())
 
 
 def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_action() -> None:

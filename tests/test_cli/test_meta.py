@@ -1,0 +1,89 @@
+"""Meta-learners through the command line: trained, evaluated, and refused without learn2learn."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+
+SMALL = ("width=2", "plan.epoch_images=100", "plan.epochs=1", "validate_every=1")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the toy source, so that only one test draws it."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _cache(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(drawn))
+
+
+def command(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def sets(*texts: str) -> list[str]:
+    return [part for text in texts for part in ("--set", text)]
+
+
+def test_a_meta_learner_is_pretrained_and_evaluated_on_the_same_episodes_as_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
+    small = sets(*SMALL, "maml.val_episodes=2")
+    assert command("pretrain", "toy/maml", *small, "-o", str(tmp_path), "--threads", "1") == 0
+    shown = capsys.readouterr()
+    folder = tmp_path / "toy-maml-s0"
+    accuracy = json.loads((folder / "run.json").read_text())["episodic_accuracy"]
+    assert "5-way 5-shot accuracy %" in shown.out
+    assert f"{100 * accuracy:.2f}" in shown.out
+    assert "val accuracy" not in shown.out
+    assert f"episodic accuracy {accuracy:.1%}" in shown.err
+    task = [
+        "-t",
+        "toy",
+        "--shots",
+        "1",
+        "--episodes",
+        "4",
+        "--input-size",
+        "native",
+        "-o",
+        str(tmp_path / "results"),
+    ]
+    assert command("benchmark", "-m", f"run:{folder}", *task) == 0
+    table = capsys.readouterr().out
+    assert "5w1s" in table
+    assert "source" not in table.lower()
+
+
+@pytest.mark.parametrize("name", ["maml", "anil", "metasgd", "protonet"])
+def test_without_learn2learn_the_command_says_how_to_install_it(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "learn2learn", None)
+    runs = tmp_path / "runs"
+    assert command("pretrain", f"toy/{name}", *sets("width=2"), "-o", str(runs)) == 2
+    text = capsys.readouterr().err
+    assert "needs the package learn2learn" in text
+    assert "make meta" in text
+    assert "Traceback" not in text
+    assert not runs.exists()
+
+
+def test_a_sweep_over_steps_has_no_baseline_on_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("budget", "toy/maml", "--steps", "8", "-o", str(tmp_path)) == 2
+    assert "only a meta-learner trains on" in capsys.readouterr().err

@@ -1,0 +1,128 @@
+"""The loader `episodes`: tasks of the frozen sampler, whole, from the current stage alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fsbench.data import Split
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.errors import DataError, UsageError
+from fsbench.specs import EpisodeSpec
+from pretrain import recipes
+from pretrain.batches import Batch
+from pretrain.episodes import Episodes
+from pretrain.episodic import learner_of
+from pretrain.plan import Clock, Stage
+from pretrain.recipe import Recipe
+from tests.fakes_pretrain import source, tiny
+
+CPU = torch.device("cpu")
+HALVES = {"plan.stages": (Stage(stop=0.5), Stage(start=0.5))}
+
+
+def loader(*assignments: str) -> Episodes:
+    return Episodes(tiny("protonet", "augmentation=none", *assignments), source(), CPU)
+
+
+def at(step: int, made: Episodes, **position: int) -> Batch:
+    return made.batch(Clock(made.recipe.plan, step=step, **position))
+
+
+def places(made: Episodes, batch: Batch) -> list[int]:
+    """Which images of the train split a batch holds; all of these differ."""
+    every = made.normalise(made.images)
+    return [int((every == image).flatten(1).all(dim=1).nonzero()) for image in batch.images]
+
+
+def test_a_batch_is_whole_tasks_of_distinct_images_with_labels_of_their_own() -> None:
+    made = loader("protonet.shots=2", "protonet.queries=3", "batch_size=20", "protonet.way=2")
+    batch = at(0, made)
+    assert batch.labels.tolist() == [0] * 5 + [1] * 5 + [0] * 5 + [1] * 5
+    for task in np.split(np.array(places(made, batch)), 2):
+        assert len(set(task)) == 10
+        classes = source().train.labels[task].reshape(2, 5)
+        assert all(len(set(row)) == 1 for row in classes)
+        assert classes[0, 0] != classes[1, 0]
+
+
+def test_tasks_are_the_samplers_and_every_step_takes_the_next_ones() -> None:
+    made, spec = loader("seed=3"), EpisodeSpec(n_way=2, k_shot=1, n_query=1, seed=3)
+    by_class = {c: np.flatnonzero(source().train.labels == c) for c in range(4)}
+    drawn = EpisodeSampler(spec, "tiny/train/0", dict.fromkeys(range(4), 10))
+    for step in (5, 0, 5):
+        expected = [
+            np.concatenate(drawn.episode(i).images(by_class), axis=1).ravel()
+            for i in (2 * step, 2 * step + 1)
+        ]
+        assert places(made, at(step, made)) == np.concatenate(expected).tolist()
+    assert places(made, at(0, made)) != places(made, at(0, loader("seed=4")))
+
+
+def test_a_method_parts_a_batch_into_support_and_query() -> None:
+    made = loader("protonet.shots=2", "protonet.queries=3", "batch_size=20")
+    batch = Batch(torch.arange(20).view(20, 1, 1, 1), at(0, made).labels)
+    first, second = learner_of(made.recipe).tasks(batch)
+    assert first.support.flatten().tolist() == [0, 1, 5, 6]
+    assert first.query.flatten().tolist() == [2, 3, 4, 7, 8, 9]
+    assert second.support.flatten().tolist() == [10, 11, 15, 16]
+    assert second.support_labels.tolist() == [0, 0, 1, 1]
+    assert second.query_labels.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_stage_gives_tasks_of_its_own_images() -> None:
+    recipe = tiny("protonet", "augmentation=none").replace(HALVES)
+    made = Episodes(recipe, source(), CPU)
+    for stage in (0, 1):
+        found = {
+            place
+            for step in range(20)
+            for place in places(made, at(step, made, round=stage * recipe.plan.rounds))
+        }
+        assert found <= set(made.stages[stage].tolist())
+        assert len(found) > 10
+
+
+def test_images_are_augmented_as_the_recipe_says() -> None:
+    plain, moved = loader(), loader("augmentation=crop_flip")
+    assert not torch.equal(at(0, plain).images, at(0, moved).images)
+    assert torch.equal(at(0, moved).images, at(0, moved).images)
+    assert not torch.equal(at(0, moved).images, at(0, moved, batch=1).images)
+
+
+def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> None:
+    few = replace(source(), train=Split(source().train.images[:8], source().train.labels[:8]))
+    recipe = tiny("maml", "maml.shots=2", "batch_size=6")
+    with pytest.raises(DataError, match="too small for 2 support and 1 query") as caught:
+        Episodes(recipe, few, CPU)
+    assert "maml.shots" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "set_", "says", "fix"),
+    [
+        ("toy/maml", "loader=batches", "maml trains on tasks, not on", "loader=episodes"),
+        ("toy/maml", "batch_size=150", r"5 x \(5 \+ 15\) = 100 images", "batch_size=100"),
+        ("toy/maml", "batch_size=50", r"batch_size=50 is no number", "batch_size=100"),
+        ("toy/anil", "compile=true", "copies of the network", "compile=false"),
+        ("toy/normal", "loader=episodes", "only a meta-learner trains on", "--set"),
+    ],
+)
+def test_what_cannot_train_is_refused(name: str, set_: str, says: str, fix: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        recipes.get(name).override([set_])
+    assert fix in caught.value.fix
+
+
+def test_a_meta_learner_is_no_method_of_another_recipe() -> None:
+    with pytest.raises(UsageError, match="start from toy/maml"):
+        recipes.composed(recipes.get("toy/normal"), "maml")
+
+
+def test_the_control_classifies_as_many_images_a_step() -> None:
+    meta: Recipe = recipes.get("toy/maml")
+    plain = recipes.control(meta)
+    assert (plain.loader, plain.batch_size, plain.plan) == ("batches", 100, meta.plan)
