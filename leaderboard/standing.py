@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from fsbench.records import EpisodeRecords
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import outcomes
+from fsbench.results.versions import by_version
 from leaderboard.board import Board, Column, Entry, column_of
 from leaderboard.published import PublishedEntry, published
 from leaderboard.rank import Outcomes, Ranking, rank
@@ -18,7 +20,7 @@ from leaderboard.rank import Outcomes, Ranking, rank
 
 @dataclass(frozen=True)
 class View:
-    """A board as people see it.
+    """One version of a board as people see it: columns of one protocol and input size.
 
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
     entry -> code or paper; published: entries that share a data set with the board.
@@ -33,13 +35,24 @@ class View:
     published: tuple[PublishedEntry, ...]
 
 
-def view(folder: Path) -> View:
-    """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
+def views(folder: Path) -> tuple[View, ...]:
+    """Read, verify and rank a board, each version of the evaluation on its own.
+
+    An entry stands in a version if it holds a column of it. Raises ValidationFailed, UsageError.
+    """
     board = Board.open(folder)
     entries = board.entries()
     columns = board.columns(entries)
+    versions = by_version(column.name for column in columns).values()
+    return tuple(
+        of_version(board, entries, tuple(column for column in columns if column.name in names))
+        for names in versions
+    )
+
+
+def of_version(board: Board, entries: Sequence[Entry], columns: tuple[Column, ...]) -> View:
     labels = label(columns)
-    contenders = {
+    held = {
         entry.name: {
             labels[column_of(cell.result)]: paired_outcomes(cell)
             for cell in entry.cells
@@ -47,6 +60,7 @@ def view(folder: Path) -> View:
         }
         for entry in entries
     }
+    contenders = {name: outcomes for name, outcomes in held.items() if outcomes or not columns}
     datasets = {column.name.partition(":")[0] for column in columns}
     return View(
         name=board.file.name,

@@ -27,7 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
-    """Verify every entry, rank them in tiers and print the board."""
+    """Verify every entry, rank them in tiers and print the board, a table a version of the
+    evaluation (protocol and input size); as JSON a list of them."""
     if not board.is_dir():
         from fsbench.errors import UsageError
 
@@ -40,14 +41,14 @@ def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
 def print_board(board: Path, shape: Format = Format.TABLE) -> None:
     """The board at this folder on stdout; its rules on stderr for tables."""
     from leaderboard import render
-    from leaderboard.standing import view
+    from leaderboard.standing import views
 
-    seen = view(board)
+    seen = views(board)
     if shape is Format.JSON:
-        console.emit_json(render.as_json(seen))
+        console.emit_json([render.as_json(view) for view in seen])
     elif shape is Format.MD:
-        typer.echo(render.markdown(seen), nl=False)
+        typer.echo("\n".join(map(render.markdown, seen)), nl=False)
     else:
-        for table in render.tables(seen):
+        for table in (table for view in seen for table in render.tables(view)):
             console.table(table.title, table.columns, table.rows)
             console.log(table.note)

@@ -14,7 +14,7 @@ from fsbench.errors import UsageError, ValidationFailed
 from fsbench.results import read
 from leaderboard.board import Board, BoardFile, Column, EntryFile, column_of
 from leaderboard.candidate import collect
-from leaderboard.standing import view
+from leaderboard.standing import views
 from leaderboard.submission import submit
 from tests import fakes
 from tests.fakes import DECLARATION
@@ -115,7 +115,7 @@ def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
     data["score"]["mean"] = 0.99
     file.write_text(json.dumps(data))
     with pytest.raises(ValidationFailed, match=file.name):
-        view(tmp_path / "board")
+        views(tmp_path / "board")[0]
 
 
 def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     (tmp_path / "board" / "entry").rename(tmp_path / "board" / "other")
     with pytest.raises(ValidationFailed, match="declares the name 'entry'"):
-        view(tmp_path / "board")
+        views(tmp_path / "board")[0]
 
 
 def named(board: Path, columns: tuple[Column, ...], official: bool = False) -> None:
@@ -137,7 +137,7 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r", shots=5)
     named(tmp_path / "board", (column_of(one),))
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
-    seen = view(tmp_path / "board")
+    seen = views(tmp_path / "board")[0]
     assert seen.ranking.columns == (one.column,)
     assert seen.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
     assert len(read(tmp_path / "board")) == 1
@@ -159,7 +159,7 @@ def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None
     for who in "ab":
         declared = DECLARATION.model_copy(update={"name": who})
         submit(tmp_path / who, tmp_path / "board", declared)
-    ranking = view(tmp_path / "board").ranking
+    ranking = views(tmp_path / "board")[0].ranking
     assert len(ranking.columns) == 2
     assert all(" 32px #" in column for column in ranking.columns)
     assert [s.name for s in ranking.unranked] == ["a", "b"]

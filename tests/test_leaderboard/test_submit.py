@@ -51,7 +51,7 @@ def test_submit_then_show(
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     assert capsys.readouterr().out.startswith("### board\n")
     assert call("leaderboard", "show", "--board", board, "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)["entries"][0]["name"] == "mine"
+    assert json.loads(capsys.readouterr().out)[0]["entries"][0]["name"] == "mine"
 
 
 @pytest.mark.parametrize("kind", ["zip", "gztar", "tar"])

@@ -12,7 +12,7 @@ from fsbench.schema import Result
 from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, BoardFile, Column
 from leaderboard.candidate import collect
-from leaderboard.standing import view
+from leaderboard.standing import views
 from leaderboard.submission import submit
 from tests import fakes
 from tests.fakes import DECLARATION
@@ -45,7 +45,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def columns(folder: Path) -> tuple[str, ...]:
-    return view(folder).ranking.columns
+    return views(folder)[0].ranking.columns
 
 
 def test_a_board_takes_what_is_of_its_track(tmp_path: Path, mixed: Path) -> None:

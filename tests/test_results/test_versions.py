@@ -1,0 +1,122 @@
+"""Numbers of two protocols or input sizes never stand in one table, on a screen or on a board."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results import ResultStore
+from fsbench.results.versions import by_version
+from fsbench.specs import EpisodicSpec
+from leaderboard.standing import views
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
+LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"
+
+
+def test_probes_stand_with_every_version_of_their_size() -> None:
+    columns = [
+        "x:probe 64px",
+        "x:5w1s/linear@ibm 64px",
+        "x:5w1s/affine@ibm 64px bn-train",
+        "x:5w1s/linear@ibm-disjoint 64px",
+        "x:5w1s/linear@ibm 224px",
+        "x:probe 84px",
+        "y:knn 84px",
+        "x:probe 64px",
+    ]
+    assert by_version(columns) == {
+        "ibm 64px": columns[:3],
+        "ibm-disjoint 64px": [columns[0], columns[3]],
+        "ibm 224px": [columns[4]],
+        "84px": [columns[5], columns[6]],
+    }
+    assert by_version([]) == {"": []}
+
+
+def write(root: Path, accuracy: float, name: str = "a") -> None:
+    """Four versions of one cell, and a probe of the smaller size."""
+    base = fakes.episodic().model_dump()
+    for protocol, pool, track, size in (
+        ("ibm", "full", "classic", 32),
+        ("startup", "labeled_80", "classic", 32),
+        ("ibm-disjoint", "full", "disjoint", 32),
+        ("ibm", "full", "classic", 84),
+    ):
+        episode = base["episode"] | {"pool": pool, "track": track}
+        spec = EpisodicSpec.model_validate(
+            base | {"protocol": protocol, "episode": episode, "image": {"input_size": size}}
+        )
+        groups = "a" * 64 if track == "disjoint" else None
+        data = fakes.dataset().model_copy(update={"pool": pool, "groups": groups})
+        classic = spec.model_copy(update={"episode": spec.episode.classic})
+        cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
+        cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
+        cell.finish(range(40), provenance=fakes.provenance())
+    fakes.write_probe(root, accuracy, name=name)
+
+
+def titles(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("results")]
+
+
+def test_show_prints_a_table_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, 0.6)
+    with pytest.raises(SystemExit):
+        run(["show", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert sorted(titles(out)) == [
+        "results ibm 32px",
+        "results ibm 84px",
+        "results ibm-disjoint 32px",
+        "results startup 32px",
+    ]
+    for part in out.split("results ")[1:]:
+        protocol, size = part.split()[:2]
+        cells = [
+            line.split()[0] + " " + line.split()[1] for line in part.splitlines() if "5w" in line
+        ]
+        assert cells == [f"folder-blobs:5w1s/linear@{protocol} {size}"]
+        assert ("probe" in part) == (size == "32px")
+
+
+def test_a_board_ranks_every_version_on_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "r", 0.6)
+    fakes.write(tmp_path / "s", 0.9, name="b")
+    board = tmp_path / "board"
+    for folder, name in (("r", "all"), ("s", "one")):
+        declared = DECLARATION.model_copy(update={"name": name})
+        submit(tmp_path / folder, board, declared)
+    found = {view.ranking.columns: view for view in views(board)}
+    assert [[name for name in columns if "5w" in name] for columns in found] == [
+        [f"folder-blobs:5w1s/{version}"] for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
+    ]
+    classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
+    assert {s.name for s in classic.ranking.standings} == {"all", "one"}
+    others = [view for view in found.values() if view is not classic]
+    assert all([s.name for s in view.ranking.standings] == ["all"] for view in others)
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "show", "--board", str(board), "--format", "json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert [tuple(each["columns"]) for each in shown] == list(found)
+
+
+def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_path: Path) -> None:
+    from fsbench.errors import ValidationFailed
+
+    write(tmp_path / "r", 0.6)
+    (path,) = (p for p in (tmp_path / "r").rglob("*disjoint*.json"))
+    raw = json.loads(path.read_text())
+    for groups, match in ((None, r"\[groups\]"), ("b" * 64, r"\[manifest\]")):
+        raw["dataset"]["groups"] = groups
+        path.write_text(json.dumps(raw))
+        with pytest.raises(ValidationFailed, match=match):
+            submit(tmp_path / "r", tmp_path / "board", DECLARATION)
