@@ -45,8 +45,8 @@ class EpisodeRecords:
         """Per-episode accuracy (E,) over all possible queries; classes count alike."""
         if self.dense_correct is None or self.dense_total is None:
             return None
-        shares: NDArray[np.float64] = self.dense_correct / self.dense_total
-        return shares.mean(axis=1)
+        right: NDArray[np.float64] = (self.dense_correct / self.dense_total).mean(axis=1)
+        return right
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> EpisodeRecords:
         """The given rows, as a mask (E,) or as positions."""

@@ -117,7 +117,7 @@ class EpisodeSampler:
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
         """`manifest_hash` of these episodes; their order does not matter."""
-        groups = self.groups and self.groups.hash
+        groups = None if self.groups is None else self.groups.hash
         return manifest_hash(self.spec, self.dataset_name, self.class_counts, groups, indices)
 
     def _check(self) -> None:
