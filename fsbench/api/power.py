@@ -10,9 +10,10 @@ import numpy as np
 from fsbench import data, stats
 from fsbench.errors import UnknownName, UsageError
 from fsbench.planning import Goal, detectable, episodes_needed, overall_sd, standard_errors
+from fsbench.records import EpisodeRecords
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
-from fsbench.results.table import row_key
+from fsbench.results.table import DENSE, row_key
 from fsbench.specs import EpisodicSpec, Frozen
 from fsbench.tasks import FOLDER, Asked, folder_name, parse
 from leaderboard.board import Board, Column, column_of
@@ -42,13 +43,17 @@ class Needed(Frozen):
 
 
 class Plan(Frozen):
-    """Cells in the order of a table, then the unweighted mean over them, which a board ranks by."""
+    """Cells in the order of a table, then the unweighted mean over them, which a board ranks by.
+
+    dense: of the cells whose heads were scored on all possible queries, if they are compared by it.
+    """
 
     a: str
     b: str
     goal: Goal
     cells: tuple[Needed, ...]
     overall: Needed
+    dense: tuple[Needed, ...]
 
 
 def plan(a: str, b: str, goal: Goal, texts: Sequence[str] = (), board: Path | None = None) -> Plan:
@@ -66,10 +71,12 @@ def plan(a: str, b: str, goal: Goal, texts: Sequence[str] = (), board: Path | No
     if not shared:
         message, fix = nothing_shared(a, b, left, right)
         raise UsageError(message, fix=fix)
-    pairs = [paired(column.name, left[column], right[column]) for column in shared]
-    named = zip(shared, pairs, strict=True)
-    found = tuple(line(column.name, *pair, goal) for column, pair in named)
-    return Plan(a=a, b=b, goal=goal, cells=found, overall=overall(found, pairs, goal))
+    pairs = [(c.name, paired(c.name, *map(paired_outcomes, (left[c], right[c])))) for c in shared]
+    scored = [(c.name + DENSE, dense_outcomes(left[c]), dense_outcomes(right[c])) for c in shared]
+    dense = [(task, paired(task, x, y)) for task, x, y in scored if x is not None and y is not None]
+    found, more = (tuple(line(task, *p, goal) for task, p in each) for each in (pairs, dense))
+    mean = overall(found, [pair for _, pair in pairs], goal)
+    return Plan(a=a, b=b, goal=goal, cells=found, overall=mean, dense=more)
 
 
 def entry(name: str, board: Path | None) -> Held:
@@ -114,9 +121,16 @@ def datasets(name: str) -> Sequence[str]:
     return data.groups().get(name) or (data.resolve(name),)
 
 
-def paired(task: str, a: Loaded, b: Loaded) -> tuple[Outcomes, Outcomes]:
+def dense_outcomes(cell: Loaded) -> Outcomes | None:
+    """Accuracy of every episode over all possible queries, where they were scored."""
+    records = cell.records
+    if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
+        return None
+    return Outcomes(records.index, records.dense_accuracy)
+
+
+def paired(task: str, left: Outcomes, right: Outcomes) -> tuple[Outcomes, Outcomes]:
     """The outcomes of the episodes that both hold. Raises UsageError below two."""
-    left, right = paired_outcomes(a), paired_outcomes(b)
     index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
     if index.size < 2:
         raise UsageError(

@@ -54,7 +54,7 @@ def show(found: Plan) -> None:
     goal = found.goal
     wanted = f"episodes for {100 * goal.gap:g}"
     columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", wanted)
-    rows = [row(needed) for needed in (*found.cells, found.overall)]
+    rows = [row(needed) for needed in (*found.cells, found.overall, *found.dense)]
     console.table(f"A: {found.a}, B: {found.b}", columns, rows)
     console.log(
         "points; paired over shared episodes, two-sided z test, alpha "

@@ -17,6 +17,8 @@ from leaderboard.submission import submit
 from tests import fakes
 
 N = 40
+COUNT = 30
+"""Images a class of the fake data set."""
 TASK = "folder-blobs:5w1s/linear@ibm 32px"
 
 
@@ -26,8 +28,16 @@ def call(*arguments: str) -> int:
     return int(stop.value.code or 0)
 
 
-def write(root: Path, right: list[int], name: str, shots: int = 1, first: int = 0) -> Path:
-    """Results in which episode i has right[i] of its 25 queries right."""
+def write(
+    root: Path,
+    right: list[int],
+    name: str,
+    shots: int = 1,
+    first: int = 0,
+    dense: list[int] | None = None,
+) -> Path:
+    """Results in which episode i has right[i] of its 25 queries right, and dense[i] of all that
+    could have been queries in every class."""
     data, spec = fakes.dataset(), fakes.episodic(shots)
     numbers = range(first, first + len(right))
     drawn = fakes.episodes(spec, data, numbers, 0.5)
@@ -38,6 +48,8 @@ def write(root: Path, right: list[int], name: str, shots: int = 1, first: int = 
         correct.reshape(-1, 5, 5),
         drawn.collapsed,
         drawn.finite,
+        None if dense is None else np.repeat(np.array(dense)[:, None], 5, axis=1),
+        None if dense is None else np.full((len(dense), 5), COUNT - shots),
     )
     cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
     cell.write_block(0, records)
@@ -83,6 +95,21 @@ def test_the_spread_of_the_records_gives_the_analytic_number(
     assert overall["needed"] == 580
     assert overall["detectable"] == pytest.approx(times * sd / np.sqrt(2 * N))
     assert overall["gap"] == pytest.approx(0.02)
+
+
+def test_dense_queries_have_a_line_of_their_own_outside_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = write(tmp_path / "a", [9, 3] * 20, "a", dense=[6, 8] * 20)
+    b = write(tmp_path / "b", [5, 5] * 20, "b", dense=[6, 6] * 20)
+    found = plan(capsys, "--like", str(a), str(b))
+    (line,) = found["dense"]
+    assert line["task"] == f"{TASK} dense"
+    assert line["gap"] == pytest.approx(1 / (COUNT - 1))
+    assert line["sd"] == pytest.approx(1 / (COUNT - 1) * np.sqrt(N / (N - 1)))
+    assert found["overall"]["sd"] == found["cells"][0]["sd"]
+    plain = write(tmp_path / "c", [5] * N, "c")
+    assert plan(capsys, "--like", str(a), str(plain))["dense"] == []
 
 
 def test_alpha_and_power_count_and_t_chooses_cells(
