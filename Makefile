@@ -43,6 +43,7 @@ readme: $(STAMP)  ## write the generated tables of the README anew
 	$(BIN)/python -m fsbench.api.readme README.md
 
 benchmarks: $(STAMP)
+	$(BIN)/python tests/benchmarks/features.py
 	$(BIN)/python tests/benchmarks/heads.py
 	$(BIN)/python tests/benchmarks/affine.py
 	$(BIN)/python tests/benchmarks/methods.py

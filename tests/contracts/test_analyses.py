@@ -118,6 +118,17 @@ def test_it_looks_at_so_many_images_and_counts_them(name: str, subject: Subject)
         assert sum(seen) == estimate + probe
 
 
+PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).Settings.model_fields]
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_the_part_of_the_source_is_a_setting(name: str, subject: Subject) -> None:
+    chosen = settings(name, part="val", images=None)
+    assert ANALYSES.load(name).passes(subject, chosen) == 12
+    finding = ANALYSES.load(name).run(subject, chosen, Counting())
+    assert {m.name: m.value for m in finding.measures}["images"] == 12
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
 def test_what_needs_no_head_does_without(name: str, subject: Subject) -> None:
     bare = Subject(subject.backbone, None, subject.source)
