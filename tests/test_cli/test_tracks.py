@@ -1,0 +1,117 @@
+"""The disjoint track through the command line: from file names to a ranked column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fsbench.cli.main import run
+from fsbench.data.targets.chestx import FACTS, patient
+from fsbench.results.reading import cells
+from fsbench.schema import Result
+
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
+ENOUGH = 26
+"""Images a class: 13 patients of two images, most of whom come again in another class."""
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """ChestX with few pixels: images 2i and 2i + 1 of a class are of one patient, of the first
+    three patients other classes have images too."""
+    folder = tmp_path / "data" / "chestx"
+    (folder / "images").mkdir(parents=True)
+    rows = ["Image Index,Finding Labels"]
+    for c, label in enumerate(FACTS.classes):
+        for i in range(ENOUGH):
+            who = i // 2 if i < 6 else 100 * (c + 1) + i // 2
+            name = f"{who:08}_{c}{i:02}.png"
+            pixels = np.full((8, 8), (37 * c + 5 * i) % 256, np.uint8)
+            Image.fromarray(pixels).save(folder / "images" / name)
+            rows.append(f"{name},{label}")
+    (folder / "Data_Entry_2017.csv").write_text("\n".join(rows) + "\n")
+    return folder.parent
+
+
+def test_both_tracks_are_columns_of_their_own_with_dense_rows(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, given = str(tmp_path / "r"), ("--data", str(data), "--episodes", "20", "-o")
+    tasks = ("-t", "chestx:3w1s@ibm,chestx:3w1s@ibm-disjoint")
+    assert call("episodic", *CONTROL, *tasks, *given, out) == 0
+    shown = capsys.readouterr().out
+    assert "chestx:3w1s/linear@ibm-disjoint 32px dense" in shown
+    assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
+    found: dict[str, Result] = {cell.result.task: cell.result for cell in cells(Path(out))}
+    classic = found["chestx:3w1s/linear@ibm"]
+    disjoint = found["chestx:3w1s/linear@ibm-disjoint"]
+    assert classic.dataset.groups is None
+    assert disjoint.dataset.groups is not None
+    assert classic.manifest_hash != disjoint.manifest_hash
+    assert classic.dataset.fingerprint == disjoint.dataset.fingerprint
+    assert call("episodic", *CONTROL, *tasks, *given, out, "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [row["dataset"].get("groups") for row in again] == [None, disjoint.dataset.groups]
+    assert all(0 <= row["dense"]["mean"] <= 1 for row in again)
+
+
+@pytest.mark.parametrize("track", ["ibm", "ibm-disjoint"])
+def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
+    data: Path, tmp_path: Path, track: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, task = tmp_path / "e.jsonl", f"chestx:3w1s@{track}"
+    given = ("--data", str(data), "--episodes", "30")
+    assert call("episodes", "export", task, *given, "-o", str(file)) == 0
+    manifest = capsys.readouterr().err.split()[-1]
+    assert call("episodes", "hash", task, *given) == 0
+    assert capsys.readouterr().out.strip() == manifest
+    leaks = 0
+    for line in file.read_text().splitlines():
+        row = json.loads(line)
+        seen, asked = (
+            {patient(Path(path).stem) for paths in row[part] for path in paths}
+            for part in ("support", "query")
+        )
+        leaks += len(seen & asked)
+    assert (leaks > 0) == (track == "ibm")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "texts"),
+    [
+        (["-t", "toy_scan:5w1s@ibm-disjoint"], 3, ["toy_scan: nothing says which"]),
+        (["-t", "chestx:3w5s@ibm-disjoint"], 3, ["may keep too few images", "--shots"]),
+        (["-t", "chestx:3w1s", "--protocol", "disjoint"], 2, ["known protocols", "ibm-disjoint"]),
+        (["-t", "chestx:3w1s@ibm-disjoin"], 2, ["did you mean 'ibm-disjoint'"]),
+    ],
+)
+def test_refusals_come_before_any_work(
+    data: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    texts: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["--data", str(data), "-o", str(tmp_path / "r")]
+    assert call("episodic", *CONTROL, *arguments, *given) == code
+    err = capsys.readouterr().err
+    assert all(text in err for text in ["fix:", *texts])
+    assert not (tmp_path / "r").exists()
+
+
+def test_episodes_of_the_disjoint_track_cannot_be_hashed_without_the_images(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call("episodes", "hash", "chestx:5w1s@ibm-disjoint") == 3
+    assert "chestx is not there" in capsys.readouterr().err
