@@ -31,7 +31,7 @@ DIMS = (512, 2048)
 CLASSES = (10, 67, 102, 200)
 TRAIN, TEST = 960, 960
 """Images; the time of an epoch grows in proportion to them."""
-EPOCHS = 3
+EPOCHS = 6
 
 
 def inputs(dim: int, n_classes: int) -> Inputs:
