@@ -15,8 +15,8 @@ functions because whoever reads a result needs the settings alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.records import EpisodeRecords, concatenate
@@ -42,7 +42,8 @@ SHORTEST = 1e-12
 """Length below which a feature vector is not scaled to 1: zeros stay zeros."""
 
 
-class Linear(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Linear:
     """A classifier that is linear in the features: weight (E, D, n_way) and bias (E, n_way)."""
 
     weight: Tensor
@@ -153,7 +154,8 @@ def joined(heads: Sequence[Linear]) -> Start:
 
     from protocols.gram import Start, padded
 
-    weight, bias = (torch.cat(part) for part in zip(*heads, strict=True))
+    weight = torch.cat([head.weight for head in heads])
+    bias = torch.cat([head.bias for head in heads])
     return Start(pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1])), bias)
 
 

@@ -57,12 +57,16 @@ def write(
     return root
 
 
+def ahead(i: int) -> int:
+    """Queries that A has right in episode i."""
+    return 5 + (7 * i) % 13 + (2 if i % 2 else -1)
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
     """A is 2 queries ahead in half of the episodes and 1 behind in the others, at 1 and 5 shots;
     the episodes themselves vary far more."""
-    b = [5 + (7 * i) % 13 for i in range(N)]
-    a = [x + (2 if i % 2 else -1) for i, x in enumerate(b)]
+    a, b = [ahead(i) for i in range(N)], [5 + (7 * i) % 13 for i in range(N)]
     for shots in (1, 5):
         write(tmp_path / "a", a, "a", shots)
         write(tmp_path / "b", b, "b", shots)
@@ -144,9 +148,13 @@ def test_entries_of_a_board_and_only_shared_episodes(
         submit(Path(path), board, fakes.DECLARATION.model_copy(update={"name": name}))
     found = plan(capsys, "--like", "of-a", "of-b", "--board", str(board))
     assert found["cells"][0]["needed"] == 1160
-    longer = write(tmp_path / "c", [9, 3] * 30, "c")
-    mixed = plan(capsys, "--like", "of-a", str(longer), "--board", str(board))
-    assert mixed["overall"]["episodes"] == N
+    behind = [ahead(i) - 1 for i in range(10, 60)]
+    later = write(tmp_path / "c", behind, "c", first=10)
+    mixed = plan(capsys, "--like", "of-a", str(later), "--board", str(board))["overall"]
+    assert mixed["episodes"] == N - 10
+    assert mixed["gap"] == pytest.approx(1 / 25)
+    assert mixed["sd"] == pytest.approx(0, abs=1e-12)
+    assert mixed["needed"] == 2
 
 
 def test_what_cannot_be_paired_is_refused(
