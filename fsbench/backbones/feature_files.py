@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from fsbench.progress import Reporter
 Features = NDArray[np.float32]
 
 ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
+MARK_SECONDS = 1.0
+"""What a kill may cost; to wait for the disk after every block costs small networks a tenth."""
 
 
 @contextmanager
@@ -69,6 +72,7 @@ class Journal:
     def __init__(self, folder: Path, shape: tuple[int, int]) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
         self.array, self.done = self._resume(shape) or self._start(shape)
+        self.marked = time.monotonic()
 
     def _resume(self, shape: tuple[int, int]) -> tuple[Features, int] | None:
         try:
@@ -85,16 +89,23 @@ class Journal:
         return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape), 0
 
     def write(self, start: int, rows: Features) -> None:
-        """Store the next block, whose first row is `start`."""
+        """Store the next block, whose first row is `start`; at times, mark what is stored."""
         self.array[start : start + len(rows)] = rows
-        self.array.flush()  # type: ignore[attr-defined]
         self.done += 1
+        if time.monotonic() - self.marked >= MARK_SECONDS:
+            self.mark()
+
+    def mark(self) -> None:
+        """Bring all blocks to the disk, then say that they are there."""
+        self.marked = time.monotonic()
+        self.array.flush()  # type: ignore[attr-defined]
         beside = self.partial / f"{DONE}.new"
         beside.write_text(json.dumps({"done": self.done}))
         beside.replace(self.partial / DONE)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Make the complete array visible, with `about` in its meta.json."""
+        self.array.flush()  # type: ignore[attr-defined]
         meta = {**about, "shape": self.array.shape, "sha256": sha256(self.array)}
         (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
         (self.partial / DONE).unlink(missing_ok=True)

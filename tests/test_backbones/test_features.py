@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench import backbones
+from fsbench.backbones import feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.feature_files import locked
 from fsbench.backbones.features import FeatureStore, block_size
@@ -113,10 +114,18 @@ def test_an_image_keeps_its_bits_whoever_stands_beside_it(
     assert np.array_equal(ten, twelve[:10])
 
 
+@pytest.mark.parametrize(("seconds", "kept"), [(0.0, 2), (1e9, 0)])
 def test_a_kill_midway_resumes_to_the_same_bytes(
-    backbone: Backbone, pictures: Pictures, tmp_path: Path, report: Any
+    seconds: float,
+    kept: int,
+    backbone: Backbone,
+    pictures: Pictures,
+    tmp_path: Path,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk as it was while the third of five blocks was in the network."""
+    monkeypatch.setattr(feature_files, "MARK_SECONDS", seconds)
     dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
     seen: list[int] = []
 
@@ -135,8 +144,9 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     )
     sizes = count_blocks(backbone)
     resumed = FeatureStore(killed, 4, report=report).get(native, dataset, SMALL, PRINT)
-    assert len(sizes) == 3
-    assert report.tasks == [["features of noise by fsbench/toy_resnet", 18, 8, 10]]
+    assert len(sizes) == 5 - kept
+    done = 4 * kept
+    assert report.tasks == [["features of noise by fsbench/toy_resnet", 18, done, 18 - done]]
     assert resumed.tobytes() == whole.tobytes()
     names = {path.name for path in (killed / "features").rglob("*") if path.suffix != ".lock"}
     assert names == {
