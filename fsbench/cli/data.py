@@ -73,6 +73,7 @@ def _row(facts: Any, roots: Any) -> dict[str, Any]:
         "split": dict(zip(("train", "test"), facts.split or (), strict=False)),
         "label_rule": facts.label_rule,
         "dropped": facts.dropped,
+        "groups": facts.groups or "not known",
         "layout": facts.layout,
         "aliases": list(facts.aliases),
         "license": facts.license,
@@ -157,16 +158,13 @@ def audit(
     if as_json:
         emit_json(found.model_dump(mode="json"))
         return
+    head = f"{found.images} images, {found.groups} groups, {found.repeats} repeats"
     columns = ["shots", "queries leaked %", "by any class %", "episodes affected %"]
-    table(
-        f"{found.dataset} ({found.pool}): {found.images} images, {found.groups} groups, "
-        f"{found.repeats} repeats",
-        columns,
-        [
-            [str(leak.shots), *map(_percent, (leak.queries, leak.any_class, leak.affected))]
-            for leak in found.leaks
-        ],
-    )
+    rows = [
+        [str(leak.shots), *map(_percent, (leak.queries, leak.any_class, leak.affected))]
+        for leak in found.leaks
+    ]
+    table(f"{found.dataset} ({found.pool}): {head}", columns, rows)
     log(f"groups: {found.meaning}; 5-way, 15 queries a class, {episodes} episodes")
     for leak in found.leaks:
         if leak.reason:

@@ -143,6 +143,25 @@ def test_groups_of_the_official_lists(packs: Path) -> None:
     assert (len(adapted), len(adapted & evaluated)) == (3701, 2288)
 
 
+PUBLISHED = {1: 0.0027, 5: 0.0136, 20: 0.0525, 50: 0.1240}
+"""Of all 10,015 images of ISIC 2018 task 3 with their 7,470 lesions, counted independently."""
+
+
+@pytest.mark.realdata
+def test_isic_in_full_leaks_what_was_counted(
+    packs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["isic", "--labels-only", "--data", str(packs), "--shots", "1,5,20", "--json"]
+    assert fsbench(*given) == 0
+    if json.loads(capsys.readouterr().out)["images"] < 10_015:
+        pytest.skip(f"{packs} names a part of ISIC 2018 only, without a repeated lesion")
+    assert fsbench(*given, "--shots", "50") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["groups"], found["repeats"]) == (7470, 2545)
+    for leak in found["leaks"]:
+        assert leak["queries"] == pytest.approx(PUBLISHED[leak["shots"]], rel=0.06)
+
+
 @pytest.mark.realdata
 def test_cropdisease_is_audited_from_the_lists(
     packs: Path, capsys: pytest.CaptureFixture[str]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
+from fsbench.errors import ValidationFailed
 from fsbench.results import ResultStore
 from fsbench.results.versions import by_version
 from fsbench.specs import EpisodicSpec
@@ -40,9 +41,11 @@ def test_probes_stand_with_every_version_of_their_size() -> None:
     assert by_version([]) == {"": []}
 
 
-def write(root: Path, accuracy: float, name: str = "a") -> None:
+def write(
+    root: Path, accuracy: float, name: str = "a", groups: str = "a" * 64, shots: int = 1
+) -> None:
     """Four versions of one cell, and a probe of the smaller size."""
-    base = fakes.episodic().model_dump()
+    base = fakes.episodic(shots).model_dump()
     for protocol, pool, track, size in (
         ("ibm", "full", "classic", 32),
         ("startup", "labeled_80", "classic", 32),
@@ -53,8 +56,8 @@ def write(root: Path, accuracy: float, name: str = "a") -> None:
         spec = EpisodicSpec.model_validate(
             base | {"protocol": protocol, "episode": episode, "image": {"input_size": size}}
         )
-        groups = "a" * 64 if track == "disjoint" else None
-        data = fakes.dataset().model_copy(update={"pool": pool, "groups": groups})
+        known = groups if track == "disjoint" else None
+        data = fakes.dataset().model_copy(update={"pool": pool, "groups": known})
         classic = spec.model_copy(update={"episode": spec.episode.classic})
         cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
         cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
@@ -109,9 +112,37 @@ def test_a_board_ranks_every_version_on_its_own(
     assert [tuple(each["columns"]) for each in shown] == list(found)
 
 
-def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_path: Path) -> None:
-    from fsbench.errors import ValidationFailed
+def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    for name, groups in (("x", "a" * 64), ("y", "b" * 64)):
+        write(tmp_path / name, 0.6, name, groups)
+        submit(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
+    found = [view.ranking for view in views(board)]
+    (disjoint,) = (r for r in found if any("disjoint" in name for name in r.columns))
+    columns = [name for name in disjoint.columns if "disjoint" in name]
+    assert len(columns) == 2
+    assert all(" 32px #" in name for name in columns)
+    assert {s.name for s in disjoint.unranked} == {"x", "y"}
+    (classic,) = (r for r in found if any(CLASSIC in name for name in r.columns))
+    assert {s.name for s in classic.tiers[0]} == {"x", "y"}
 
+
+def test_all_disjoint_cells_of_an_entry_have_the_same_groups(tmp_path: Path) -> None:
+    write(tmp_path / "r", 0.6)
+    write(tmp_path / "r", 0.6, shots=2)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
+    with pytest.raises(ValidationFailed, match=r"\[images\]"):
+        submit(tmp_path / "r", tmp_path / "other", DECLARATION)
+
+
+def test_a_result_does_not_grow_by_episodes_of_other_groups(tmp_path: Path) -> None:
+    write(tmp_path, 0.6)
+    with pytest.raises(ValidationFailed, match="made with other images or groups"):
+        write(tmp_path, 0.6, groups="b" * 64)
+
+
+def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "r", 0.6)
     (path,) = (p for p in (tmp_path / "r").rglob("*disjoint*.json"))
     raw = json.loads(path.read_text())
