@@ -41,9 +41,8 @@ def evaluate(inputs: Inputs, spec: KnnSpec, train_idx: Index, test_idx: Index) -
     else:
         centre = train.x.mean(dim=0)  # distances stay as they are, and lose fewer digits
         train, test = (Side(side.x - centre, side.y) for side in (train, test))
-    found = [
-        predict(spec, x, train, n_classes) for x in test.x.split(max(1, ENTRIES // len(train.y)))
-    ]
+    chunks = torch.split(test.x, max(1, ENTRIES // len(train.y)))
+    found = [predict(spec, x, train, n_classes) for x in chunks]
     return ImageRecords(np.concatenate(found) == test.y.cpu().numpy())
 
 

@@ -54,9 +54,10 @@ class Summary:
 def summarise(records: Records, spec: Spec) -> Summary:
     """Raises UsageError without any outcome."""
     score = score_of(outcomes(records, spec))
+    if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
+        return Summary(score, 0, 0, choices.details(records, spec))
     if not isinstance(records, EpisodeRecords):
-        probed = isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec)
-        return Summary(score, 0, 0, choices.details(records, spec) if probed else {})
+        return Summary(score, 0, 0, {})
     collapsed, non_finite = int(records.collapsed.sum()), int((~records.finite).sum())
     dense = records.dense_accuracy
     return Summary(score, collapsed, non_finite, {}, None if dense is None else score_of(dense))
