@@ -22,6 +22,8 @@ from pretrain.recipe import Recipe
 DEFAULT = ("normal", "seal")
 ALL = "all"
 BASE = "toy/normal"
+NAMED = 2
+"""Fields at most that a label spells out."""
 TASKS, SHOTS = ("toy",), (1, 5)
 DECLARATION = Declaration(
     name="demo",
@@ -74,7 +76,9 @@ def label(recipe: Recipe) -> str:
 
 
 def conditions(recipe: Recipe) -> list[str]:
-    """What the recipe's control has and `toy/normal` has not: a scenario, or fields and values."""
+    """What the recipe's control has and `toy/normal` has not: a scenario, fields and values, or
+    the start of a digest where these are many.
+    """
     plain, base = recipes.control(recipe), recipes.get(BASE)
     if plain == base:
         return []
@@ -82,7 +86,8 @@ def conditions(recipe: Recipe) -> list[str]:
         if plain == base.replace(scenarios.fields(name)):
             return [name]
     now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
-    return [f"{field}={value}" for field, value in now.items() if value != before[field]]
+    changed = [f"{field}={value}" for field, value in now.items() if value != before[field]]
+    return changed if len(changed) <= NAMED else [f"fields-{plain.digest()[:6]}"]
 
 
 def train(recipe: Recipe, out: Path, machine: Machine, device: str, report: Reporter) -> Path:

@@ -31,6 +31,7 @@ def test_the_facts_of_a_run(run_folder: Path) -> None:
         "mean": (0.4, 0.5, 0.6),
         "std": (0.2, 0.3, 0.4),
         "n_parameters": facts.n_parameters,
+        "n_affine": facts.n_affine,
         "random_init": None,
         "recipe": "toy/normal",
         "recipe_digest": "ab" * 32,
@@ -42,6 +43,8 @@ def test_the_facts_of_a_run(run_folder: Path) -> None:
     assert facts.weights_hash == weights_hash(weights, ("fc",))
     trunk = [t for n, t in weights.items() if n.endswith((".weight", ".bias")) and "fc" not in n]
     assert facts.n_parameters == sum(t.numel() for t in trunk)
+    one_dimensional = sum(t.numel() for t in trunk if t.ndim == 1)
+    assert facts.n_affine == one_dimensional
 
 
 def test_the_backbone_is_frozen_and_normalises(run_folder: Path) -> None:

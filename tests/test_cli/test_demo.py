@@ -57,7 +57,8 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     runs = demo.runs(["all"])
     methods = {r.methods[0].name for r in runs.values()}
     assert methods == METHOD_RUNS | {"normal"}
-    assert len(runs) == len(METHODS.names()) + 2
+    assert len(runs) == len(METHODS.names()) + 3
+    assert {runs[label].name for label in runs if "fields-" in label} > {"toy/normal", "toy/maml"}
     for at, recipe in enumerate(runs.values()):
         before = list(runs.values())[: at + 1]
         assert recipes.control(recipe) in before

@@ -150,7 +150,7 @@ def test_episodes_and_probes_are_not_mixed_up(tmp_path: Path, file: Path) -> Non
     fakes.write_probe(tmp_path)
     with pytest.raises(UsageError, match="is a probe"):
         episode_records(next(tmp_path.rglob("probe*.json")))
-    with pytest.raises(UsageError, match="no probe"):
+    with pytest.raises(UsageError, match="no linear probe"):
         probe_records(file)
 
 
