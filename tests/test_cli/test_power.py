@@ -13,6 +13,7 @@ from fsbench.cli.main import run
 from fsbench.planning import Goal, standard_errors
 from fsbench.records import EpisodeRecords
 from fsbench.results import ResultStore
+from fsbench.specs import EpisodicSpec
 from leaderboard.submission import submit
 from tests import fakes
 
@@ -35,10 +36,12 @@ def write(
     shots: int = 1,
     first: int = 0,
     dense: list[int] | None = None,
+    adaptation: str = "linear",
 ) -> Path:
     """Results in which episode i has right[i] of its 25 queries right, and dense[i] of all that
     could have been queries in every class."""
-    data, spec = fakes.dataset(), fakes.episodic(shots)
+    given = fakes.episodic(shots).model_dump(exclude={"head"}) | {"adaptation": adaptation}
+    data, spec = fakes.dataset(), EpisodicSpec.model_validate(given)
     numbers = range(first, first + len(right))
     drawn = fakes.episodes(spec, data, numbers, 0.5)
     correct = np.arange(25) < np.array(right)[:, None]
@@ -116,6 +119,16 @@ def test_dense_queries_have_a_line_of_their_own_outside_the_mean(
     assert plan(capsys, "--like", str(a), str(plain))["dense"] == []
 
 
+def test_transductive_cells_never_share_a_mean_with_others(
+    tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, right in zip(pair, ([9] * N, [4, 5] * 20), strict=True):
+        write(Path(path), right, Path(path).name, adaptation="soft_kmeans")
+    assert len(plan(capsys, "--like", *pair)["cells"]) == 2
+    (cell,) = plan(capsys, "--like", *pair, "-t", "folder:blobs:5w1s/soft_kmeans")["cells"]
+    assert cell["task"].endswith(" transductive")
+
+
 def test_alpha_and_power_count_and_t_chooses_cells(
     pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,8 +163,11 @@ def test_entries_of_a_board_and_only_shared_episodes(
     assert found["cells"][0]["needed"] == 1160
     behind = [ahead(i) - 1 for i in range(10, 60)]
     later = write(tmp_path / "c", behind, "c", first=10)
-    mixed = plan(capsys, "--like", "of-a", str(later), "--board", str(board))["overall"]
-    assert mixed["episodes"] == N - 10
+    write(later, behind[:20], "c", shots=5, first=10)
+    found = plan(capsys, "--like", "of-a", str(later), "--board", str(board))
+    assert [cell["episodes"] for cell in found["cells"]] == [N - 10, 20]
+    mixed = found["overall"]
+    assert mixed["episodes"] == 20
     assert mixed["gap"] == pytest.approx(1 / 25)
     assert mixed["sd"] == pytest.approx(0, abs=1e-12)
     assert mixed["needed"] == 2
