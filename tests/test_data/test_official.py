@@ -1,0 +1,52 @@
+"""Official train and test parts: when a data set is complete, and when it is a subset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from fsbench.data.base import TargetDataset
+from fsbench.data.official import Listed, official_target
+from fsbench.data.targets.mit67 import FACTS
+from fsbench.errors import DataError
+
+SMALL = FACTS.model_copy(update={"classes": ("a", "b"), "split": (3, 2)})
+TRAIN = (Listed(0, "a/1.jpg"), Listed(0, "a/2.jpg"), Listed(1, "b/1.jpg"))
+TEST = (Listed(0, "a/3.jpg"), Listed(1, "b/2.jpg"))
+
+
+@pytest.fixture
+def load(tmp_path: Path, draw: Callable[..., Path]) -> Callable[..., TargetDataset]:
+    for each in (*TRAIN, *TEST):
+        draw(tmp_path / "Images" / each.name)
+
+    def make(train: Sequence[Listed] = TRAIN, test: Sequence[Listed] = TEST) -> TargetDataset:
+        return official_target(SMALL, tmp_path, tmp_path / "Images", (train, test))
+
+    return make
+
+
+def test_the_official_numbers_are_complete(load: Callable[..., TargetDataset]) -> None:
+    found = load()
+    assert (found.flags, found.notes) == (frozenset(), ())
+
+
+def test_as_many_images_in_other_parts_are_a_subset(load: Callable[..., TargetDataset]) -> None:
+    found = load(TRAIN[1:], (*TEST, TRAIN[0]))
+    assert found.flags == {"subset"}
+    assert found.notes == (
+        "2 of 3 train images and 3 of 2 test images are there; the lists name 5",
+    )
+    assert found.images_hash != load().images_hash
+
+
+def test_a_class_without_images_is_a_subset(load: Callable[..., TargetDataset]) -> None:
+    relabelled = [Listed(0, each.name) for each in TRAIN], [Listed(0, each.name) for each in TEST]
+    assert load(*relabelled).flags == {"subset"}
+
+
+def test_an_image_in_both_parts_is_refused(load: Callable[..., TargetDataset]) -> None:
+    with pytest.raises(DataError, match=r"name a/1.jpg more than once"):
+        load(TRAIN, (*TEST, TRAIN[0]))
