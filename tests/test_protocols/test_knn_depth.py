@@ -14,7 +14,8 @@ from fsbench.backbones import Classifier
 from fsbench.data import Split
 from fsbench.errors import UsageError
 from pretrain.loop import pretrain
-from protocols.analyses.knn_depth import KnnDepth, Nearest, Settings, knn_depth
+from protocols.analyses._subject import Subject
+from protocols.analyses.knn_depth import KnnDepth, Nearest, Probe, Settings, knn_depth, run
 from tests.fakes_pretrain import source, tiny
 
 
@@ -115,3 +116,27 @@ def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
     few = Split(source().train.images[:3], source().train.labels[:3])
     with pytest.raises(UsageError, match="5 neighbours were asked of 3"):
         knn_depth(network, few, source().val)
+
+
+def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifier) -> None:
+    given = Subject(backbones.load(network.facts.ref), network, source())
+    whole = knn_depth(network, source().train, source().val)
+    finding = run(given, Settings())
+    accuracy, depth = finding.views
+    assert accuracy.values == tuple(100 * whole.accuracies)
+    assert accuracy.places == whole.blocks
+    counts = [(whole.depths == d).sum() for d in range(len(whole.blocks) + 1)]
+    assert depth.values == pytest.approx([100 * n / 12 for n in counts])
+    found = {m.name: m.value for m in finding.measures}
+    assert (found["reference images"], found["query images"]) == (40, 12)
+    assert found["mean prediction depth (blocks)"] == whole.depths.mean()
+    assert found["accuracy behind block 4 (layer4.0)"] == whole.accuracies[3]
+
+
+def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> None:
+    probe = Probe(network, Settings())
+    maps = torch.arange(24.0).view(1, 2, 3, 4)
+    tokens = maps.flatten(2).mT  # (1, 12, 2)
+    assert torch.equal(probe.pooled(maps), maps.mean(dim=(2, 3)))
+    assert torch.equal(probe.pooled(tokens), maps.mean(dim=(2, 3)))
+    assert torch.equal(probe.pooled(maps[:, :, 0, 0]), maps[:, :, 0, 0])
