@@ -10,6 +10,7 @@ import pytest
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
 from fsbench.data.targets.mit67 import FACTS
+from fsbench.data.verify import verify
 from fsbench.errors import DataError
 
 TRAIN = ("winecellar/a.jpg", "airport_inside/airport_inside_0001.jpg")
@@ -61,3 +62,12 @@ def test_missing_images_are_counted(tree: Path) -> None:
     (tree / "Images").rename(tree / "jpg")
     with pytest.raises(DataError, match="lacks Images/"):
         load_target("mit67", DataRoots.parse([str(tree.parent)]))
+
+
+def test_verify_knows_the_parts_and_not_every_class(tree: Path, tmp_path: Path) -> None:
+    verdict = verify("mit67", DataRoots.parse([str(tree.parent)]), tmp_path / "cache")
+    assert verdict.counts[0] == (2, None)
+    assert not verdict.complete
+    problem = verdict.problem()
+    assert problem is not None
+    assert "2 of 5360 train images and 2 of 1340 test images" in problem.message
