@@ -38,7 +38,10 @@ BnMode = Annotated[
     typer.Option("--bn-mode", help="BatchNorm in affine tuning: eval (source statistics), train."),
 ]
 Protocol = Annotated[
-    str | None, typer.Option("--protocol", help="ibm (all images) or startup (labeled_80).")
+    str | None,
+    typer.Option(
+        "--protocol", help="ibm (all images), startup (labeled_80), or either with -disjoint."
+    ),
 ]
 Episodes = Annotated[
     int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes a cell; 600 is official.")
