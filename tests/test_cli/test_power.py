@@ -164,6 +164,8 @@ def test_entries_of_a_board_and_only_shared_episodes(
     behind = [ahead(i) - 1 for i in range(10, 60)]
     later = write(tmp_path / "c", behind, "c", first=10)
     write(later, behind[:20], "c", shots=5, first=10)
+    found = plan(capsys, "--like", str(later), "of-a", "--board", str(board))
+    assert found["overall"]["gap"] == pytest.approx(-1 / 25)
     found = plan(capsys, "--like", "of-a", str(later), "--board", str(board))
     assert [cell["episodes"] for cell in found["cells"]] == [N - 10, 20]
     mixed = found["overall"]
