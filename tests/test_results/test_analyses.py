@@ -83,6 +83,8 @@ def test_records_of_analyses_are_no_results(tmp_path: Path) -> None:
 def test_views_have_columns_of_one_length_and_finite_numbers() -> None:
     with pytest.raises(ValidationError, match="several lengths"):
         view(1.0, 2.0, low=(1.0,))
+    with pytest.raises(ValidationError, match="several lengths"):
+        View(title="t", x="x", y="y", at=(1.0, 2.0), values=(1.0,))
     with pytest.raises(ValidationError):
         view(float("nan"))
 
