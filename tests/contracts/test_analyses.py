@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import get_args
 
@@ -167,6 +168,19 @@ def test_a_network_without_a_chain_has_no_balancedness() -> None:
     given = Subject(residual, classifier("toy_resnet"))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
         found("balancedness", given)
+
+
+@pytest.mark.parametrize("broken", ["no chain", "a norm between"])
+def test_only_layers_that_feed_each_other_plainly_are_balanced(broken: str) -> None:
+    network = classifier("mlp")
+    first, *rest = network.roles.fully_connected
+    weighted = (first, "norm", *rest)
+    changes = {"chain": False} if broken == "no chain" else {"weighted": weighted}
+    other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    assert found("balancedness", Subject(backbone, network))
+    with pytest.raises(NotApplicable, match="does not end in a plain chain"):
+        found("balancedness", Subject(backbone, other))
 
 
 def test_chosen_images_are_random_sorted_the_same_for_all_and_all_when_asked() -> None:
