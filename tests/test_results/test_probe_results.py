@@ -30,7 +30,7 @@ def rows(*counts: int, n: int = 10) -> np.ndarray:
 
 
 def records(held_out: bool = True) -> ProbeRecords:
-    """On test 0.1 is best (9, after epoch 2), at the end 0.001 (8); held out, 0.01 (6 at the end)."""
+    """On test 0.1 is best (9, after epoch 2), at the end 0.001 (8); held out, 0.01 (6 at end)."""
     last, best = rows(4, 6, 8), rows(9, 7, 8)
     curve = np.array([[0.1, 0.9, 0.4], [0.7, 0.2, 0.6], [0.2, 0.3, 0.8]])
     accuracy = np.array([0.5, 0.75, 0.75]) if held_out else None
