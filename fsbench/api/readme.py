@@ -50,6 +50,8 @@ def block(name: str) -> str:
     found = rows(name)
     if name == "protocols":
         found = transposed([row for row in found if row["protocol"] in COLUMNS[name]])
+    if name == "recipes":
+        found = [row for row in found if row["paper"]]
     return f"<!-- table: {name} -->\n{markdown(COLUMNS[name], found)}<!-- end -->"
 
 
