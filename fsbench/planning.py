@@ -7,7 +7,6 @@ over n episodes has sd / sqrt(n). statsmodels solves for what is asked. All valu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 
 from fsbench.errors import UsageError
@@ -43,11 +42,6 @@ def episodes_needed(sd: float, goal: Goal) -> int:
 def detectable(sd: float, n: int, goal: Goal) -> float:
     """The gap that n episodes a cell tell apart with the goal's alpha and power."""
     return standard_errors(goal) * sd / math.sqrt(n)
-
-
-def overall_sd(sds: Sequence[float]) -> float:
-    """Of the unweighted mean over cells, whose episodes are independent, per episode of each."""
-    return math.hypot(*sds) / len(sds)
 
 
 @cache

@@ -50,12 +50,18 @@ def score(values: ArrayLike) -> Score:
     return Score(float(x.mean()), half, int(x.size))
 
 
-def paired(a: Sequence[NDArray[np.float64]], b: Sequence[NDArray[np.float64]]) -> Paired:
+def paired(
+    a: Sequence[NDArray[np.float64]],
+    b: Sequence[NDArray[np.float64]],
+    draws: Sequence[str] = (),
+) -> Paired:
     """Paired comparison over columns: the unweighted mean over columns of the mean of A - B.
 
     a, b: one array of per-episode accuracies a column; arrays of one column have equal length and
-    the same episodes in the same order. Columns count as independent. The p-value is that of a
-    z test; two equal entries give p = 1. Raises UsageError when the columns do not match.
+    the same episodes in the same order. draws: a name a column, equal for columns over the same
+    episodes in the same order (other adaptations), whose gaps then move together; columns of other
+    names, or without names, count as independent. The p-value is that of a z test; two equal
+    entries give p = 1. Raises UsageError when the columns do not match.
     """
     if len(a) != len(b) or not a or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
         raise UsageError(
@@ -66,9 +72,44 @@ def paired(a: Sequence[NDArray[np.float64]], b: Sequence[NDArray[np.float64]]) -
         np.asarray(x, np.float64) - np.asarray(y, np.float64) for x, y in zip(a, b, strict=True)
     ]
     gap = float(np.mean([g.mean() for g in gaps]))
-    variances = [g.var(ddof=1) / g.size if g.size > 1 else math.nan for g in gaps]
-    se = math.sqrt(float(np.sum(variances))) / len(gaps)
+    se = math.sqrt(sum(_error(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
     n = int(sum(g.size for g in gaps))
     if se == 0.0:
         return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n)
     return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n)
+
+
+def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> float:
+    """Per-episode standard deviation of the mean over columns, each with as many episodes.
+
+    Over n episodes a column, its standard error is this over sqrt(n). draws: as in `paired`.
+    """
+    return math.sqrt(sum(_spread(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
+
+
+def _grouped(
+    gaps: Sequence[NDArray[np.float64]], draws: Sequence[str]
+) -> list[list[NDArray[np.float64]]]:
+    """The columns over the same episodes together."""
+    groups: dict[str | int, list[NDArray[np.float64]]] = {}
+    for column, g in enumerate(gaps):
+        groups.setdefault(draws[column] if draws else column, []).append(g)
+    return list(groups.values())
+
+
+def _spread(group: list[NDArray[np.float64]]) -> float:
+    """Standard deviation of the sum of a group's gaps in one episode; nan for one episode.
+
+    Columns of unequal length count as if their gaps moved together fully, which is the worst case.
+    """
+    if len({g.size for g in group}) > 1:
+        return sum(_spread([g]) for g in group)
+    total = np.sum(group, axis=0)
+    return float(total.std(ddof=1)) if total.size > 1 else math.nan
+
+
+def _error(group: list[NDArray[np.float64]]) -> float:
+    """Standard error of the sum of a group's means, as `_spread`."""
+    if len({g.size for g in group}) > 1:
+        return sum(_error([g]) for g in group)
+    return _spread(group) / math.sqrt(group[0].size)

@@ -23,10 +23,14 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Values (n,) in [0, 1] under distinct increasing numbers (n,) of episodes or test images."""
+    """Values (n,) in [0, 1] under distinct increasing numbers (n,) of episodes or test images.
+
+    draws: what the numbers name, equal for columns over the same episodes or images.
+    """
 
     index: NDArray[np.int64]
     values: NDArray[np.float64]
+    draws: str
 
 
 Contenders = Mapping[str, Mapping[str, Outcomes]]
@@ -112,16 +116,17 @@ def against_leader(
 
 def compare(a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
     """Paired A - B over the outcomes that both hold; nothing in common tells nothing (p = 1)."""
-    left, right = [], []
+    left, right, draws = [], [], []
     for column in columns:
         _, i, j = np.intersect1d(
             a[column].index, b[column].index, assume_unique=True, return_indices=True
         )
         left.append(a[column].values[i])
         right.append(b[column].values[j])
+        draws.append(a[column].draws)
     if not all(x.size for x in left):
         return Paired(0.0, float("nan"), 1.0, 0)
-    found = stats.paired(left, right)
+    found = stats.paired(left, right, draws)
     return found if found.p == found.p else found._replace(p=1.0)
 
 

@@ -13,6 +13,7 @@ from fsbench.records import EpisodeRecords
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import outcomes
 from fsbench.results.versions import by_version
+from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, Column, Entry, column_of
 from leaderboard.published import PublishedEntry, published
 from leaderboard.rank import Outcomes, Ranking, rank
@@ -84,10 +85,11 @@ def label(columns: tuple[Column, ...]) -> dict[Column, str]:
 
 def paired_outcomes(cell: Loaded) -> Outcomes:
     """Outcomes under episode numbers, or under the place of the test image."""
-    values = outcomes(cell.records, cell.result.spec)
-    if isinstance(cell.records, EpisodeRecords):
-        return Outcomes(cell.records.index, values)
-    return Outcomes(np.arange(values.size), values)
+    result, values = cell.result, outcomes(cell.records, cell.result.spec)
+    if isinstance(result.spec, EpisodicSpec) and isinstance(cell.records, EpisodeRecords):
+        draws = f"{result.dataset.images_hash} {result.spec.episode.digest()}"
+        return Outcomes(cell.records.index, values, draws)
+    return Outcomes(np.arange(values.size), values, f"{result.dataset.images_hash} test images")
 
 
 def entry_flags(entry: Entry) -> tuple[str, ...]:

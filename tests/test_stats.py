@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from fsbench.errors import UsageError
-from fsbench.stats import paired, score
+from fsbench.stats import overall_sd, paired, score
 
 accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
 
@@ -79,3 +79,25 @@ def test_sides_must_match() -> None:
     for left, right in (([a], [a, a]), ([], []), ([a], [np.zeros(4)])):
         with pytest.raises(UsageError, match="same episodes"):
             paired(left, right)
+
+
+def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
+    """By hand: gaps (.1, .3) and (.2, .2) of one draw sum to (.3, .5); sd .02 ** .5."""
+    gaps = [np.array([0.1, 0.3]), np.array([0.2, 0.2])]
+    zeros = [np.zeros(2), np.zeros(2)]
+    found = paired(gaps, zeros, ["e", "e"])
+    assert found.gap == pytest.approx(0.2)
+    assert found.se == pytest.approx(math.sqrt(0.02 / 2) / 2)
+    assert overall_sd(gaps, ["e", "e"]) == pytest.approx(math.sqrt(0.02) / 2)
+    opposite = [np.array([0.1, 0.3]), np.array([0.3, 0.1])]
+    assert paired(opposite, zeros, ["e", "e"]).se == pytest.approx(0.0)
+    assert paired(opposite, zeros, ["e", "f"]).se == pytest.approx(math.sqrt(0.02) / 2)
+    assert overall_sd(opposite) == pytest.approx(math.sqrt(0.04) / 2)
+
+
+def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
+    a = [np.array([0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
+    errors = [math.sqrt(0.02 / 2), math.sqrt(0.04 / 3 / 4)]
+    found = paired(a, [np.zeros(2), np.zeros(4)], ["e", "e"])
+    assert found.se == pytest.approx(sum(errors) / 2)
+    assert overall_sd(a, ["e", "e"]) == pytest.approx((math.sqrt(0.02) + math.sqrt(0.04 / 3)) / 2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsbench import data, stats
 from fsbench.errors import UnknownName, UsageError
-from fsbench.planning import Goal, detectable, episodes_needed, overall_sd, standard_errors
+from fsbench.planning import Goal, detectable, episodes_needed, standard_errors
 from fsbench.records import EpisodeRecords
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
@@ -126,7 +126,7 @@ def dense_outcomes(cell: Loaded) -> Outcomes | None:
     records = cell.records
     if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
         return None
-    return Outcomes(records.index, records.dense_accuracy)
+    return Outcomes(records.index, records.dense_accuracy, paired_outcomes(cell).draws)
 
 
 def paired(task: str, left: Outcomes, right: Outcomes) -> tuple[Outcomes, Outcomes]:
@@ -138,7 +138,10 @@ def paired(task: str, left: Outcomes, right: Outcomes) -> tuple[Outcomes, Outcom
             "shared: there is no pair to learn a spread from",
             fix="evaluate both on the same episodes (no --shard, equal --episodes)",
         )
-    return Outcomes(index, left.values[i]), Outcomes(index, right.values[j])
+    return (
+        Outcomes(index, left.values[i], left.draws),
+        Outcomes(index, right.values[j], right.draws),
+    )
 
 
 def line(task: str, a: Outcomes, b: Outcomes, goal: Goal) -> Needed:
@@ -159,8 +162,9 @@ def overall(
     found: Sequence[Needed], pairs: Sequence[tuple[Outcomes, Outcomes]], goal: Goal
 ) -> Needed:
     """Of the mean over cells, each with as many episodes."""
-    now = stats.paired([a.values for a, _ in pairs], [b.values for _, b in pairs])
-    sd = overall_sd([cell.sd for cell in found])
+    draws = [a.draws for a, _ in pairs]
+    now = stats.paired([a.values for a, _ in pairs], [b.values for _, b in pairs], draws)
+    sd = stats.overall_sd([a.values - b.values for a, b in pairs], draws)
     return Needed(
         task=f"overall, {len(found)} cell{'s' if len(found) > 1 else ''}",
         episodes=min(cell.episodes for cell in found),

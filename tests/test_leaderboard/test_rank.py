@@ -15,8 +15,8 @@ FEW = settings(max_examples=15, deadline=None)
 """statsmodels collects garbage on every call, 50 ms in a process with torch."""
 
 
-def outcomes(values: np.ndarray, first: int = 0) -> Outcomes:
-    return Outcomes(np.arange(first, first + len(values)), np.asarray(values, np.float64))
+def outcomes(values: np.ndarray, first: int = 0, draws: str = "a spec") -> Outcomes:
+    return Outcomes(np.arange(first, first + len(values)), np.asarray(values, np.float64), draws)
 
 
 def noisy(mean: float, seed: int, n: int = 600, sd: float = 0.08) -> np.ndarray:
@@ -167,3 +167,19 @@ def test_false_separations_keep_to_alpha() -> None:
         a, b = (outcomes(base + rng.normal(0, 0.05, 200)) for _ in range(2))
         parted += len(rank({"a": {"c": a}, "b": {"c": b}}, ["c"]).tiers) == 2
     assert 0.025 < parted / boards < 0.08
+
+
+def test_adaptations_on_the_same_episodes_are_no_independent_evidence() -> None:
+    """The same numbers twice: together they say as much as once, if they share their episodes."""
+    a, b = noisy(0.60, 1), noisy(0.59, 2)
+    once = compare({"c": outcomes(a)}, {"c": outcomes(b)}, ["c"])
+
+    def twice(*draws: str) -> tuple[float, float]:
+        left, right = (
+            {d: outcomes(x, draws=y) for d, y in zip("cd", draws, strict=True)} for x in (a, b)
+        )
+        found = compare(left, right, ["c", "d"])
+        return found.se, found.p
+
+    assert twice("episodes", "episodes") == pytest.approx((once.se, once.p))
+    assert twice("some", "others")[0] == pytest.approx(once.se / math.sqrt(2))

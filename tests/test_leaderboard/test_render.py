@@ -19,7 +19,7 @@ COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
 
 def outcomes(mean: float, spread: float = 0.1, n: int = 100) -> Outcomes:
     """Half of the episodes lie `spread` above the mean, half below."""
-    return Outcomes(np.arange(n), mean + spread * np.where(np.arange(n) % 2, 1.0, -1.0))
+    return Outcomes(np.arange(n), mean + spread * np.where(np.arange(n) % 2, 1.0, -1.0), "a spec")
 
 
 def board() -> View:

@@ -1,0 +1,43 @@
+"""What columns share: the same episodes under other adaptations, the same test images of probes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.results import ResultStore
+from fsbench.results.reading import cells
+from fsbench.specs import EpisodicSpec
+from leaderboard.standing import paired_outcomes
+from tests import fakes
+
+
+def draws(root: Path) -> dict[str, str]:
+    return {cell.result.task: paired_outcomes(cell).draws for cell in cells(root)}
+
+
+def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path) -> None:
+    data = fakes.dataset()
+    for shots in (1, 5):
+        fakes.write(tmp_path, shots=shots)
+    linear = fakes.episodic(1)
+    spec = EpisodicSpec(
+        adaptation="centroid",
+        episode=linear.episode,
+        n_episodes=linear.n_episodes,
+        image=linear.image,
+    )
+    cell = ResultStore(tmp_path).cell(fakes.facts(), data, "", spec)
+    cell.write_block(0, fakes.episodes(spec, data, range(fakes.N_EPISODES), 0.5))
+    cell.finish(list(range(fakes.N_EPISODES)), provenance=fakes.provenance())
+    fakes.write_probe(tmp_path)
+    found = draws(tmp_path)
+    assert len(found) == 4
+    once, more, centroid, probe = (
+        next(d for task, d in found.items() if part in task)
+        for part in ("1s/linear", "5s/linear", "1s/centroid", "probe")
+    )
+    assert once == centroid
+    assert len({once, more, probe}) == 3
+    other = fakes.dataset("folder-other").model_copy(update={"images_hash": "f" * 64})
+    fakes.write(tmp_path / "other", data=other)
+    assert once not in draws(tmp_path / "other").values()
