@@ -1,0 +1,53 @@
+"""Reparametrizations beside other methods: SEAL, each other, round events; their hooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import UsageError
+from pretrain import METHODS, recipes
+from pretrain.loop import pretrain
+from pretrain.recipe import Recipe
+from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+
+A, B = 0.7, 0.8
+
+
+def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
+    methods = [{"name": "seal"}, {"name": "weight_compander"}]
+    both = Recipe.model_validate({**tiny("seal").model_dump(), "methods": methods})
+    made = trainer(both, tmp_path)
+    epochs(made, 4)
+    made._open_epoch(2)
+    decays = {g["effective_decay"] for g in made.ctx.optimizer.param_groups}
+    assert decays == {0.0, both.weight_decay}
+    up = [g for g in made.ctx.optimizer.param_groups if g["lr_scale"] == 0.01]
+    # the gradient is flipped before decay is added: the flipped sign then pulls towards zero
+    assert {g["weight_decay"] + g["effective_decay"] for g in up} == {both.weight_decay}
+
+
+@pytest.mark.parametrize("pair", [("weight_compander", "powerprop"), ("weight_norm", "powerprop")])
+def test_two_reparametrizations_are_refused(pair: tuple[str, str]) -> None:
+    methods = [{"name": name} for name in pair]
+    with pytest.raises(UsageError, match="both reparametrize the same weights"):
+        Recipe.model_validate({**tiny(pair[0]).model_dump(), "methods": methods})
+
+
+@pytest.mark.parametrize("name", ["weight_compander", "powerprop", "weight_norm"])
+def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
+    methods = [{"name": "llf"}, {"name": name}]
+    both = Recipe.model_validate({**tiny("llf").model_dump(), "methods": methods})
+    pretrain(both, source(), tmp_path)
+    events = [r for r in lines(tmp_path, "rewrites.jsonl") if r["method"] == "llf"]
+    assert len(events) == 1
+    assert events[0]["tensors"][-1] == "fc.weight"
+    assert events[0]["fraction_changed"] > 0.99
+
+
+def test_all_are_registered_with_their_hooks() -> None:
+    assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
+    control = recipes.get("paper/weight_compander_control")
+    assert control.methods[0].model_dump()["function"] == "identity"
+    assert [f.accuracy for f in recipes.RECIPES.figures(control.name)] == [0.6508]
