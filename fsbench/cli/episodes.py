@@ -12,7 +12,7 @@ from fsbench.cli import options
 if TYPE_CHECKING:
     from fsbench.tasks import Task
 
-TaskId = Annotated[str, typer.Argument(help="One cell: DATASET:5w1s[@PROTOCOL].")]
+TaskId = Annotated[str, typer.Argument(help="One cell, as eurosat:5w1s@ibm.")]
 Episodes = Annotated[int, typer.Option("--episodes", "--n-tasks", min=1, help="How many.")]
 File = Annotated[Path, typer.Option("-o", "--output", help="JSON Lines file to write.")]
 

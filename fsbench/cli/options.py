@@ -71,7 +71,7 @@ Tasks = Annotated[
         "-t",
         "--tasks",
         "--task",
-        help="dataset[:NwKs][/ADAPTATION][@PROTOCOL]; cdfsl; commas.",
+        help="As eurosat, eurosat:5w1s/linear@ibm or cdfsl; repeatable, or by commas.",
     ),
 ]
 Data = Annotated[

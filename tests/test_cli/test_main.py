@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -30,6 +32,34 @@ def test_help_names_every_command_group(capsys: pytest.CaptureFixture[str]) -> N
 def test_every_command_has_a_help_line() -> None:
     for command in build().registered_commands:
         assert command.help or (command.callback and command.callback.__doc__), command.name
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command below a group, with the words that call it."""
+    if not hasattr(command, "commands"):
+        yield path, command
+        return
+    for name, sub in command.commands.items():
+        yield from leaves(sub, (*path, name))
+
+
+COMMANDS = dict(leaves(typer.main.get_command(build())))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_of_every_command_shows_all_of_its_options(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*words, "--help") == 0
+    shown = capsys.readouterr().out
+    for parameter in COMMANDS[words].params:
+        assert parameter.hidden or max(parameter.opts, key=len)[:20].lower() in shown.lower()
+
+
+def test_no_help_text_is_taken_for_markup() -> None:
+    for words, command in COMMANDS.items():
+        for parameter in command.params:
+            assert "[" not in (parameter.help or ""), (words, parameter.name)
 
 
 def test_usage_errors_exit_2_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
