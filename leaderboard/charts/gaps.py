@@ -1,0 +1,98 @@
+"""Paired gaps between two entries, one row a column of the board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leaderboard.charts._axes import Plot, Scale, Tick, horizontal_axis, padded, round_ticks
+from leaderboard.charts._svg import GAIN, LOSS, SMALL, Drawing, fitted, interval, signed, widest
+
+ROW, TOP, FOOT = 24.0, 28.0, 44.0
+LABELS = 0.34
+"""Share of the width that row labels may take."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Mean of A - B in one column and the ends of its paired 95 % interval, None if unknown."""
+
+    label: str
+    gap: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What entry a has over entry b."""
+
+    title: str
+    a: str
+    b: str
+    rows: tuple[Gap, ...]
+
+
+def draw(chart: Gaps, name: str, width: float = 720) -> str:
+    """Right of the line: a is ahead; coloured where the interval excludes 0."""
+    texts = [signed(row.gap) for row in chart.rows]
+    left = min(widest([row.label for row in chart.rows], SMALL), LABELS * width) + 14
+    right = width - widest(texts, SMALL) - 14
+    bottom = TOP + ROW * len(chart.rows)
+    ends = [v for row in chart.rows for v in (row.gap, row.low, row.high) if v is not None]
+    low, high = padded([0.0, *ends])
+    plot = Plot(left, TOP, right, bottom)
+    drawing = Drawing(name, chart.title, describe(chart), width, bottom + FOOT)
+    x = Scale(low, high, left, right)
+    sides(drawing, chart, x(0), width)
+    drawing.add(
+        "line", x1=x(0), x2=x(0), y1=TOP, y2=bottom, stroke="currentColor", stroke_dasharray="3 3"
+    )
+    ticks = [Tick(at, f"{100 * at:g}".replace("-", "−")) for at in points(low, high)]
+    horizontal_axis(drawing, plot, x, ticks, "gap in points, paired 95 % interval")
+    for i, row in enumerate(chart.rows):
+        y = TOP + ROW * (i + 0.5)
+        label = drawing.write(
+            left - 10, y + 4, fitted(row.label, left - 12, SMALL), "end", font_size=SMALL
+        )
+        drawing.hint(label, row.label)
+        mark(drawing, row, x, y)
+        drawing.write(width, y + 4, texts[i], "end", font_size=SMALL)
+    return drawing.svg()
+
+
+def points(low: float, high: float) -> list[float]:
+    """Ticks that are round in points."""
+    return [at / 100 for at in round_ticks(100 * low, 100 * high)]
+
+
+def describe(chart: Gaps) -> str:
+    ahead = sum(row.low is not None and row.low > 0 for row in chart.rows)
+    behind = sum(row.high is not None and row.high < 0 for row in chart.rows)
+    return (
+        f"{chart.a} minus {chart.b} in {len(chart.rows)} columns: the interval lies above 0 in "
+        f"{ahead} and below it in {behind}."
+    )
+
+
+def sides(drawing: Drawing, chart: Gaps, zero: float, width: float) -> None:
+    """Who is ahead on which side of the line."""
+    behind, ahead = f"← {chart.b}", f"{chart.a} →"
+    drawing.write(zero - 6, 14, fitted(behind, zero - 8, SMALL), "end", font_size=SMALL)
+    drawing.write(zero + 6, 14, fitted(ahead, width - zero - 8, SMALL), font_size=SMALL)
+
+
+def mark(drawing: Drawing, row: Gap, x: Scale, y: float) -> None:
+    colour = "currentColor"
+    if row.low is not None and row.high is not None:
+        colour = GAIN if row.low > 0 else LOSS if row.high < 0 else colour
+        drawing.add(
+            "line",
+            x1=x(row.low),
+            x2=x(row.high),
+            y1=y,
+            y2=y,
+            style=f"stroke:{colour}",
+            stroke_width=2,
+        )
+    dot = drawing.add("circle", cx=x(row.gap), cy=y, r=4, style=f"fill:{colour}")
+    drawing.hint(dot, f"{row.label}: {signed(row.gap)} points{interval(row.low, row.high)}")
