@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from fsbench.results.versions import by_version
 from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, Column, Entry, column_of
 from leaderboard.published import PublishedEntry, published
-from leaderboard.rank import Outcomes, Ranking, rank
+from leaderboard.rank import Contenders, Outcomes, Ranking, rank
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class View:
     """One version of a board as people see it: columns of one protocol and input size.
 
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
-    entry -> code or paper; published: entries that share a data set with the board.
+    entry -> code or paper; published: entries that share a data set with the board; contenders:
+    the outcomes that were ranked, for statistics of one's own.
     """
 
     name: str
@@ -34,6 +35,7 @@ class View:
     sources: dict[str, float | None]
     links: dict[str, str]
     published: tuple[PublishedEntry, ...]
+    contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
 
 
 def views(folder: Path) -> tuple[View, ...]:
@@ -71,6 +73,7 @@ def of_version(board: Board, entries: Sequence[Entry], columns: tuple[Column, ..
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
         links={entry.name: entry.file.declaration.link for entry in entries},
         published=tuple(e for e in published() if shared_tasks(e, datasets)),
+        contenders=contenders,
     )
 
 
