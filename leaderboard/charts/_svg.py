@@ -126,7 +126,8 @@ def percent(fraction: float, digits: int = 2) -> str:
 
 def signed(fraction: float, digits: int = 2) -> str:
     """A gap in points, e.g. +1.20 or −0.35."""
-    return f"{100 * fraction:+.{digits}f}".replace("-", "−")
+    points = round(100 * fraction, digits)
+    return f"{points:+.{digits}f}".replace("-", "−") if points else f"{0:.{digits}f}"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -8,7 +8,7 @@ from leaderboard.charts._axes import Plot, Scale, Tick, horizontal_axis, padded,
 from leaderboard.charts._svg import GAIN, LOSS, SMALL, Drawing, fitted, interval, signed, widest
 
 ROW, TOP, FOOT = 24.0, 28.0, 44.0
-LABELS = 0.34
+LABELS = 0.38
 """Share of the width that row labels may take."""
 
 
@@ -43,7 +43,7 @@ def draw(chart: Gaps, name: str, width: float = 720) -> str:
     plot = Plot(left, TOP, right, bottom)
     drawing = Drawing(name, chart.title, describe(chart), width, bottom + FOOT)
     x = Scale(low, high, left, right)
-    sides(drawing, chart, x(0), width)
+    sides(drawing, chart, width)
     drawing.add(
         "line", x1=x(0), x2=x(0), y1=TOP, y2=bottom, stroke="currentColor", stroke_dasharray="3 3"
     )
@@ -74,11 +74,11 @@ def describe(chart: Gaps) -> str:
     )
 
 
-def sides(drawing: Drawing, chart: Gaps, zero: float, width: float) -> None:
+def sides(drawing: Drawing, chart: Gaps, width: float) -> None:
     """Who is ahead on which side of the line."""
-    behind, ahead = f"← {chart.b}", f"{chart.a} →"
-    drawing.write(zero - 6, 14, fitted(behind, zero - 8, SMALL), "end", font_size=SMALL)
-    drawing.write(zero + 6, 14, fitted(ahead, width - zero - 8, SMALL), font_size=SMALL)
+    room = width / 2 - 6
+    drawing.write(0, 14, fitted(f"← {chart.b} ahead", room, SMALL), font_size=SMALL)
+    drawing.write(width, 14, fitted(f"{chart.a} ahead →", room, SMALL), "end", font_size=SMALL)
 
 
 def mark(drawing: Drawing, row: Gap, x: Scale, y: float) -> None:

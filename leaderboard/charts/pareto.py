@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from leaderboard.charts._axes import (
     Plot,
@@ -17,7 +18,7 @@ from leaderboard.charts._axes import (
     short_number,
     vertical_axis,
 )
-from leaderboard.charts._labels import Labels
+from leaderboard.charts._labels import Box, Labels, along, around
 from leaderboard.charts._svg import GAIN, SMALL, Drawing, interval, number, percent
 
 HEIGHT, FOOT = 320.0, 44.0
@@ -71,8 +72,8 @@ def draw(chart: Pareto, name: str, width: float = 720) -> str:
     vertical_axis(drawing, plot, y, ticks)
     marks = [Tick(at, short_number(at)) for at in log_ticks(*costs)]
     horizontal_axis(drawing, plot, x, marks, chart.cost)
-    stair(drawing, best, x, y, plot)
-    labels = Labels(plot, [(x(p.cost), y(p.accuracy)) for p in chart.points])
+    stair(drawing, corners(best, x, y, plot))
+    labels = Labels(plot, obstacles(chart, best, x, y, plot))
     for point in [*best, *(p for p in chart.points if p not in best)]:
         mark(drawing, point, x, y, point in best)
         labels.place(drawing, point.label, x(point.cost), y(point.accuracy))
@@ -84,19 +85,30 @@ def describe(chart: Pareto, best: Sequence[Point]) -> str:
     return f"Accuracy in percent against {chart.cost}; none beats in both: {names}."
 
 
-def stair(drawing: Drawing, best: Sequence[Point], x: Scale, y: Scale, plot: Plot) -> None:
+def corners(best: Sequence[Point], x: Scale, y: Scale, plot: Plot) -> list[tuple[float, float]]:
     """The accuracy that a budget buys: level to the next point, then up."""
-    if not best:
-        return
-    path = [f"M{number(x(best[0].cost))} {number(y(best[0].accuracy))}"]
-    path += [f"H{number(x(point.cost))}V{number(y(point.accuracy))}" for point in best[1:]]
-    drawing.add(
-        "path",
-        d="".join([*path, f"H{number(plot.right)}"]),
-        fill="none",
-        style=f"stroke:{GAIN}",
-        stroke_width=1.5,
-    )
+    at = [(x(p.cost), y(p.accuracy)) for p in best]
+    found = at[:1]
+    for here, there in pairwise(at):
+        found += [(there[0], here[1]), there]
+    return found + [(plot.right, py) for _, py in at[-1:]]
+
+
+def stair(drawing: Drawing, path: Sequence[tuple[float, float]]) -> None:
+    points = " ".join(f"{number(px)},{number(py)}" for px, py in path)
+    drawing.add("polyline", points=points, fill="none", style=f"stroke:{GAIN}", stroke_width=1.5)
+
+
+def obstacles(chart: Pareto, best: Sequence[Point], x: Scale, y: Scale, plot: Plot) -> list[Box]:
+    """What no label may hide: marks, intervals and the front."""
+    marks = [around(x(p.cost), y(p.accuracy)) for p in chart.points]
+    intervals = [
+        along(x(p.cost), y(p.low), x(p.cost), y(p.high))
+        for p in chart.points
+        if p.low is not None and p.high is not None
+    ]
+    steps = [along(*a, *b) for a, b in pairwise(corners(best, x, y, plot))]
+    return marks + intervals + steps
 
 
 def mark(drawing: Drawing, point: Point, x: Scale, y: Scale, best: bool) -> None:
