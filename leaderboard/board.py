@@ -10,13 +10,11 @@ never sees half an entry.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -33,6 +31,7 @@ from fsbench.schema import Declaration, Name, Result, Sha256, Text
 from fsbench.specs import Frozen
 from leaderboard.candidate import Candidate
 from leaderboard.published import published
+from leaderboard.staging import place, recover
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
@@ -159,6 +158,7 @@ class Board:
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""
         with self.lock():
+            recover(self.folder)
             if not replace:
                 for candidate in candidates:
                     self.require_free(candidate.name)
@@ -177,17 +177,8 @@ class Board:
 
     def store(self, candidate: Candidate) -> Path:
         """Write an entry beside the board's others, then move it into place."""
-        staging = Path(mkdtemp(prefix=".staging-", dir=self.folder))
-        try:
-            new = staging / candidate.name
-            write_entry(new, candidate)
-            held = self.taken(candidate.name)
-            if held is not None:
-                (self.folder / held).rename(staging / "replaced")
-            new.rename(self.folder / candidate.name)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        return self.folder / candidate.name
+        held = self.taken(candidate.name)
+        return place(self.folder, candidate.name, held, lambda new: write_entry(new, candidate))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
