@@ -159,6 +159,7 @@ class Probe:
         self.model, self.spec, self.facts = network.model, spec, network.facts
         self.blocks = tuple(block[-1] for block in network.roles.blocks)
         self.device = next(network.model.parameters()).device
+        self.channels_behind = getattr(network.model, "output_fmt", "") == "NHWC"  # Swin, in timm
 
     def parts(self, query: Split) -> Iterator[Split]:
         """The query in runs whose features fit into the memory."""
@@ -200,8 +201,10 @@ class Probe:
         return [found[name] for name in self.blocks], logits.argmax(dim=1)
 
     def pooled(self, output: Tensor) -> Tensor:
-        """Maps (B, C, ...) or tokens (B, n, C) -> (B, D), copied: later layers work in place."""
-        maps = output.mT if output.ndim == 3 else output
+        """Maps (B, C, ...), of some networks (B, ..., C), or tokens (B, n, C) -> (B, D), copied:
+        later layers work in place."""
+        behind = output.ndim == 3 or (output.ndim == 4 and self.channels_behind)
+        maps = output.movedim(-1, 1) if behind else output
         values = maps.float().flatten(2) if maps.ndim > 2 else maps.float()[..., None]
         pooled = values.mean(dim=2) if self.spec.pooling == "average" else values.flatten(1).clone()
         return nn.functional.normalize(pooled) if self.spec.metric == "cosine" else pooled

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
+import timm
 import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
@@ -140,3 +144,20 @@ def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> No
     assert torch.equal(probe.pooled(maps), maps.mean(dim=(2, 3)))
     assert torch.equal(probe.pooled(tokens), maps.mean(dim=(2, 3)))
     assert torch.equal(probe.pooled(maps[:, :, 0, 0]), maps[:, :, 0, 0])
+
+
+def test_maps_of_swin_have_their_channels_behind() -> None:
+    """Features behind the last block are averaged to its width, and earlier ones to theirs."""
+    name = "swin_tiny_patch4_window7_224"
+    model = timm.create_model(name, img_size=32, embed_dim=8, num_classes=3, window_size=2)
+    blocks = [f"layers.{i}" for i in range(4)]
+    facts = SimpleNamespace(mean=(0.5,) * 3, std=(0.5,) * 3)
+    roles = SimpleNamespace(blocks=[[block] for block in blocks])
+    network: Any = SimpleNamespace(model=model.eval(), roles=roles, facts=facts)
+    images = np.arange(2 * 3 * 32 * 32, dtype=np.uint8).reshape(2, 3, 32, 32)
+    features, _ = Probe(network, Settings()).features(images)
+    assert [f.shape for f in features] == [(2, 8), (2, 16), (2, 32), (2, 64)]
+    x = (torch.from_numpy(images).float() / 255 - 0.5) / 0.5
+    with torch.no_grad():
+        stage = model.layers[0](model.patch_embed(x))  # (2, 8, 8, 8): rows, columns, channels
+    torch.testing.assert_close(features[0], stage.mean(dim=(1, 2)))
