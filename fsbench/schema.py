@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from fsbench.specs import Frozen, Spec
+from fsbench.training import Training
 
 Flag = Literal["subset", "limited", "short", "custom", "derived", "shard"]
 """Why a result is not official (design.md 5). None of these enters an official board.
@@ -114,6 +115,18 @@ class BackboneFacts(Frozen):
     pretraining_data: tuple[str, ...] = Field((), description="data set names, where known")
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int | None = Field(None, ge=0, description="optimizer steps of pretraining")
+    training: Training | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="recipe and cost, for a run of our own",
+    )
+
+    @model_validator(mode="after")
+    def _one_recipe(self) -> Self:
+        known = self.training
+        if known and (known.recipe_digest, known.steps) != (self.recipe_digest, self.steps):
+            raise ValueError("training has another recipe digest or other steps than the backbone")
+        return self
 
 
 class Provenance(Frozen):

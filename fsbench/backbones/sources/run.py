@@ -15,6 +15,7 @@ from fsbench.backbones.sources import fsbench
 from fsbench.backbones.sources._base import Loaded, Request, Triple
 from fsbench.errors import CheckpointError, UsageError
 from fsbench.schema import Sha256
+from fsbench.training import Training
 
 FORM = "run:DIR"
 PREFIX = "run:"
@@ -40,6 +41,11 @@ class RunRecord(BaseModel):
     steps: int = Field(ge=0)
     recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
     source_fingerprint: str | None = None
+    samples: int | None = None
+    flops: int | None = None
+    seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    device: str | None = None
 
     @property
     def name(self) -> str:
@@ -64,6 +70,7 @@ def load(request: Request) -> Loaded:
             "pretraining_data": (record.source,),
             "source_accuracy": record.source_accuracy,
             "steps": record.steps,
+            "training": training(record, folder),
         }
     return Loaded(
         module=fresh.module,
@@ -93,6 +100,25 @@ def read(folder: Path) -> RunRecord:
             f"{path} is damaged: {field}: {first['msg']}",
             fix="run the same `fsbench pretrain` command into a new folder",
         ) from error
+
+
+def training(record: RunRecord, folder: Path) -> Training | None:
+    """Recipe and cost as results carry them; None for a record that lacks any of it.
+
+    Raises CheckpointError when the recipe is not the one of the record's digest.
+    """
+    known = {"recipe": record.recipe_fields or None}
+    known |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
+    if None in known.values():
+        return None
+    found = Training.model_validate(known)
+    if found.recipe_digest != record.recipe_digest:
+        raise CheckpointError(
+            f"{folder / RECORD} is damaged: recipe_fields have the digest {found.recipe_digest},"
+            f" recipe_digest says {record.recipe_digest}",
+            fix="run the same `fsbench pretrain` command into a new folder",
+        )
+    return found
 
 
 def architecture_of(record: RunRecord) -> Architecture:
