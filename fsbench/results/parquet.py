@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fsbench.errors import ValidationFailed
 from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.results.files import replacing
+from fsbench.results.pages import pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from fsbench.results.summary import Records
 
 MAX_ROWS = 200_000
-MAX_BYTES = 512 * 2**20
-"""Bounds of what is decoded; 600 episodes of 75 queries take 25 kB."""
+MAX_BYTES = 64 * 2**20
+"""Bounds of a file and of what is decoded from it; 600 episodes of 75 queries take 25 kB."""
+MAX_GROUPS = 1000
 
 DENSE = ("dense_correct", "dense_total")
 
@@ -147,21 +149,31 @@ def read_images(path: Path) -> ImageRecords:
 
 
 def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
-    """Columns as numpy arrays (rows,) or (rows, width), after the header was found harmless."""
+    """Columns as numpy arrays (rows,) or (rows, width), after all headers were found harmless."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         raise ValidationFailed(f"the records {path} are missing", fix=FIX)
     try:
-        with pq.ParquetFile(path) as file:
+        data = contents(path)
+        limits = {"thrift_string_size_limit": 2**20, "thrift_container_size_limit": 100_000}
+        with pq.ParquetFile(pa.BufferReader(data), **limits) as file:
             schema = check_header(path, file, schemas)
+            check_pages(data, file.metadata, [values(field.type) for field in schema])
             table = file.read(use_threads=False).combine_chunks()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
     if any(table.column(name).null_count for name in schema.names):
         raise ValidationFailed(f"{path} holds empty values", fix=FIX)
     return {name: numbers(table.column(name), len(table)) for name in schema.names}
+
+
+def contents(path: Path) -> bytes:
+    """The file in memory, so that what is checked is what is read."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES} bytes")
+    return path.read_bytes()
 
 
 def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema]) -> pa.Schema:
@@ -172,21 +184,55 @@ def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema])
         wanted = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
         raise ValidationFailed(f"{path} has columns ({found[:500]}), expected ({wanted})", fix=FIX)
     meta = file.metadata
-    size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
-    if meta.num_rows > MAX_ROWS or size > MAX_BYTES:
+    size = meta.num_rows * sum(values(f.type) * width(f.type) for f in fits[0])
+    if meta.num_rows > MAX_ROWS or size > MAX_BYTES or meta.num_row_groups > MAX_GROUPS:
         raise ValidationFailed(
-            f"{path} has {meta.num_rows} rows in {size} bytes, allowed are {MAX_ROWS} and "
-            f"{MAX_BYTES}",
+            f"{path} has {meta.num_rows} rows of {size} bytes in {meta.num_row_groups} groups, "
+            f"allowed are {MAX_ROWS}, {MAX_BYTES} and {MAX_GROUPS}",
             fix="split the evaluation into smaller cells",
         )
     return fits[0]
 
 
-def numbers(values: Any, rows: int) -> NDArray[Any]:
+def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> None:
+    """Raises ValueError when the pages hold other values than the rows, or unpack to too much.
+
+    per_row: values a row of each column.
+    """
+    left = MAX_BYTES
+    for group in (meta.row_group(i) for i in range(meta.num_row_groups)):
+        for column, n in enumerate(per_row):
+            chunk = group.column(column)
+            starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
+            start = min(offset for offset in starts if offset is not None)
+            found = list(pages(data, start, start + chunk.total_compressed_size))
+            left -= sum(page.size for page in found)
+            if left < 0:
+                raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
+            if sum(page.values for page in found) != n * group.num_rows:
+                raise ValueError(f"column {column} holds other values than {group.num_rows} rows")
+
+
+def values(kind: pa.DataType) -> int:
+    """Values of one row."""
+    import pyarrow as pa
+
+    return kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+
+
+def width(kind: pa.DataType) -> int:
+    """Bytes of one value, at least."""
+    import pyarrow as pa
+
+    inner = kind.value_type if pa.types.is_fixed_size_list(kind) else kind
+    return max(1, inner.bit_width // 8)
+
+
+def numbers(found: Any, rows: int) -> NDArray[Any]:
     """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 
-    array = values.combine_chunks()
+    array = found.combine_chunks()
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         joined = b"".join(array.to_pylist())
