@@ -1,0 +1,119 @@
+"""The shape of a method board, as one frozen record that becomes JSON.
+
+Accuracies, gaps and variances are fractions; percent appears only where people read. What is
+unknown is None, and where a reader would ask why, the reason stands beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fsbench.specs import Frozen
+
+Kind = Literal["normal", "other_schedule", "random_init"]
+"""Controls of a row. normal: plain training, all else equal; other_schedule: the same where the
+learning rate restarts at every round and the row's does not, or the other way round; random_init:
+the network before any training."""
+
+Axis = Literal["flops", "hours"]
+
+
+class Spread(Frozen):
+    """Variance components of one accuracy (seeds.py); episodes are test images of a probe."""
+
+    seeds: float | None = Field(None, ge=0, description="over pretraining seeds; null for one seed")
+    episodes: float | None = Field(
+        None, ge=0, description="over episodes; for one seed with the residual"
+    )
+    residual: float | None = Field(
+        None, ge=0, description="what neither explains; null for one seed"
+    )
+
+
+class Gain(Frozen):
+    """Row - control over shared episodes. ci95 is the half-width of the interval of `covers`."""
+
+    gap: float
+    ci95: float | None = Field(ge=0)
+    p: float = Field(ge=0, le=1, description="two-sided, of no gap")
+    p_holm: float = Field(
+        1.0, ge=0, le=1, description="adjusted over the rows of this board, column and control"
+    )
+    n: int = Field(ge=0, description="shared episodes or test images")
+    seeds: tuple[int, ...] = Field(
+        description="pretraining seeds that both sides have; for random_init those of the row"
+    )
+    covers: Literal["episodes", "seeds and episodes"]
+
+
+class Cell(Frozen):
+    """A row in one column, or overall: the unweighted mean over the columns."""
+
+    mean: float = Field(ge=0, le=1, description="over seeds and shared episodes")
+    ci95: float | None = Field(ge=0, description="half-width over episodes, for these seeds")
+    ci95_seeds: float | None = Field(
+        None, ge=0, description="half-width over seeds and episodes; null for one seed"
+    )
+    n: int = Field(ge=1, description="shared episodes or test images")
+    spread: Spread
+    gains: dict[Kind, Gain] = {}
+
+
+class Control(Frozen):
+    """Which row is the control of this kind, or why there is none."""
+
+    row: str | None = None
+    reason: str | None = None
+
+
+class Costs(Frozen):
+    """Of one pretraining run: means over the seeds."""
+
+    steps: float = Field(ge=0)
+    samples: float = Field(ge=0, description="training images seen, repeats counted")
+    flops: float = Field(ge=0)
+    hours: float = Field(ge=0, description="on `device`")
+    peak_memory_bytes: float | None = Field(ge=0)
+    device: str | None = Field(description="null where the seeds ran on several, or none was used")
+
+
+class Row(Frozen):
+    """One method under one recipe; its seeds are entries of the board.
+
+    name: distinct on the board; method: names of its methods joined by +, or `random init`.
+    overall is null for a row that lacks a column. front: axes of cost on whose Pareto front it is.
+    """
+
+    name: str
+    method: str
+    recipe: str | None = Field(description="name of the recipe; null for random_init")
+    plan: str | None = Field(description="e.g. '3 rounds x 4 epochs'")
+    schedule: str | None = None
+    restarts: bool | None = Field(None, description="whether the rate restarts at every round")
+    architecture: str
+    pretraining_data: tuple[str, ...]
+    entries: tuple[str, ...]
+    seeds: tuple[int, ...]
+    n_seeds: int = Field(ge=1)
+    cells: dict[str, Cell] = Field(description="by column; a column that it lacks is missing")
+    overall: Cell | None
+    source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
+    controls: dict[Kind, Control]
+    costs: Costs
+    front: tuple[Axis, ...] = ()
+
+
+class MethodBoard(Frozen):
+    """The measured runs of our own on one track of a board; best row first, incomplete ones last.
+
+    left_out: entry -> why it is no row.
+    """
+
+    schema_version: Literal[1] = 1
+    board: str
+    columns: tuple[str, ...]
+    alpha: float
+    rows: tuple[Row, ...]
+    left_out: dict[str, str]
