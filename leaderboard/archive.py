@@ -5,6 +5,7 @@ Refused: absolute paths, '..', links, devices, repeated names, encryption, decom
 
 from __future__ import annotations
 
+import gzip
 import os
 import tarfile
 import zipfile
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, cast
 
 from fsbench.errors import UsageError, ValidationFailed
 
@@ -22,7 +23,12 @@ MAX_FILES = 20_000
 MAX_TOTAL = 2 * 2**30
 MAX_FILE = 128 * 2**20
 MAX_DEPTH = 12
+MAX_ARCHIVE = 64 * 2**20
+"""Bytes of the archive itself, which also bounds the list of members of a zip."""
+MAX_HEADER = 2**20
+"""Bytes of a tar's headers between two members: a long name or a list of holes may pretend more."""
 CHUNK = 2**20
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 FIX = "pack the results folder again: zip -r NAME.zip results, or tar czf NAME.tar.gz results"
@@ -79,13 +85,19 @@ def check_folder(root: Path) -> None:
 
 def unpack(path: Path, into: Path) -> None:
     """Unpack an archive into an empty folder. Raises ValidationFailed naming the bad member."""
+    if path.stat().st_size > MAX_ARCHIVE:
+        raise ValidationFailed(
+            f"{path} is larger than {MAX_ARCHIVE} bytes", fix="submit one model at a time"
+        )
     try:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
                 extract(path, zip_members(archive), into)
         else:
-            with tarfile.open(path) as archive:
-                extract(path, tar_members(archive), into)
+            with raw(path) as file:
+                metered = Metered(file)
+                with tarfile.open(fileobj=metered, mode="r:") as archive:
+                    extract(path, tar_members(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise ValidationFailed(f"{path} is no readable archive: {error}", fix=FIX) from error
     except (RuntimeError, NotImplementedError, ValueError) as error:
@@ -97,6 +109,8 @@ def unpack(path: Path, into: Path) -> None:
 def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
     for info in archive.infolist():
         kind = info.external_attr >> 16 & 0o170000
+        if info.compress_type not in PACKED:
+            raise ValueError(f"{info.filename[:200]!r} is not packed by deflate")
         yield Member(
             info.filename,
             plain=kind in (0, 0o100000) and not info.is_dir(),
@@ -105,14 +119,37 @@ def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
         )
 
 
-def tar_members(archive: tarfile.TarFile) -> Iterator[Member]:
+def raw(path: Path) -> IO[bytes]:
+    """The bytes of a tar, decompressed on the way where its name says gz."""
+    if path.name.lower().endswith(".tar"):
+        return path.open("rb")
+    return cast("IO[bytes]", gzip.open(path))
+
+
+class Metered:
+    """A file that gives no more than `left` bytes: tarfile reads headers of any stated size."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.left = file, MAX_HEADER
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        self.left -= size
+        if size < 0 or self.left < 0:
+            raise ValueError(f"headers of more than {MAX_HEADER} bytes")
+        return self.file.read(size)
+
+
+def tar_members(archive: tarfile.TarFile, metered: Metered) -> Iterator[Member]:
     for info in archive:
+        metered.left = MAX_FILE + 2 * CHUNK  # its content is read before the next one is asked for
         yield Member(
             info.name,
             plain=info.isreg(),
             folder=info.isdir(),
             open=lambda info=info: archive.extractfile(info),  # type: ignore[misc]
         )
+        metered.left = MAX_HEADER
 
 
 def extract(path: Path, members: Iterator[Member], into: Path) -> None:

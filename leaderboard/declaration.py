@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.errors import UsageError, ValidationFailed
-from fsbench.results.files import MAX_JSON, parse_record, read_json
+from fsbench.results.files import parse_record, read_json
 from fsbench.schema import Declaration
 
 NAMES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
+MAX_TEXT = 64 * 2**10
+"""Bytes of a TOML or YAML file: their parsers are slow."""
 OPTIONS = {
     "name": "--name",
     "authors": "--authors",
@@ -63,18 +65,31 @@ def parse(file: Path) -> Mapping[str, Any]:
 
 
 def parse_text(file: Path) -> Any:
-    """TOML or YAML, without any tag that builds objects."""
+    """TOML or YAML, without tags that build objects, aliases, or a key that stands there twice."""
     import tomllib
 
     import yaml
 
     try:
-        raw = file.read_bytes()
-        if len(raw) > MAX_JSON:
-            raise ValueError(f"it is larger than {MAX_JSON} bytes")
-        text = raw.decode("utf8")
-        return tomllib.loads(text) if file.suffix == ".toml" else yaml.safe_load(text)
+        if file.stat().st_size > MAX_TEXT:
+            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
+        text = file.read_text(encoding="utf8")
+        return tomllib.loads(text) if file.suffix == ".toml" else plain_yaml(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValidationFailed(
             f"{file} cannot be read: {error}", fix="write it as JSON, TOML or YAML in UTF-8"
         ) from error
+
+
+def plain_yaml(text: str) -> Any:
+    """Raises ValueError for aliases, which can grow without end, and for repeated keys."""
+    import yaml
+
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+        raise ValueError("it holds an alias")
+    root = yaml.compose(text, yaml.SafeLoader)
+    if isinstance(root, yaml.MappingNode):
+        keys = [str(key.value) for key, _ in root.value]
+        if len(set(keys)) != len(keys):
+            raise ValueError("a key stands there twice")
+    return yaml.safe_load(text)

@@ -19,6 +19,8 @@ from fsbench.specs import EpisodicSpec, Spec
 MODEL_FILE = "model.json"
 ANALYSES = "analyses"
 """Folder beside the data sets of a model; its records are no results (results/analyses.py)."""
+BADGES = "badges"
+"""Folder of a board's entry; what others found when they ran it again (leaderboard/badges.py)."""
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 

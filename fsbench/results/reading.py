@@ -9,7 +9,7 @@ from fsbench.errors import UsageError, ValidationFailed
 from fsbench.records import EpisodeRecords, ProbeRecords
 from fsbench.results import parquet
 from fsbench.results.files import read_record
-from fsbench.results.names import ANALYSES, MODEL_FILE
+from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE
 from fsbench.results.rules import Loaded, problems
 from fsbench.results.summary import Records
 from fsbench.schema import Result
@@ -29,6 +29,7 @@ def result_files(path: Path) -> list[Path]:
         file
         for file in sorted(path.rglob("*.json"))
         if file.name not in NOT_RESULTS
+        and file.parent.name != BADGES
         and not any(p.startswith(".") or p == ANALYSES for p in file.relative_to(path).parts)
     ]
     if not found:
