@@ -148,14 +148,8 @@ class Bench:
         return self.request.block_episodes(size)
 
     def inputs(self, task: Task, image: ImageSpec) -> Inputs:
-        dataset = self.targets.of(task)
-        if not on_features(task):
-            check_input_size(self.backbone, image.input_size, self.clock.device)
-            none = np.empty((len(dataset), 0), np.float32)
-            return Inputs(self.backbone, dataset, none, self.clock.device)
-        fingerprint = self.targets.record(task).fingerprint
-        features = self.features.get(self.backbone, dataset, image, fingerprint)
-        return Inputs(self.backbone, dataset, features, self.clock.device)
+        device = self.clock.device
+        return inputs_of(self.backbone, task, image, self.targets, self.features, device)
 
     def probe(self, cell: Cell, task: Task, spec: ProbeSpec | KnnSpec) -> Result:
         if cell.complete():
@@ -208,6 +202,24 @@ def on_features(task: Task) -> bool:
     return task.adaptation is None or needs_features(EPISODIC.load(task.adaptation))
 
 
+def inputs_of(
+    backbone: Backbone,
+    task: Task,
+    image: ImageSpec,
+    targets: Targets,
+    features: FeatureStore,
+    device: str,
+) -> Inputs:
+    """What a protocol is given for a task: the features of all images, where it works on any."""
+    dataset = targets.of(task)
+    if not on_features(task):
+        check_input_size(backbone, image.input_size, device)
+        none = np.empty((len(dataset), 0), np.float32)
+        return Inputs(backbone, dataset, none, device)
+    found = features.get(backbone, dataset, image, targets.record(task).fingerprint)
+    return Inputs(backbone, dataset, found, device)
+
+
 @dataclass(frozen=True)
 class Models:
     """The backbones to evaluate: references and how to read them.
@@ -249,13 +261,7 @@ def evaluate(
     clock = machine.start()
     targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
     store = ResultStore(output, clock.environment)
-    features = FeatureStore(
-        machine.cache,
-        batch_size=machine.batch_size,
-        workers=machine.workers,
-        device=clock.device,
-        report=report,
-    )
+    features = feature_store(machine, clock.device, report)
     results = []
     for i in range(len(models.refs)):
         backbone = models.load(i, clock.device, report)
@@ -264,3 +270,14 @@ def evaluate(
         bench.refuse_long(yes)
         results += [bench.evaluate(task) for task in request.tasks]
     return results
+
+
+def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:
+    """The features that this machine keeps."""
+    return FeatureStore(
+        machine.cache,
+        batch_size=machine.batch_size,
+        workers=machine.workers,
+        device=device,
+        report=report,
+    )
