@@ -21,9 +21,17 @@ Shape = Annotated[Format, typer.Option("--format", help="Shape of the output.")]
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Boards: show.")
-    group.command("show")(show)
-    app.add_typer(group, name="leaderboard")
+    group(app).command("show")(show)
+
+
+def group(app: typer.Typer) -> typer.Typer:
+    """The commands `fsbench leaderboard ...`: one file each (board_*.py), which registers itself."""
+    for known in app.registered_groups:
+        if known.name == "leaderboard" and known.typer_instance is not None:
+            return known.typer_instance
+    made = typer.Typer(no_args_is_help=True, help="Boards: rank and compare entries.")
+    app.add_typer(made, name="leaderboard")
+    return made
 
 
 def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
