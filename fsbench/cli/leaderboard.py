@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def group(app: typer.Typer) -> typer.Typer:
-    """The commands `fsbench leaderboard ...`: one file each (board_*.py), which registers itself."""
+    """Commands `fsbench leaderboard ...`: each file of them (board_*.py) registers itself."""
     for known in app.registered_groups:
         if known.name == "leaderboard" and known.typer_instance is not None:
             return known.typer_instance
