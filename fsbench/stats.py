@@ -73,7 +73,11 @@ def paired(
     ]
     gap = float(np.mean([g.mean() for g in gaps]))
     se = math.sqrt(sum(_error(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
-    n = int(sum(g.size for g in gaps))
+    return z_test(gap, se, int(sum(g.size for g in gaps)))
+
+
+def z_test(gap: float, se: float, n: int) -> Paired:
+    """A gap with its two-sided p; p is nan where the standard error is."""
     if se == 0.0:
         return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n)
     return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n)

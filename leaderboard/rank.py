@@ -13,24 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsbench import stats
 from fsbench.stats import Paired, Score
+from leaderboard.outcomes import Outcomes as Outcomes
+from leaderboard.pairs import Pairs
 
 ALPHA = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Values (n,) in [0, 1] under distinct increasing numbers (n,) of episodes or test images.
-
-    draws: what the numbers name, equal for columns over the same episodes or images.
-    """
-
-    index: NDArray[np.int64]
-    values: NDArray[np.float64]
-    draws: str
 
 
 Contenders = Mapping[str, Mapping[str, Outcomes]]
@@ -78,9 +67,10 @@ def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -
     whole = {name: s for name, s in scores.items() if columns and len(s) == len(columns)}
     overall = {name: float(np.mean([s[c].mean for c in columns])) for name, s in whole.items()}
     remaining = sorted(overall, key=lambda name: (-overall[name], name))
+    pairs = Pairs({name: [contenders[name][c] for c in columns] for name in remaining})
     tiers: list[tuple[Standing, ...]] = []
     while remaining:
-        gaps, adjusted = against_leader(contenders, remaining, columns)
+        gaps, adjusted = against_leader(pairs, remaining)
         tied = [n for n in remaining if not (n in gaps and worse(gaps[n], adjusted[n], alpha))]
         tiers.append(
             tuple(
@@ -92,7 +82,8 @@ def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -
                 for name in tied
             )
         )
-        remaining = [name for name in remaining if name not in tied]
+        gone = set(tied)
+        remaining = [name for name in remaining if name not in gone]
     unranked = tuple(
         Standing(name, scores[name], tuple(c for c in columns if c not in scores[name]))
         for name in sorted(scores.keys() - overall.keys())
@@ -106,34 +97,22 @@ def worse(gap: Paired, p: float, alpha: float) -> bool:
 
 
 def against_leader(
-    contenders: Contenders, remaining: Sequence[str], columns: Sequence[str]
+    pairs: Pairs, remaining: Sequence[str]
 ) -> tuple[dict[str, Paired], dict[str, float]]:
     """The leader's gap over each other remaining entry, and its p-value adjusted by Holm."""
     leader, *others = remaining
-    gaps = {name: compare(contenders[leader], contenders[name], columns) for name in others}
+    gaps = pairs.behind(leader, others)
     return gaps, dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
 
 
-def compare(a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
-    """Paired A - B over the outcomes that both hold; nothing in common tells nothing (p = 1)."""
-    left, right, draws = [], [], []
-    for column in columns:
-        _, i, j = np.intersect1d(
-            a[column].index, b[column].index, assume_unique=True, return_indices=True
-        )
-        left.append(a[column].values[i])
-        right.append(b[column].values[j])
-        draws.append(a[column].draws)
-    if not all(x.size for x in left):
-        return Paired(0.0, float("nan"), 1.0, 0)
-    found = stats.paired(left, right, draws)
-    return found if found.p == found.p else found._replace(p=1.0)
-
-
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values adjusted by Holm's step-down rule; statsmodels is slow to load, so only at need."""
-    if len(p) < 2:
-        return list(p)
-    from statsmodels.stats.multitest import multipletests
+    """P-values adjusted by Holm's step-down rule.
 
-    return [float(x) for x in multipletests(p, method="holm")[1]]
+    Equal to statsmodels' multipletests, whose import alone takes longer than a small board.
+    """
+    values = np.asarray(p, np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(values.size, 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(x) for x in adjusted]

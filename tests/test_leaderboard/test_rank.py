@@ -9,14 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaderboard.rank import Outcomes, Ranking, compare, holm, rank
+from fsbench.stats import Paired
+from leaderboard.pairs import Pairs
+from leaderboard.rank import Outcomes, Ranking, holm, rank
 
 FEW = settings(max_examples=15, deadline=None)
-"""statsmodels collects garbage on every call, 50 ms in a process with torch."""
 
 
 def outcomes(values: np.ndarray, first: int = 0, draws: str = "a spec") -> Outcomes:
     return Outcomes(np.arange(first, first + len(values)), np.asarray(values, np.float64), draws)
+
+
+def compare(a: dict[str, Outcomes], b: dict[str, Outcomes], columns: list[str]) -> Paired:
+    """A over B, of a field of two."""
+    pairs = Pairs({name: [held[c] for c in columns] for name, held in (("a", a), ("b", b))})
+    return pairs.behind("a", ["b"])["b"]
 
 
 def noisy(mean: float, seed: int, n: int = 600, sd: float = 0.08) -> np.ndarray:

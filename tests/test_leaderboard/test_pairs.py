@@ -1,0 +1,117 @@
+"""One against many equals pair by pair: a plain reference, over boards of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
+
+from fsbench import stats
+from fsbench.stats import Paired
+from leaderboard.outcomes import Outcomes
+from leaderboard.pairs import Pairs
+from leaderboard.rank import holm, rank
+
+Held = Mapping[str, Mapping[str, Outcomes]]
+
+
+def compare(a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
+    """The definition: shared outcomes of every column, then stats.paired."""
+    left, right = [], []
+    for column in columns:
+        _, i, j = np.intersect1d(a[column].index, b[column].index, return_indices=True)
+        left.append(a[column].values[i])
+        right.append(b[column].values[j])
+    if not all(x.size for x in left):
+        return Paired(0.0, float("nan"), 1.0, 0)
+    found = stats.paired(left, right, [a[column].draws for column in columns])
+    return found if found.p == found.p else found._replace(p=1.0)
+
+
+def plain(held: Held, columns: Sequence[str]) -> list[tuple[int, str, Paired | None, float | None]]:
+    """Tiers by the leader rule, pair by pair, Holm by statsmodels: (tier, name, behind, p)."""
+    overall = {
+        n: float(np.mean([stats.score(h[c].values).mean for c in columns])) for n, h in held.items()
+    }
+    remaining, found, tier = sorted(overall, key=lambda n: (-overall[n], n)), [], 0
+    while remaining:
+        tier += 1
+        leader, *others = remaining
+        gaps = {n: compare(held[leader], held[n], columns) for n in others}
+        raw = [gap.p for gap in gaps.values()]
+        p = dict(zip(gaps, multipletests(raw, method="holm")[1] if raw else [], strict=True))
+        tied = [n for n in remaining if n == leader or gaps[n].gap <= 0 or p[n] >= 0.05]
+        found += [(tier, n, gaps.get(n), p.get(n)) for n in tied]
+        remaining = [n for n in remaining if n not in tied]
+    return found
+
+
+@st.composite
+def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
+    """Entries of equal or differing skill, whole or short, a copy among them; columns over the
+    same or other episodes, of equal or differing length, and a probe."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shapes = draw(
+        st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 30)), min_size=1, max_size=4)
+    )
+    columns = [f"column {i}" for i in range(len(shapes))]
+    held: dict[str, dict[str, Outcomes]] = {}
+    for name in draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True)):
+        if held and draw(st.integers(0, 4)) == 0:
+            held[name] = held[next(iter(held))]
+            continue
+        skill = draw(st.sampled_from([0.2, 0.5, 0.55, 0.9]))
+        first, short = draw(st.sampled_from([(0, 0), (0, 0), (0, 5), (3, 0)]))
+        held[name] = {}
+        for column, (draws, n) in zip(columns, shapes, strict=True):
+            index = np.arange(n)[min(first, n - 1) : max(n - short, 1)]
+            index = index if index.size else np.arange(1)
+            right = rng.binomial(75, skill, index.size).astype(np.uint8)
+            held[name][column] = Outcomes(index, right, draws, 75)
+    return held, columns
+
+
+@settings(max_examples=60, deadline=None)
+@given(boards())
+def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
+    held, columns = board
+    pairs = Pairs({name: [each[c] for c in columns] for name, each in held.items()})
+    for leader in held:
+        others = [name for name in held if name != leader]
+        found = pairs.behind(leader, others)
+        assert list(found) == others
+        for name in others:
+            expected = compare(held[leader], held[name], columns)
+            assert found[name] == pytest.approx(expected, abs=1e-12, rel=0, nan_ok=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(boards())
+def test_the_ranking_is_that_of_the_definition(board: tuple[Held, list[str]]) -> None:
+    held, columns = board
+    standings = rank(held, columns).standings
+    expected = plain(held, columns)
+    assert [(s.tier, s.name) for s in standings] == [(tier, name) for tier, name, _, _ in expected]
+    for standing, (_, _, behind, p) in zip(standings, expected, strict=True):
+        if behind is None:
+            assert (standing.behind, standing.p) == (None, None)
+        else:
+            assert standing.behind == pytest.approx(behind, abs=1e-12, rel=0, nan_ok=True)
+            assert standing.p == pytest.approx(p, abs=1e-12, rel=0)
+
+
+def test_twins_have_no_gap_at_all() -> None:
+    """Not even one of rounding: p is 1, not nan and not next to 0."""
+    right = np.random.default_rng(0).integers(0, 75, 600).astype(np.uint8)
+    twin = [Outcomes(np.arange(600), right, "episodes", 75)] * 2
+    assert Pairs({"a": twin, "b": twin}).behind("a", ["b"])["b"] == (0.0, 0.0, 1.0, 1200)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(list(multipletests(p, method="holm")[1]), abs=1e-15)
