@@ -1,0 +1,24 @@
+"""`fsbench leaderboard build`: a board as one self-contained page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsbench.cli import options
+from fsbench.cli.leaderboard import group
+
+Site = Annotated[Path, typer.Option("-o", "--output", help="Folder of the site.")]
+
+
+def register(app: typer.Typer) -> None:
+    group(app).command("build")(build)
+
+
+def build(board: options.Board, site: Site) -> None:
+    """Verify and rank a board and write it as one page that opens from disk, SITE/index.html."""
+    from leaderboard.site.build import build as build_site
+
+    typer.echo(build_site(board, site))

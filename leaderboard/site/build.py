@@ -1,0 +1,29 @@
+"""Writing the site: one file, by rename; what else lies in the folder stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.errors import UsageError
+from fsbench.results.files import replacing
+from leaderboard.site import data, page, source
+
+INDEX = "index.html"
+
+
+def build(board: Path, site: Path) -> Path:
+    """Read, verify and rank the board, then write SITE/index.html; returns its path.
+
+    A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
+    site that is no folder, ValidationFailed for an entry that breaks a rule.
+    """
+    if not board.is_dir():
+        raise UsageError(
+            f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
+        )
+    if site.exists() and not site.is_dir():
+        raise UsageError(f"-o {site} is a file", fix="give a folder")
+    text = page.render(data.of_board(source.read(board)))
+    with replacing(site / INDEX) as temporary:
+        temporary.write_text(text, encoding="utf8")
+    return site / INDEX

@@ -1,0 +1,140 @@
+// The page of one entry: what it is, how it was made, every cell, how to make it again.
+
+const FACTS = [
+  ["authors", "authors"], ["link", "link"], ["license", "licence"], ["statement", "statement"],
+  ["pretraining_data", "pretraining data"], ["targets_seen", "targets seen"],
+  ["submitted", "submitted"],
+];
+const BACKBONE = [
+  ["ref", "reference"], ["architecture", "architecture"], ["n_parameters", "parameters"],
+  ["features", "features"], ["feature_dim", "dimensions"], ["input_size", "trained at (px)"],
+  ["recipe", "recipe"], ["steps", "optimizer steps"], ["random_init", "random weights, seed"],
+  ["source_accuracy", "in-domain accuracy"],
+];
+const MADE = [
+  ["device", "device"], ["platform", "platform"], ["cpu_capability", "CPU"], ["threads", "threads"],
+  ["python", "Python"], ["fsbench", "fsbench"], ["git_commit", "commit"],
+];
+
+function fact(name, value) {
+  if (name === "link") return link(value);
+  if (name === "source_accuracy") return `${percent(value)} %`;
+  if (name === "n_parameters" || name === "steps") return value.toLocaleString("en-US");
+  if (Array.isArray(value)) return value.join(", ") || "none";
+  return String(value);
+}
+
+function factList(names, holder) {
+  return el("dl", { class: "facts" }, names
+    .filter(([name]) => holder[name] !== undefined && holder[name] !== null)
+    .map(([name, label]) => [el("dt", {}, label), el("dd", {}, fact(name, holder[name]))]));
+}
+
+function standingText(track, row) {
+  if (row.tier === undefined) {
+    const missing = row.cells.filter((cell) => !cell).length;
+    return `Unranked: lacks ${plural(missing, "column", "columns")} of ${track.columns.length}.`;
+  }
+  const ties = track.rows.filter((other) => other.tier === row.tier).length - 1;
+  const tied = ties ? `, tied with ${plural(ties, "entry", "entries")}` : "";
+  const behind = row.behind
+    ? ` ${signed(-row.behind[0])}${plusMinus(row.behind[1])} points to the leader of the tier (${shownP(row.behind[2])}, Holm).`
+    : " It leads its tier.";
+  return `Tier ${row.tier}${tied}. Overall ${percent(row.overall)}${plusMinus(row.ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
+}
+
+function entryPage(track, index, row, on) {
+  const facts = board.entries[row.name];
+  return [
+    el("p", { class: "crumb" }, el("a", { href: on.back }, "← ", track.title)),
+    el("div", { class: "title" },
+      el("h2", {}, row.name), badge(row),
+      (row.flags ?? []).map((flag) => el("span", { class: "tag" }, flag)),
+      (facts.badges ?? []).map((each) => el("span", { class: "tag" }, each))),
+    el("p", { class: "lead" }, standingText(track, row)),
+    el("p", { class: "lead" },
+      el("button", { type: "button", onclick: () => on.choose(row.name, true) }, "Compare with another entry")),
+    el("div", { class: "columns" },
+      el("section", {}, el("h3", {}, "Declared"), factList(FACTS, facts)),
+      el("section", {}, el("h3", {}, "Backbone"), factList(BACKBONE, facts))),
+    cellsSection(track, row),
+    spreadSection(track, row),
+    chainSection(track, row, facts),
+    againSection(row, facts),
+  ];
+}
+
+function cellsSection(track, row) {
+  const place = (column) => 1 + track.rows
+    .filter((other) => other.cells[column] && other.cells[column][0] > row.cells[column][0]).length;
+  const line = (column, i) => {
+    const cell = row.cells[i];
+    const name = el("th", { scope: "row" }, column.name);
+    if (!cell) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
+    const [mean, half, n, , notes] = cell;
+    const remarks = Object.entries(notes ?? {}).map(([what, count]) => `${count} ${what.replace("_", "-")}`);
+    return el("tr", {}, name,
+      el("td", {}, `${percent(mean)}${plusMinus(half)}`), el("td", {}, n),
+      el("td", {}, `${place(i)} of ${track.rows.filter((other) => other.cells[i]).length}`),
+      el("td", { class: "text muted" }, remarks.join(", ")));
+  };
+  return el("section", { id: "cells" },
+    el("h2", {}, "Results"),
+    el("p", { class: "note" }, "Percent with 95 % intervals over episodes or test images; n of them; place by mean."),
+    el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "results by column" },
+      el("table", { class: "plain" },
+        el("thead", {}, el("tr", {}, ["column", "accuracy", "n", "place", ""].map((text) => el("th", { scope: "col" }, text)))),
+        el("tbody", {}, track.columns.map(line)))));
+}
+
+function spreadSection(track, row) {
+  const plots = el("div", { class: "plots" });
+  const section = el("section", { id: "episodes", hidden: true },
+    el("h2", {}, "Episodes"),
+    el("p", { class: "note" }, "How many episodes reached which accuracy (percent). Line: mean; dashed: chance."),
+    plots);
+  unpack(track, "histograms").then((bytes) => {
+    const place = track.rows.indexOf(row);
+    track.columns.forEach((column, c) => {
+      const counts = histogram(bytes, track, place, c);
+      if (!row.cells[c] || !counts.some(Boolean)) return;
+      const [mean, half, n] = row.cells[c];
+      plots.append(el("figure", {},
+        el("figcaption", {}, el("b", {}, column.label), ` ${percent(mean)}${plusMinus(half)}`),
+        drawHistogram(counts, mean, column.chance, `${column.name}: ${n} episodes, mean ${percent(mean)} %`)));
+    });
+    section.hidden = !plots.childElementCount;
+  });
+  return section;
+}
+
+function chainSection(track, row, facts) {
+  const held = track.columns.map((column, i) => [column, row.cells[i]]).filter(([, cell]) => cell);
+  return el("section", { id: "chain" },
+    el("h2", {}, "Hashes"),
+    el("p", { class: "note" },
+      "Weights, images, episodes, settings and outcomes of every cell, by the start of their SHA-256; the files of the board hold all of it."),
+    el("dl", { class: "facts" },
+      el("dt", {}, "weights"), el("dd", { class: "hash" }, facts.weights_hash),
+      facts.chain && [el("dt", {}, "all cells"), el("dd", { class: "hash" }, facts.chain)]),
+    el("details", {}, el("summary", {}, "cell by cell"),
+      el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "hashes by column" },
+        el("table", { class: "plain" },
+          el("thead", {}, el("tr", {}, ["column", "images", "episodes", "settings", "outcomes"].map((text) => el("th", { scope: "col" }, text)))),
+          el("tbody", {}, held.map(([column, cell]) => el("tr", {},
+            el("th", { scope: "row" }, column.name),
+            [column.data, column.manifest ?? "–", column.spec, cell[3]].map((hash) => el("td", { class: "hash" }, hash)))))))));
+}
+
+function againSection(row, facts) {
+  const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
+  return el("section", { id: "again" },
+    el("h2", {}, "Make it again"),
+    el("p", { class: "note" }, "The commands as they were given, and where they ran; the second checks this entry."),
+    el("pre", {}, facts.commands.join("\n")),
+    el("pre", {}, `fsbench leaderboard verify ${row.name} --board DIR -m ${facts.ref} --episodes 20`),
+    facts.environments.map((made) => [
+      factList(MADE, made),
+      el("details", {}, el("summary", {}, "packages"), el("p", { class: "small" }, packages(made))),
+    ]));
+}

@@ -1,0 +1,46 @@
+// Paired comparison of two rows of a track (leaderboard/site/pairs.py says what a code means).
+
+const Z95 = 1.96;
+const LOW = 0.05;
+const STEP = Math.log(Math.SQRT2 / LOW) / 252;
+const UNKNOWN = 255;
+
+function ratioOf(code) {
+  if (code === UNKNOWN) return null;
+  return code === 0 ? 0 : LOW * Math.exp(STEP * (code - 1));
+}
+
+// Ratio of the paired to the independent standard error; block 0 is overall, then the columns.
+function pairedRatio(bytes, track, a, b, block) {
+  const high = Math.max(a, b);
+  const low = Math.min(a, b);
+  if (high >= track.paired) return null;
+  const place = (block * track.paired * (track.paired - 1)) / 2 + (high * (high - 1)) / 2 + low;
+  return ratioOf(bytes[place]);
+}
+
+// Gap of A over B in a column (or overall, column -1), with its 95 % half-width; `paired` tells
+// whether the two hold the same episodes, else samples count as independent.
+function gapOf(bytes, track, a, b, column) {
+  const [x, y] = [a, b].map((row) => scoreOf(track.rows[row], column));
+  if (!x || !y) return null;
+  const ratio = pairedRatio(bytes, track, a, b, column + 1);
+  const gap = x.mean - y.mean;
+  if (x.half === null || y.half === null) return { gap, half: null, p: null, paired: false };
+  const apart = Math.hypot(x.half, y.half);
+  const half = ratio === null ? apart : ratio * apart;
+  const p = half === 0 ? Number(gap === 0) : twoSided((gap / half) * Z95);
+  return { gap, half, p, paired: ratio !== null };
+}
+
+function scoreOf(row, column) {
+  if (column < 0) {
+    return row.overall === undefined ? null : { mean: row.overall, half: row.ci95 ?? null };
+  }
+  const cell = row.cells[column];
+  return cell && { mean: cell[0], half: cell[1], n: cell[2] };
+}
+
+function standsOut(found) {
+  return found.half !== null && Math.abs(found.gap) > found.half;
+}

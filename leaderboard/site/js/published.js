@@ -1,0 +1,27 @@
+// Numbers printed in papers, apart from the ranking.
+
+function publishedSection(track) {
+  const rows = track.published;
+  if (!rows.length) return null;
+  const tasks = [...new Set(rows.flatMap((row) => row.cells.map(([task]) => task)))];
+  const held = new Map(rows.map((row) => [row, new Map(row.cells.map((cell) => [cell[0], cell]))]));
+  const cell = (row, task) => {
+    const found = held.get(row).get(task);
+    if (!found) return el("td", { class: "absent" }, "–");
+    const [, mean, half, table, note] = found;
+    return el("td", { title: [table, note].filter(Boolean).join(": ") }, `${percent(mean)}${plusMinus(half)}`);
+  };
+  return el("section", { id: "published" },
+    el("h2", {}, "Published"),
+    el("p", { class: "note" }, board.published_note),
+    el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "published results" },
+      el("table", { class: "plain" },
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "row"),
+          tasks.map((task) => el("th", { scope: "col" }, task)))),
+        el("tbody", {}, rows.map((row) => el("tr", {},
+          el("th", { scope: "row", title: row.method }, row.name),
+          tasks.map((task) => cell(row, task))))))),
+    el("details", {}, el("summary", {}, "sources"),
+      rows.map((row) => el("p", { class: "small lead" },
+        el("b", {}, row.name), ` ${row.method}. ${row.source}. ${row.backbone}; ${row.protocol}. `, link(row.link)))));
+}
