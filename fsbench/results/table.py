@@ -90,7 +90,12 @@ def notes(results: Sequence[Result]) -> list[str]:
         found.append("transductive: sees all queries at once; not comparable with the other rows")
     for name, n in dict.fromkeys(tuned(result) for result in results if "/affine" in result.task):
         found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
-    return found + [
+    return found + fallen(results)
+
+
+def fallen(results: Sequence[Result]) -> list[str]:
+    """Where episodes collapsed or were not finite."""
+    return [
         f"{model_name(result.backbone)} {result.column}: {result.collapsed} collapsed and "
         f"{result.non_finite} non-finite of {result.score.n} episodes, counted in the mean"
         for result in results

@@ -1,0 +1,81 @@
+"""The words of a table: how columns are called, what numbers and marks mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Sheet
+from leaderboard.rank import ALPHA
+from leaderboard.render import shorten
+
+FLAGS = {
+    "subset": "other image counts than official",
+    "limited": "a smoke run of few episodes",
+    "short": "fewer episodes than the spec",
+    "custom": "images of one's own",
+    "derived": "a train/test split made here",
+    "shard": "a part of the episodes",
+}
+INTERVAL = (
+    "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
+    "episodes or test images, not over pretraining seeds."
+)
+BEST = (
+    "Bold: the best of a column and all that are not significantly worse (paired over shared "
+    f"episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g})."
+)
+OVERALL = "Overall: unweighted mean over the columns; '-' where one is missing."
+SOURCE = "Source: accuracy on the data of pretraining."
+
+
+def title(sheet: Sheet) -> str:
+    """The name of the table and what all its columns share."""
+    kind = shorten(sheet.columns)[1] or sheet.track
+    return f"{sheet.title}: {kind}" if kind else sheet.title
+
+
+def labels(sheet: Sheet) -> list[str]:
+    """Of the columns, without what all share."""
+    return shorten(sheet.columns)[0]
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Neighbouring labels of one data set together: [('eurosat', ['5w1s', '5w5s']), ...]."""
+    parts = [name.partition(":")[::2] for name in names]
+    return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
+
+
+def letters(sheet: Sheet) -> dict[str, str]:
+    """Flag -> the letter that marks it; after 26 they are numbers."""
+    return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(sheet.flags)}
+
+
+def sentences(sheet: Sheet) -> list[str]:
+    """What stands below the table."""
+    found = [INTERVAL, BEST]
+    if sheet.marked:
+        found.append(
+            f"{BETTER} significantly better and {WORSE} worse than {sheet.control} (paired, Holm "
+            f"over the comparisons with it in a column, alpha {ALPHA:g})."
+        )
+    elif sheet.control is not None:
+        found.append(f"{sheet.control} has no result here, so nothing is marked against it.")
+    found += [OVERALL] if sheet.has_overall else []
+    found += [SOURCE] if sheet.has_source else []
+    for flag, letter in letters(sheet).items():
+        meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
+        found.append(f"{letter}: {flag}{meaning}, not official.")
+    return found + [f"{note.removesuffix('.')}." for note in sheet.notes]
+
+
+def ends(sheet: Sheet) -> list[str]:
+    """Columns after the tasks."""
+    found = (("overall", sheet.has_overall), ("source", sheet.has_source))
+    return [name for name, there in found if there]
+
+
+def superscript(cell: Cell, sheet: Sheet) -> str:
+    """Mark of significance, then the letters of the flags."""
+    known = letters(sheet)
+    return cell.mark() + "".join(known[flag] for flag in cell.flags)

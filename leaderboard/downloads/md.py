@@ -1,0 +1,42 @@
+"""GitHub Markdown: one table a track, bold for the best, marks and flags raised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaderboard.downloads._caption import ends, labels, sentences, superscript, title
+from leaderboard.downloads._sheet import Cell, Row, Sheet
+from leaderboard.render import escape, interval, percent
+
+SUFFIX = "md"
+
+
+def make(sheets: Sequence[Sheet]) -> str:
+    """Every text escaped; the rules stand below each table."""
+    return "\n".join(map(table, sheets))
+
+
+def table(sheet: Sheet) -> str:
+    head = ["model", *map(escape, labels(sheet)), *ends(sheet)]
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    body = [row_of(sheet, row) for row in sheet.rows]
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *body)]
+    below = " ".join(escape(sentence) for sentence in sentences(sheet))
+    return "\n".join([f"### {escape(title(sheet))}", "", *lines, "", below, ""])
+
+
+def row_of(sheet: Sheet, row: Row) -> list[str]:
+    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
+    cells += [number(row.overall, sheet)] if sheet.has_overall else []
+    if sheet.has_source:
+        cells.append("-" if row.source is None else percent(row.source))
+    return [escape(row.name), *cells]
+
+
+def number(cell: Cell | None, sheet: Sheet) -> str:
+    """e.g. **57.75 ± 0.88**<sup>†a</sup>"""
+    if cell is None:
+        return "-"
+    shown = interval(cell.score)
+    raised = superscript(cell, sheet)
+    return (f"**{shown}**" if cell.best else shown) + (f"<sup>{raised}</sup>" if raised else "")
