@@ -37,13 +37,18 @@ def group(app: typer.Typer) -> typer.Typer:
 def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
     """Verify every entry, rank them in tiers and print the board, a table a version of the
     evaluation (protocol and input size); as JSON a list of them."""
-    if not board.is_dir():
-        from fsbench.errors import UsageError
+    require(board)
+    print_board(board, shape)
 
+
+def require(board: Path) -> None:
+    """Raises UsageError where there is no board."""
+    from fsbench.errors import UsageError
+
+    if not board.is_dir():
         raise UsageError(
             f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
         )
-    print_board(board, shape)
 
 
 def print_board(board: Path, shape: Format = Format.TABLE) -> None:
