@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 
 from fsbench.frozen import Frozen
 
-Word = Annotated[str, StringConstraints(pattern=r"^[\w/@:.+-]{1,100}$")]
+Word = Annotated[str, StringConstraints(pattern=r"^\w[\w/@:.+-]{0,99}$")]
 RESTARTING = ("cosine", "step", "plateau")
 """Schedules that fall within a round; the others run through, or stay."""
 RUN_ITS_OWN = ("name", "seed", "methods")
@@ -87,10 +87,14 @@ class Training(Frozen):
         return self.methods == ("normal",)
 
     @property
+    def rounds(self) -> int:
+        """Of all stages together."""
+        return len(self.view.plan.stages) * self.view.plan.rounds
+
+    @property
     def restarts(self) -> bool:
         """Whether the learning rate starts over at every round."""
-        many = len(self.view.plan.stages) * self.view.plan.rounds > 1
-        return many and self.view.schedule in RESTARTING
+        return self.rounds > 1 and self.view.schedule in RESTARTING
 
     @property
     def plan(self) -> str:
