@@ -1,0 +1,156 @@
+"""Which episodes of an entry are run again, and what may come out otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsbench import data, provenance
+from fsbench.data.episodes import first
+from fsbench.errors import UsageError
+from fsbench.records import EpisodeRecords
+from fsbench.results.building import differing
+from fsbench.results.rules import Loaded
+from fsbench.seeding import words
+from fsbench.specs import EpisodicSpec
+from fsbench.tasks import FOLDER, PROBES, Asked, Task, folder_name, parse
+from leaderboard.badges import CellCheck
+
+AFFINE_FLIPS = 0.02
+"""Part of the queries that affine tuning may flip in another environment: it is chaotic, and its
+own float32 test allows as many (design.md 5)."""
+FLIPS = 0.005
+"""The same of every other head: only queries on the border between two classes can flip."""
+SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Episodes of one cell to run again; task names the data set as it is found here."""
+
+    cell: Loaded
+    records: EpisodeRecords
+    spec: EpisodicSpec
+    task: Task
+    drawn: tuple[int, ...] = ()
+
+
+def samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
+    """The episodic cells that the task ids name, by column; all of known data sets without ids.
+
+    Parts that an id leaves out fit any cell. Raises UsageError for an id that fits none.
+    """
+    asked = [parse(text) for text in texts]
+    found = []
+    for cell in sorted(cells, key=lambda c: (c.result.column, c.result.spec_digest)):
+        fits = [each for each in asked if matches(each, cell)]
+        records, spec = cell.records, cell.result.spec
+        known = bool(fits) if asked else "custom" not in cell.result.dataset.flags
+        if known and isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
+            ref = fits[0].dataset if fits else cell.result.dataset.name
+            found.append(Sample(cell, records, spec, task(ref, cell, spec)))
+    for each in asked:
+        if not any(matches(each, sample.cell) for sample in found):
+            raise UsageError(f"'{each.text}' names no episodes of the entry", fix=has(cells))
+    if not found:
+        raise UsageError("the entry holds no episodes of a known data set", fix=has(cells))
+    return found
+
+
+def has(cells: Sequence[Loaded]) -> str:
+    names = [cell.result.task for cell in cells if cell.result.spec.kind == "episodic"]
+    return (
+        f"it has {', '.join(names[:12]) or 'no episodes'}; probes are not run again; images of "
+        "one's own are named by -t folder:DIR"
+    )
+
+
+def matches(asked: Asked, cell: Loaded) -> bool:
+    """Whether a cell fits all parts that an id states."""
+    spec, name = cell.result.spec, cell.result.dataset.name
+    if not isinstance(spec, EpisodicSpec) or asked.shape in PROBES:
+        return False
+    if asked.dataset.startswith(FOLDER):
+        names: Sequence[str] = (folder_name(asked.dataset),)
+    else:
+        names = data.groups().get(asked.dataset) or (data.resolve(asked.dataset),)
+    shape = f"{spec.episode.n_way}w{spec.episode.k_shot}s"
+    parts = zip((asked.shape, asked.adaptation, asked.protocol), (shape, spec.adaptation,
+                spec.protocol), strict=True)  # fmt: skip
+    return name in names and all(given in (None, held) for given, held in parts)
+
+
+def task(ref: str, cell: Loaded, spec: EpisodicSpec) -> Task:
+    """The task of a cell; ref: a folder of one's own, else the data set goes by its own name."""
+    dataset = ref if ref.startswith(FOLDER) else cell.result.dataset.name
+    episode = spec.episode
+    return Task(dataset, episode.n_way, episode.k_shot, spec.adaptation, spec.protocol)
+
+
+def draw(found: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sample]:
+    """Those of which episodes are drawn: n in all, uniformly among the episodes of all cells."""
+    ends = np.cumsum([len(sample.records.index) for sample in found])
+    total = int(ends[-1])
+    picked = np.sort(first(min(n, total), words(total, "verify", entry, seed)))
+    cells = np.searchsorted(ends, picked, side="right")
+    rows = picked - np.concatenate([[0], ends])[cells]
+    chosen = []
+    for i, sample in enumerate(found):
+        numbers = tuple(int(x) for x in sample.records.index[rows[cells == i]])
+        if numbers:
+            chosen.append(Sample(sample.cell, sample.records, sample.spec, sample.task, numbers))
+    return chosen
+
+
+def compare(sample: Sample, again: EpisodeRecords, now: Mapping[str, str]) -> CellCheck:
+    """The entry's outcomes against those run again; now: the environment of the second run.
+
+    In one environment no outcome may differ, in another one few (AFFINE_FLIPS, FLIPS).
+    """
+    mine = sample.records.take(np.isin(sample.records.index, again.index))
+    before = provenance.environment(sample.cell.result.provenance)
+    differs = tuple(f"{k}: {v} -> {now.get(k)}" for k, v in before.items() if v != now.get(k))
+    flipped, gained, outcomes = flips(mine, again)
+    rate = AFFINE_FLIPS if sample.spec.adaptation == "affine" else FLIPS
+    wrong = differing(mine, again)
+    return CellCheck(
+        cell=sample.cell.result.column,
+        drawn=sample.drawn,
+        episodes=len(again.index),
+        outcomes=outcomes,
+        flipped=flipped,
+        gained=gained,
+        allowed=math.ceil(rate * outcomes) if differs else 0,
+        differs=differs,
+        wrong=tuple(int(i) for i in wrong[:SHOWN]),
+        other=other(mine, again, exact=not differs),
+    )
+
+
+def flips(mine: EpisodeRecords, again: EpisodeRecords) -> tuple[int, int, int]:
+    """Outcomes that differ, right ones more in the first, outcomes in all.
+
+    Of dense queries only the numbers right of each class are known, so theirs are at least these.
+    """
+    gaps = [mine.correct.astype(np.int64) - again.correct]
+    outcomes = mine.correct.size
+    if mine.dense_correct is not None and again.dense_correct is not None:
+        gaps.append(mine.dense_correct - again.dense_correct)
+        outcomes += 0 if mine.dense_total is None else int(mine.dense_total.sum())
+    flipped = sum(int(np.abs(gap).sum()) for gap in gaps)
+    return flipped, sum(int(gap.sum()) for gap in gaps), outcomes
+
+
+def other(mine: EpisodeRecords, again: EpisodeRecords, exact: bool) -> str | None:
+    """What differs beside outcomes; exact: collapsed and non-finite episodes count too."""
+    pairs = {"classes": (mine.class_ids, again.class_ids)}
+    if mine.dense_total is not None and again.dense_total is not None:
+        pairs["dense queries"] = (mine.dense_total, again.dense_total)
+    if exact:
+        pairs["collapsed episodes"] = (mine.collapsed, again.collapsed)
+        pairs["non-finite episodes"] = (mine.finite, again.finite)
+    wrong = [name for name, (a, b) in pairs.items() if not np.array_equal(a, b)]
+    return f"other {', '.join(wrong)}" if wrong else None
