@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fsbench import __version__
 from fsbench.errors import UsageError, ValidationFailed
@@ -26,47 +26,21 @@ from fsbench.results.files import read_record, write_record
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
-from fsbench.results.table import row_key
-from fsbench.schema import Declaration, Name, Result, Sha256, Text
+from fsbench.schema import Declaration
 from fsbench.specs import Frozen
+from leaderboard import chain as chains
+from leaderboard import official
 from leaderboard.candidate import Candidate
+from leaderboard.chain import Chain
+from leaderboard.columns import Column, column_of
+from leaderboard.definition import BoardFile
+from leaderboard.official import BOARD_FILE
 from leaderboard.published import published
 from leaderboard.staging import place, recover
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
-BOARD_FILE, ENTRY_FILE = "board.json", "entry.json"
-TRANSDUCTIVE = "transductive"
-
-
-class Column(Frozen):
-    """What one column compares: results of equal spec on equal images, hence equal episodes."""
-
-    name: Text = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
-    spec_digest: Sha256
-    fingerprint: Sha256 = Field(description="of the images, and of the groups of a disjoint track")
-
-    @property
-    def transductive(self) -> bool:
-        """Its outcomes depend on the other queries of their episodes; the name says so."""
-        return TRANSDUCTIVE in self.name.split()
-
-
-class BoardFile(Frozen):
-    """Settings of a board; without columns it compares all that its entries hold."""
-
-    schema_version: Literal[1] = 1
-    name: Name
-    official: bool = Field(False, description="refuses every flag and every target seen")
-    transductive: bool = Field(False, description="compares transductive results, and only those")
-    columns: tuple[Column, ...] | None = None
-
-    @model_validator(mode="after")
-    def _one_track(self) -> Self:
-        for column in self.columns or ():
-            if column.transductive != self.transductive:
-                raise ValueError(f"{column.name} on a board with transductive={self.transductive}")
-        return self
+ENTRY_FILE = "entry.json"
 
 
 class EntryFile(Frozen):
@@ -77,6 +51,11 @@ class EntryFile(Frozen):
     declaration: Declaration
     submitted: str = Field(description="UTC, ISO 8601")
     fsbench: str = Field(description="version that checked it")
+    chain: Chain | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="weights -> data -> manifest -> spec -> records of every cell",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +68,6 @@ class Entry:
     @property
     def name(self) -> str:
         return self.file.declaration.name
-
-
-def column_of(result: Result) -> Column:
-    """The column a result belongs to."""
-    return Column(
-        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.identity
-    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +84,7 @@ class Board:
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
         path = folder / BOARD_FILE
         default = BoardFile(name="board")
-        return cls(folder, read_record(path, BoardFile) if path.is_file() else default)
+        return cls(folder, official.read(path) if path.is_file() else default)
 
     def names(self) -> list[str]:
         """Names of the measured entries, sorted."""
@@ -130,30 +102,18 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
                 fix="name the folder after the entry",
             )
-        return Entry(file, tuple(cells(folder)))
-
-    def columns(self, entries: Sequence[Entry]) -> tuple[Column, ...]:
-        """The board's own columns, else every column that an entry holds, sorted."""
-        if self.file.columns is not None:
-            return self.file.columns
-        held = {column_of(cell.result) for entry in entries for cell in entry.cells}
-        held = {column for column in held if column.transductive == self.file.transductive}
-        return tuple(sorted(held, key=lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)))
+        found = tuple(cells(folder))
+        if file.chain is not None:
+            chains.require(file.chain, found, str(folder))
+        return Entry(file, found)
 
     def relevant(self, candidate: Candidate) -> Candidate:
-        """The candidate without results that bear the name of no column of this board.
-
-        Where it names none, without those of the other track unless there are only such.
-        """
+        """The candidate without results that bear the name of no column of this board."""
         if self.file.columns is None:
-            alike = [cell for cell in candidate.cells if self.of_track(cell.result)]
-            return candidate.keeping(alike or candidate.cells)
-        named = {column.name for column in self.file.columns}
-        return candidate.keeping(c for c in candidate.cells if c.result.column in named)
-
-    def of_track(self, result: Result) -> bool:
-        """Whether it is transductive if and only if this board is."""
-        return column_of(result).transductive == self.file.transductive
+            return candidate
+        kept = [cell for cell in candidate.cells if cell.result.column in self.file.named]
+        names = {cell.result.column for cell in candidate.cells} - self.file.named.keys()
+        return candidate.keeping(kept, sorted(names))
 
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""
@@ -200,5 +160,6 @@ def write_entry(folder: Path, candidate: Candidate) -> None:
         declaration=candidate.declaration,
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),
         fsbench=__version__,
+        chain=chains.chained(candidate.cells),
     )
     write_record(folder / ENTRY_FILE, entry)

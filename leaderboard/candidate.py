@@ -11,19 +11,22 @@ from fsbench.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.results.reading import load, result_files
 from fsbench.results.rules import Loaded, Problem
 from fsbench.schema import BackboneFacts, Declaration
+from leaderboard.limits import Budget, require_few
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One entry to be: a name for the model's folder, its cells, what is declared.
 
-    broken: files that could not even be parsed, as Problems.
+    broken: files that could not even be parsed, as Problems; left_out: what belongs to no column of
+    the board.
     """
 
     declaration: Declaration
     model: str
     cells: tuple[Loaded, ...]
     broken: tuple[Problem, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -36,8 +39,8 @@ class Candidate:
             raise UsageError(f"{self.name} holds no readable result", fix="see the problems above")
         return self.cells[0].result.backbone
 
-    def keeping(self, cells: Iterable[Loaded]) -> Candidate:
-        return replace(self, cells=tuple(cells))
+    def keeping(self, cells: Iterable[Loaded], left_out: Iterable[str] = ()) -> Candidate:
+        return replace(self, cells=tuple(cells), left_out=tuple(left_out))
 
     def renamed(self, name: str) -> Candidate:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
@@ -47,17 +50,19 @@ def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) 
     """One candidate per model below `folder`; several get names suffixed by the model.
 
     models: names or references to keep, all when empty. Raises UnknownName for one that is not
-    there, UsageError when the folder holds no result.
+    there, UsageError when the folder holds no result, ValidationFailed when it holds far too many.
     """
+    files, budget = result_files(folder), Budget()
+    require_few(files)
     groups: dict[tuple[str, str], list[Loaded]] = defaultdict(list)
     broken: list[Problem] = []
-    for path in result_files(folder):
+    for path in files:
         try:
             cell = load(path)
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue
-        groups[cell.model, cell.result.backbone.weights_hash].append(cell)
+        groups[cell.model, cell.result.backbone.weights_hash].append(budget.take(cell))
     chosen = select(groups, models)
     found = [
         Candidate(declaration, key[0], tuple(cells), tuple(broken))

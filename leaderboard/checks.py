@@ -23,6 +23,7 @@ from fsbench.schema import DatasetRecord
 from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, column_of
 from leaderboard.candidate import Candidate
+from leaderboard.tables import place
 
 Rule = Callable[[Candidate, Board], Iterator[Problem]]
 
@@ -183,8 +184,9 @@ def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def official(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Official boards take complete results on official data only."""
-    if board.file.official:
+    """Official boards take complete results on official data only, but for the subset tracks of
+    those with a version."""
+    if board.file.official and board.file.version is None:
         for cell in candidate.cells:
             if cell.result.flags:
                 fix = "evaluate all episodes on the official data, or choose another board"
@@ -193,24 +195,22 @@ def official(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 def board_columns(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Results that bear the name of a board column have its spec and its images."""
-    named = {column.name: column for column in board.file.columns or ()}
     for cell in candidate.cells:
-        column = column_of(cell.result)
-        expected = named.get(column.name, column)
-        if column != expected:
-            wrong = "spec" if column.spec_digest != expected.spec_digest else "images"
+        expected = board.file.named.get(cell.result.column)
+        if expected is not None and place(board.file, cell.result) is None:
+            wrong = "images" if expected.same_cell(cell.result) else "spec"
             fix = "evaluate with the board's settings and data"
-            found, wanted = column.canonical(), expected.canonical()
-            yield cell.problem("column", f"other {wrong}: {found}", wanted, fix)
+            found = column_of(cell.result).canonical()
+            yield cell.problem("column", f"other {wrong}: {found}", expected.canonical(), fix)
 
 
-def one_track(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Transductive results, which know the other queries, never stand beside inductive ones."""
-    kind = "transductive" if board.file.transductive else "inductive"
-    for cell in candidate.cells:
-        if not board.of_track(cell.result):
-            fix = 'submit it to a board with the other "transductive" in its board.json'
-            yield cell.problem("track", cell.result.column, f"{kind} results only", fix)
+def no_column(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """At least one result belongs to a column of the board; the others are left out."""
+    if candidate.left_out and not candidate.cells:
+        names = ", ".join(column.name for column in (board.file.columns or ())[:3])
+        fix = "evaluate the board's columns: fsbench leaderboard boards, or choose another board"
+        found = f"{', '.join(candidate.left_out[:3])}: no column of {board.file.title}"
+        yield problem("column", candidate, found, f"e.g. {names}", fix)
 
 
 def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
@@ -258,7 +258,7 @@ RULES: tuple[Rule, ...] = (
     official_counts,
     official,
     board_columns,
-    one_track,
+    no_column,
     targets_seen,
     free_name,
 )

@@ -42,7 +42,8 @@ def measured(view: View) -> Table:
     """One row an entry: tier, overall and every column in percent."""
     columns = view.ranking.columns
     short, common = shorten(columns)
-    title = f"{view.name}{' (official)' if view.official else ''}{common and f': {common}'}"
+    kind = view.track.label if view.track and view.track.data else common
+    title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
     rows = [row(standing, view) for standing in view.ranking.standings]
     note = RULE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
     return Table(title, ("tier", "entry", "overall", *short, "source", "flags"), tuple(rows), note)
@@ -130,6 +131,7 @@ def as_json(view: View) -> dict[str, Any]:
     return {
         "board": view.name,
         "official": view.official,
+        "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
         "rule": RULE,
         "columns": list(ranking.columns),

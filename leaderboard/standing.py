@@ -12,20 +12,22 @@ import numpy as np
 from fsbench.records import EpisodeRecords
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import outcomes
-from fsbench.results.versions import by_version
+from fsbench.results.tracks import Track
+from fsbench.schema import BackboneFacts
 from fsbench.specs import EpisodicSpec
-from leaderboard.board import Board, Column, Entry, column_of
+from leaderboard.board import Board, BoardFile, Column, Entry, column_of
 from leaderboard.published import PublishedEntry, published
 from leaderboard.rank import Contenders, Outcomes, Ranking, rank
+from leaderboard.tables import Table, stands, tables
 
 
 @dataclass(frozen=True)
 class View:
-    """One version of a board as people see it: columns of one protocol and input size.
+    """One track of a board as people see it; None for a board without columns.
 
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
     entry -> code or paper; published: entries that share a data set with the board; contenders:
-    the outcomes that were ranked, for statistics of one's own.
+    the outcomes that were ranked, for statistics of one's own; backbones: entry -> its facts.
     """
 
     name: str
@@ -36,45 +38,60 @@ class View:
     links: dict[str, str]
     published: tuple[PublishedEntry, ...]
     contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
+    track: Track | None = None
+    backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
 
 
 def views(folder: Path) -> tuple[View, ...]:
-    """Read, verify and rank a board, each version of the evaluation on its own.
+    """Read, verify and rank a board, each track on its own.
 
-    An entry stands in a version if it holds a column of it. Raises ValidationFailed, UsageError.
+    An entry stands in a view if it holds a column of it. Raises ValidationFailed, UsageError.
     """
     board = Board.open(folder)
     entries = board.entries()
-    columns = board.columns(entries)
-    versions = by_version(column.name for column in columns).values()
-    return tuple(
-        of_version(board, entries, tuple(column for column in columns if column.name in names))
-        for names in versions
-    )
+    results = [cell.result for entry in entries for cell in entry.cells]
+    return tuple(of_table(board.file, entries, each) for each in tables(board.file, results))
 
 
-def of_version(board: Board, entries: Sequence[Entry], columns: tuple[Column, ...]) -> View:
-    labels = label(columns)
+def of_table(file: BoardFile, entries: Sequence[Entry], table: Table) -> View:
+    labels = label(table.columns)
     held = {
         entry.name: {
             labels[column_of(cell.result)]: paired_outcomes(cell)
             for cell in entry.cells
-            if column_of(cell.result) in labels
+            if stands(file, table, cell.result)
         }
         for entry in entries
     }
-    contenders = {name: outcomes for name, outcomes in held.items() if outcomes or not columns}
-    datasets = {column.name.partition(":")[0] for column in columns}
+    contenders = {name: found for name, found in held.items() if found or not table.columns}
     return View(
-        name=board.file.name,
-        official=board.file.official,
-        ranking=rank(contenders, [labels[column] for column in columns]),
-        flags={entry.name: entry_flags(entry) for entry in entries},
+        name=file.title,
+        official=file.official,
+        track=table.track,
+        ranking=rank(contenders, list(labels.values())),
+        flags={entry.name: entry_flags(entry, table.track) for entry in entries},
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
         links={entry.name: entry.file.declaration.link for entry in entries},
-        published=tuple(e for e in published() if shared_tasks(e, datasets)),
+        published=beside(table),
         contenders=contenders,
+        backbones={entry.name: backbone(entry) for entry in entries},
     )
+
+
+def backbone(entry: Entry) -> BackboneFacts:
+    """Of the entry, with its training where any of its results knows it: older ones do not."""
+    facts = [cell.result.backbone for cell in entry.cells]
+    return next((known for known in facts if known.training), facts[0])
+
+
+def beside(table: Table) -> tuple[PublishedEntry, ...]:
+    """Published entries on the data sets of a table, where papers may have measured: their
+    episodes are classic, inductive and on official data, and more they do not say."""
+    track = table.track
+    if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
+        return ()
+    datasets = {column.name.partition(":")[0] for column in table.columns}
+    return tuple(entry for entry in published() if shared_tasks(entry, datasets))
 
 
 def label(columns: tuple[Column, ...]) -> dict[Column, str]:
@@ -95,9 +112,10 @@ def paired_outcomes(cell: Loaded) -> Outcomes:
     return Outcomes(np.arange(values.size), values, f"{result.dataset.images_hash} test images")
 
 
-def entry_flags(entry: Entry) -> tuple[str, ...]:
-    """Flags of any cell, and the targets that the entry saw in pretraining."""
-    found = sorted({flag for cell in entry.cells for flag in cell.result.flags})
+def entry_flags(entry: Entry, track: Track | None = None) -> tuple[str, ...]:
+    """Flags of any cell, none on official data, and targets that the entry saw in pretraining."""
+    cells = () if track and track.data == "official" else entry.cells
+    found = sorted({flag for cell in cells for flag in cell.result.flags})
     seen = [f"saw {target}" for target in entry.file.declaration.targets_seen]
     return (*found, *seen)
 

@@ -31,19 +31,19 @@ def show(results: Results, as_json: options.Json = False) -> None:
 def print_results(
     results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
-    """A table a version on stdout, its notes on stderr; or a JSON list of records with `mean`."""
+    """A table a track on stdout, its notes on stderr; or a JSON list of records with `mean`."""
     from fsbench.results import table
-    from fsbench.results.versions import by_version
+    from fsbench.results.tracks import by_track
 
     if as_json:
         console.emit_json([table.as_json(result) for result in results])
         return
-    versions, known = by_version(result.column for result in results), dict[str, None]()
-    for version, columns in versions.items():
+    tracks, known = by_track(result.column for result in results), dict[str, None]()
+    for track, columns in tracks.items():
         chosen = [i for i, result in enumerate(results) if result.column in columns]
         named = models and [models[i] for i in chosen]
         header, rows, notes = table.table([results[i] for i in chosen], named)
-        console.table("results" if len(versions) == 1 else f"results {version}", header, rows)
+        console.table("results" if len(tracks) == 1 else f"results {track.label}", header, rows)
         known |= dict.fromkeys(notes)
     for note in known:
         console.log(note)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from fsbench.errors import ValidationFailed
 from fsbench.results import ResultStore, table
+from fsbench.results.tracks import Track
 from fsbench.schema import Result
 from fsbench.specs import EpisodicSpec
-from leaderboard.board import Board, BoardFile, Column
-from leaderboard.candidate import collect
+from leaderboard.board import Board, BoardFile
 from leaderboard.standing import views
 from leaderboard.submission import submit
 from tests import fakes
@@ -30,13 +31,6 @@ def write(root: Path, adaptation: str) -> Result:
     return cell.finish(range(fakes.N_EPISODES), provenance=fakes.provenance())
 
 
-def board(folder: Path, transductive: bool) -> Path:
-    folder.mkdir()
-    text = BoardFile(name="b", transductive=transductive).model_dump_json()
-    (folder / "board.json").write_text(text)
-    return folder
-
-
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
     for adaptation in ("linear", "centroid", "soft_kmeans"):
@@ -44,41 +38,28 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path / "r"
 
 
-def columns(folder: Path) -> tuple[str, ...]:
-    return views(folder)[0].ranking.columns
+def columns(folder: Path) -> list[tuple[str, ...]]:
+    return [view.ranking.columns for view in views(folder)]
 
 
-def test_a_board_takes_what_is_of_its_track(tmp_path: Path, mixed: Path) -> None:
-    submit(mixed, tmp_path / "plain", DECLARATION)
-    assert columns(tmp_path / "plain") == (CENTROID, LINEAR)
-    submit(mixed, board(tmp_path / "other", transductive=True), DECLARATION)
-    assert columns(tmp_path / "other") == (SOFT,)
-
-
-@pytest.mark.parametrize(("adaptation", "transductive"), [("soft_kmeans", False), ("ridge", True)])
-def test_an_entry_of_the_other_track_is_refused(
-    tmp_path: Path, adaptation: str, transductive: bool
-) -> None:
-    write(tmp_path / "r", adaptation)
-    target = board(tmp_path / "board", transductive)
-    with pytest.raises(ValidationFailed, match=r"\[track\].*(in|trans)ductive results only"):
-        submit(tmp_path / "r", target, DECLARATION)
-    assert [path.name for path in target.iterdir() if path.name[0] != "."] == ["board.json"]
-
-
-def test_what_was_put_there_by_hand_is_not_ranked(tmp_path: Path, mixed: Path) -> None:
-    Board.open(tmp_path / "board").add(collect(mixed, DECLARATION))
-    assert columns(tmp_path / "board") == (CENTROID, LINEAR)
+def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
+    submit(mixed, tmp_path / "board", DECLARATION)
+    assert columns(tmp_path / "board") == [(CENTROID, LINEAR), (SOFT,)]
+    tracks = [view.track for view in views(tmp_path / "board")]
+    assert tracks == [
+        Track(protocol="ibm", input_size=32),
+        Track(protocol="ibm", input_size=32, transductive=True),
+    ]
 
 
 @pytest.mark.parametrize("transductive", [False, True])
-def test_named_columns_are_of_one_track(transductive: bool) -> None:
-    both = tuple(
-        Column(name=name, spec_digest="a" * 64, fingerprint="b" * 64) for name in (LINEAR, SOFT)
-    )
-    with pytest.raises(ValueError, match="transductive"):
-        BoardFile(name="b", transductive=transductive, columns=both)
-    BoardFile(name="b", transductive=transductive, columns=both[transductive:][:1])
+def test_a_board_of_schema_1_that_chose_a_track_is_read(tmp_path: Path, transductive: bool) -> None:
+    raw = {"schema_version": 1, "name": "b", "transductive": transductive}
+    (tmp_path / "board.json").write_text(json.dumps(raw))
+    assert Board.open(tmp_path).file == BoardFile(name="b")
+    (tmp_path / "board.json").write_text(json.dumps(raw | {"colour": 1}))
+    with pytest.raises(ValidationFailed, match="colour"):
+        Board.open(tmp_path)
 
 
 def test_tables_mark_them(mixed: Path, tmp_path: Path) -> None:

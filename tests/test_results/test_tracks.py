@@ -10,7 +10,7 @@ import pytest
 from fsbench.cli.main import run
 from fsbench.errors import ValidationFailed
 from fsbench.results import ResultStore
-from fsbench.results.versions import by_version
+from fsbench.results.tracks import by_track
 from fsbench.specs import EpisodicSpec
 from leaderboard.standing import views
 from leaderboard.submission import submit
@@ -32,13 +32,13 @@ def test_probes_stand_with_every_version_of_their_size() -> None:
         "y:knn 84px",
         "x:probe 64px",
     ]
-    assert by_version(columns) == {
+    assert {track.label: names for track, names in by_track(columns).items()} == {
         "ibm 64px": columns[:3],
         "ibm-disjoint 64px": [columns[0], columns[3]],
         "ibm 224px": [columns[4]],
         "84px": [columns[5], columns[6]],
     }
-    assert by_version([]) == {"": []}
+    assert by_track([]) == {}
 
 
 def write(

@@ -1,0 +1,82 @@
+"""Which results of a board stand in which table: each holds the columns of exactly one track."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fsbench.results.table import row_key
+from fsbench.results.tracks import Data, Track, by_track, track_of
+from fsbench.schema import Result
+from leaderboard.columns import Column, column_of
+from leaderboard.definition import BoardFile
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns that one ranking goes over; a board without any has one table, of no track."""
+
+    track: Track | None
+    columns: tuple[Column, ...]
+
+
+def tables(file: BoardFile, results: Sequence[Result]) -> tuple[Table, ...]:
+    """The tables that these results fill, or one empty one. Their order does not matter."""
+    found = free(file, results) if file.version is None else versioned(file, results)
+    return tuple(found)
+
+
+def free(file: BoardFile, results: Iterable[Result]) -> list[Table]:
+    """The columns named, else all that are held, sorted; a table a track."""
+    columns = file.columns
+    if columns is None:
+        held = {column_of(result) for result in results}
+        key = lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)  # noqa: E731
+        columns = tuple(sorted(held, key=key))
+    tracks = by_track(column.name for column in columns).items()
+    found = [Table(track, tuple(c for c in columns if c.name in names)) for track, names in tracks]
+    return found or [Table(None, ())]
+
+
+def versioned(file: BoardFile, results: Iterable[Result]) -> list[Table]:
+    """Tables that hold anything: official data with all columns of a track, others with those held.
+
+    Entries that disagree on the images of a column stand in columns of their own.
+    """
+    held: dict[tuple[str, Data], set[Column]] = defaultdict(set)
+    for result in results:
+        if column := place(file, result):
+            held[column.name, side(result)].add(column)
+    found: dict[Track, list[Column]] = defaultdict(list)
+    used = {track_of(name, data) for name, data in held}
+    sides: tuple[Data, ...] = ("official", "subset")
+    for data in sides:
+        for column in file.columns or ():
+            own = sorted(held[column.name, data], key=lambda c: c.fingerprint or "")
+            spare = [column] if data == "official" else []
+            found[track_of(column.name, data)] += own or spare
+    filled = [Table(track, tuple(columns)) for track, columns in found.items()]
+    return [table for table in filled if table.track in used] or filled[:1]
+
+
+def place(file: BoardFile, result: Result) -> Column | None:
+    """The column, on its own images, that a result belongs to; None if the board has none."""
+    column = column_of(result)
+    if file.version is None:
+        return column if file.columns is None or column in file.columns else None
+    named = file.named.get(column.name)
+    if named is None or not named.same_cell(result):
+        return None
+    return column if result.flags or named.official(result) else None
+
+
+def side(result: Result) -> Data:
+    """The part of a board with a version: any flag is a reason not to be official."""
+    return "subset" if result.flags else "official"
+
+
+def stands(file: BoardFile, table: Table, result: Result) -> bool:
+    """Whether a result is ranked in a table."""
+    data = table.track and table.track.data
+    return data in {None, side(result)} and place(file, result) in table.columns

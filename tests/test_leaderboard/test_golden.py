@@ -1,0 +1,33 @@
+"""Boards written by schema 1 of board.json render as they did then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leaderboard import render
+from leaderboard.board import Board
+from leaderboard.standing import views
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "boards_1"
+BOARDS = ("free", "images", "named", "transductive")
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_an_old_board_reads_as_it_did(name: str) -> None:
+    seen = views(GOLDEN / name)
+    assert "\n".join(map(render.markdown, seen)) == (GOLDEN / f"{name}.md").read_text()
+    for found, old in zip(
+        map(render.as_json, seen), json.loads((GOLDEN / f"{name}.json").read_text()), strict=True
+    ):
+        assert {key: found[key] for key in old} == old
+
+
+def test_the_golden_boards_are_of_schema_1() -> None:
+    for name in ("named", "transductive"):
+        raw = json.loads((GOLDEN / name / "board.json").read_text())
+        assert raw["schema_version"] == 1
+        assert Board.open(GOLDEN / name).file.schema_version == 2
+    assert not (GOLDEN / "free" / "board.json").exists()
