@@ -43,8 +43,10 @@ def find(name: str, version: int | None = None) -> BoardFile:
 def init(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
     """Write board.json: of an official board, or without a name of a free one named as the folder.
 
-    Raises UsageError where a board or, for an official one, any entry already lies.
+    Raises UsageError where a board or, for an official one, any entry already lies, UnknownName.
     """
+    if version is not None and name is None:
+        raise UsageError("a version of no board", fix="give --official NAME too")
     if (folder / BOARD_FILE).exists():
         raise UsageError(f"{folder} already has a {BOARD_FILE}", fix="give a new folder")
     if name and any(folder.glob("[!.]*/entry.json")):

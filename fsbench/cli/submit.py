@@ -79,6 +79,11 @@ def submit(
         dry_run=dry_run,
         replace=replace,
     )
+    for each in added:
+        if each.left_out:
+            console.log(
+                f"{each.name}: left out, no column of the board: {', '.join(each.left_out)}"
+            )
     status = "ok, not written" if dry_run else "added"
     rows = [
         (each.name, each.model, each.facts.weights_hash[:12], str(len(each.cells)), status)
