@@ -53,7 +53,7 @@ def sign_flip(parts: Numbers, *names: Name) -> float:
     from scipy.stats import monte_carlo_test, permutation_test
 
     kept = parts[parts.round(DIGITS) != 0]
-    if kept.size == 0:
+    if kept.size < 2:
         return 1.0
     scaled = kept / np.abs(kept).sum()
     if 2**kept.size <= RESAMPLES:

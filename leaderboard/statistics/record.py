@@ -82,9 +82,10 @@ class WinnerTree(Frozen):
 
 
 class BoardStatistics(Frozen):
-    """One version of a board: columns that are averaged together."""
+    """One track of a board: columns that are averaged together."""
 
     board: str
+    track: str = Field(description="e.g. linear ibm 224px official; empty for a board without any")
     columns: tuple[str, ...]
     alpha: float
     tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")

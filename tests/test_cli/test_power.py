@@ -11,16 +11,10 @@ import pytest
 
 from fsbench.cli.main import run
 from fsbench.planning import Goal, standard_errors
-from fsbench.records import EpisodeRecords
-from fsbench.results import ResultStore
-from fsbench.specs import EpisodicSpec
 from leaderboard.submission import submit
 from tests import fakes
-
-N = 40
-COUNT = 30
-"""Images a class of the fake data set."""
-TASK = "folder-blobs:5w1s/linear@ibm 32px"
+from tests.fakes_pairs import COUNT, TASK, N, ahead, write
+from tests.fakes_pairs import pair as known
 
 
 def call(*arguments: str) -> int:
@@ -29,51 +23,9 @@ def call(*arguments: str) -> int:
     return int(stop.value.code or 0)
 
 
-def write(
-    root: Path,
-    right: list[int],
-    name: str,
-    shots: int = 1,
-    first: int = 0,
-    dense: list[int] | None = None,
-    adaptation: str = "linear",
-) -> Path:
-    """Results in which episode i has right[i] of its 25 queries right, and dense[i] of all that
-    could have been queries in every class."""
-    given = fakes.episodic(shots).model_dump(exclude={"head"}) | {"adaptation": adaptation}
-    data, spec = fakes.dataset(), EpisodicSpec.model_validate(given)
-    numbers = range(first, first + len(right))
-    drawn = fakes.episodes(spec, data, numbers, 0.5)
-    correct = np.arange(25) < np.array(right)[:, None]
-    records = EpisodeRecords(
-        drawn.index,
-        drawn.class_ids,
-        correct.reshape(-1, 5, 5),
-        drawn.collapsed,
-        drawn.finite,
-        None if dense is None else np.repeat(np.array(dense)[:, None], 5, axis=1),
-        None if dense is None else np.full((len(dense), 5), COUNT - shots),
-    )
-    cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
-    cell.write_block(0, records)
-    cell.finish(list(numbers), provenance=fakes.provenance())
-    return root
-
-
-def ahead(i: int) -> int:
-    """Queries that A has right in episode i."""
-    return 5 + (7 * i) % 13 + (2 if i % 2 else -1)
-
-
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    """A is 2 queries ahead in half of the episodes and 1 behind in the others, at 1 and 5 shots;
-    the episodes themselves vary far more."""
-    a, b = [ahead(i) for i in range(N)], [5 + (7 * i) % 13 for i in range(N)]
-    for shots in (1, 5):
-        write(tmp_path / "a", a, "a", shots)
-        write(tmp_path / "b", b, "b", shots)
-    return str(tmp_path / "a"), str(tmp_path / "b")
+    return known(tmp_path)
 
 
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

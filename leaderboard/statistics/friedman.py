@@ -1,0 +1,99 @@
+"""Average ranks over columns, Friedman's test of them, and Nemenyi's critical difference.
+
+J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), 3.2.2: two
+entries differ where their average ranks differ by at least q sqrt(k (k + 1) / (6 N)) for k entries
+and N columns, q being a quantile of the studentized range over sqrt(2). The test takes columns for
+independent; those of one data set are not, so it is optimistic there.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.errors import UsageError
+from leaderboard.rank import Ranking
+from leaderboard.statistics.ranks import DIGITS
+from leaderboard.statistics.record import Difference, Friedman
+
+FEWEST = (3, 2)
+"""Entries and columns that the test needs."""
+MOST_PAIRED = 50
+"""Entries above which no table of all pairs is made: it grows with their square."""
+
+
+def friedman(ranking: Ranking) -> Friedman:
+    """Over the ranked entries, which hold every column. Raises UsageError for too few."""
+    held = {s.name: s.scores for tier in ranking.tiers for s in tier}
+    names, columns = sorted(held), ranking.columns
+    if len(names) < FEWEST[0] or len(columns) < FEWEST[1]:
+        raise UsageError(
+            f"Friedman's test over {len(names)} entries and {len(columns)} columns",
+            fix=f"it needs {FEWEST[0]} entries and {FEWEST[1]} columns",
+        )
+    means = np.array([[held[name][column].mean for name in names] for column in columns])
+    means = means.round(DIGITS)
+    average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
+    difference = critical_difference(len(names), len(columns), ranking.alpha)
+    chi2, p = equal_ranks(means)
+    return Friedman(
+        chi2=chi2,
+        p=p,
+        columns=len(columns),
+        average_ranks=average,
+        critical_difference=difference,
+        alpha=ranking.alpha,
+        cliques=cliques(average, difference),
+        nemenyi=nemenyi(names, means),
+    )
+
+
+def average_ranks(names: list[str], means: NDArray[np.float64]) -> dict[str, float]:
+    """Mean rank of each entry over the columns (columns, entries); ties share their mean rank."""
+    from scipy.stats import rankdata
+
+    found = rankdata(-means, axis=1).mean(axis=0)
+    return dict(zip(names, found.tolist(), strict=True))
+
+
+def equal_ranks(means: NDArray[np.float64]) -> tuple[float, float]:
+    """Chi-squared and p; entries that tie in every column have nothing to test (0 and 1)."""
+    from scipy.stats import friedmanchisquare
+
+    if (means == means[:, :1]).all():
+        return 0.0, 1.0
+    found = friedmanchisquare(*means.T)
+    return float(found.statistic), float(found.pvalue)
+
+
+def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> float:
+    """Of average ranks, by Nemenyi's test."""
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - alpha, n_entries, inf)) / sqrt(2)
+    return q * sqrt(n_entries * (n_entries + 1) / (6 * n_columns))
+
+
+def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
+    """Largest sets of entries, in order of rank, that lie within one critical difference."""
+    names, ranks = list(average), np.array(list(average.values()))
+    ends = np.searchsorted(ranks, ranks + difference, side="left").tolist()
+    ends_before = [0, *ends]
+    runs = [(i, end) for i, end in enumerate(ends) if end - i > 1 and end > ends_before[i]]
+    return tuple(tuple(names[start:end]) for start, end in runs)
+
+
+def nemenyi(names: list[str], means: NDArray[np.float64]) -> tuple[Difference, ...] | None:
+    """p of every pair; None without scikit-posthocs and on a board too large for a table."""
+    if len(names) > MOST_PAIRED:
+        return None
+    try:
+        from scikit_posthocs import posthoc_nemenyi_friedman
+    except ImportError:
+        return None
+    p = np.asarray(posthoc_nemenyi_friedman(means))
+    pairs = combinations(range(len(names)), 2)
+    return tuple(Difference(a=names[i], b=names[j], p=float(p[i, j])) for i, j in pairs)

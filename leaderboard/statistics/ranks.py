@@ -1,0 +1,136 @@
+"""Bootstrap intervals of overall ranks: how far an entry's place is chance of the episodes.
+
+Episodes are drawn again with replacement, the same ones for all entries (paired) and for all
+columns over the same episodes, whose outcomes move together; test images likewise. Ranks are those
+of the overall mean in every resample (scipy.stats.bootstrap, percentile interval). Like every
+interval here it covers the draw of episodes, not pretraining seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.errors import UsageError
+from fsbench.seeding import seed_for
+from leaderboard.rank import Contenders, Ranking, Standing
+from leaderboard.statistics.record import RankInterval, RankIntervals
+
+RESAMPLES = 2000
+LEVEL = 0.95
+BLOCK = 2_000_000
+"""Numbers that one block of resamples may hold."""
+DIGITS = 12
+"""Means equal up to rounding tie."""
+
+Draws = tuple[NDArray[np.float64], ...]
+"""A draw of episodes each: outcomes (n, entries), added up over the columns that share it."""
+
+
+def rank_intervals(
+    ranking: Ranking, contenders: Contenders, resamples: int = RESAMPLES
+) -> RankIntervals:
+    """Of all ranked entries. Raises UsageError below two, or where they share no two episodes."""
+    ranked = by_overall(ranking)
+    if len(ranked) < 2:
+        raise UsageError(f"rank intervals of {len(ranked)} entries", fix="rank two or more")
+    names = sorted(standing.name for standing in ranked)
+    draws = joint_draws(names, contenders, ranking.columns)
+    sampled = resampled_ranks(draws, len(ranking.columns), resamples)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
+    observed = ranks(np.array([s.overall for s in ranked], np.float64))
+    return RankIntervals(
+        entries=tuple(
+            interval(s, int(rank), int(low[names.index(s.name)]), int(high[names.index(s.name)]))
+            for s, rank in zip(ranked, observed, strict=True)
+        ),
+        resamples=resamples,
+        level=LEVEL,
+    )
+
+
+def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
+    """The percentile interval, widened to hold the observed rank."""
+    return RankInterval(
+        name=standing.name,
+        tier=standing.tier or 0,
+        overall=standing.overall or 0.0,
+        rank=rank,
+        low=min(low, rank),
+        high=max(high, rank),
+    )
+
+
+def by_overall(ranking: Ranking) -> list[Standing]:
+    """Ranked entries by their overall mean, then by name; a tier may skip an entry."""
+    ranked = [standing for tier in ranking.tiers for standing in tier]
+    return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))
+
+
+def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
+    """Outcomes of the episodes that all entries hold in all columns of a draw.
+
+    Raises UsageError where these are fewer than two.
+    """
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        groups.setdefault(contenders[names[0]][column].draws, []).append(column)
+    return tuple(joint(names, contenders, group) for group in groups.values())
+
+
+def joint(
+    names: Sequence[str], contenders: Contenders, columns: Sequence[str]
+) -> NDArray[np.float64]:
+    held = [[contenders[name][column] for name in names] for column in columns]
+    shared = reduce(np.intersect1d, [outcomes.index for row in held for outcomes in row])
+    if shared.size < 2:
+        raise UsageError(
+            f"all entries share {shared.size} episodes of {columns[0]}",
+            fix="evaluate every entry on the same episodes",
+        )
+    total = np.zeros((shared.size, len(names)))
+    for row in held:
+        rows = [outcomes.values[np.searchsorted(outcomes.index, shared)] for outcomes in row]
+        total += np.stack(rows, axis=1)
+    return total
+
+
+def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
+    """Ranks (entries, resamples) of the overall mean."""
+    from scipy.stats import bootstrap
+
+    def statistic(*rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        parts = [counts(r) @ draw / len(draw) for r, draw in zip(rows, draws, strict=True)]
+        return ranks(np.sum(parts, axis=0) / n_columns).T
+
+    sizes = [len(draw) for draw in draws]
+    found = bootstrap(
+        tuple(np.arange(n) for n in sizes),
+        statistic,
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, BLOCK // max(*sizes, draws[0].shape[1])),
+        method="percentile",
+        rng=seed_for("rank intervals", *sizes),
+    )
+    return np.asarray(found.bootstrap_distribution, np.float64)
+
+
+def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How often each of n rows was drawn, (..., n)."""
+    flat = np.atleast_2d(rows)
+    blocks, n = flat.shape
+    apart = flat + n * np.arange(blocks)[:, None]
+    drawn = np.bincount(apart.ravel(), minlength=blocks * n).astype(np.float64)
+    return drawn.reshape(rows.shape)
+
+
+def ranks(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks along the last axis, 1 the highest; ties share the better rank."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-np.round(means, DIGITS), method="min", axis=-1), np.float64)

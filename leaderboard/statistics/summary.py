@@ -1,0 +1,61 @@
+"""All statistics of one track of a board, and why some of them are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fsbench.errors import UsageError
+from leaderboard.standing import View
+from leaderboard.statistics.friedman import MOST_PAIRED, friedman
+from leaderboard.statistics.ranks import rank_intervals
+from leaderboard.statistics.record import BoardStatistics, Friedman
+from leaderboard.statistics.winners import winner_tree
+
+T = TypeVar("T")
+
+DEPENDENT = (
+    "Columns of one data set are not independent: Friedman's test and the critical difference are "
+    "optimistic there."
+)
+NO_POSTHOCS = (
+    "Nemenyi's p of every pair is missing: pip install 'fsbench[report]' brings scikit-posthocs."
+)
+TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
+
+
+def statistics(view: View) -> BoardStatistics:
+    """Tiers, rank intervals, average ranks and the tree of winners of one track of a board."""
+    ranking, notes = view.ranking, list[str]()
+    intervals = attempt(lambda: rank_intervals(ranking, view.contenders), notes)
+    tested = attempt(lambda: friedman(ranking), notes)
+    return BoardStatistics(
+        board=view.name,
+        track=view.track.label if view.track else "",
+        columns=ranking.columns,
+        alpha=ranking.alpha,
+        tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),
+        unranked=tuple(standing.name for standing in ranking.unranked),
+        rank_intervals=intervals,
+        friedman=tested,
+        winners=attempt(lambda: winner_tree(ranking), notes),
+        notes=(*notes, *(caveats(tested, ranking.columns) if tested else ())),
+    )
+
+
+def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
+    """The part, or None and a note of what it lacks."""
+    try:
+        return part()
+    except UsageError as error:
+        notes.append(f"Not computed: {' '.join(str(error).split())}.")
+        return None
+
+
+def caveats(tested: Friedman, columns: tuple[str, ...]) -> list[str]:
+    """What a reader of the average ranks must know."""
+    datasets = {column.partition(":")[0] for column in columns}
+    found = [DEPENDENT] if len(datasets) < len(columns) else []
+    if tested.nemenyi is None:
+        found.append(NO_POSTHOCS if len(tested.average_ranks) <= MOST_PAIRED else TOO_MANY)
+    return found

@@ -1,0 +1,123 @@
+"""Average ranks, Friedman and the critical difference against the figures of Demsar (2006)."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from math import nan, sqrt
+
+import numpy as np
+import pytest
+
+from fsbench.errors import UsageError
+from fsbench.stats import Score
+from leaderboard.rank import Ranking, Standing, rank
+from leaderboard.statistics.friedman import cliques, critical_difference, friedman
+from tests.fakes_pairs import contenders
+
+# Table 6: areas under the ROC curve of C4.5 and three tuned variants on 14 data sets. On `voting`
+# it prints .975 twice but ranks them 2 and 3, by digits that it does not print: .9751 here.
+DEMSAR = """
+.763 .768 .771 .798  .599 .591 .590 .569  .954 .971 .968 .967  .628 .661 .654 .657
+.882 .888 .886 .898  .936 .931 .916 .931  .661 .668 .609 .685  .583 .583 .563 .625
+.775 .838 .866 .875  1.0 1.0 1.0 1.0      .940 .962 .965 .962  .619 .666 .614 .669
+.972 .981 .9751 .975 .957 .978 .946 .970
+"""
+NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
+
+
+def ranking(means: np.ndarray, names: tuple[str, ...]) -> Ranking:
+    """Of entries with these means (columns, entries)."""
+    columns = tuple(f"c{i}" for i in range(len(means)))
+    standings = tuple(
+        Standing(name, {c: Score(float(m), nan, 1) for c, m in zip(columns, held, strict=True)})
+        for name, held in zip(names, means.T, strict=True)
+    )
+    return Ranking(columns, (standings,), ())
+
+
+def test_the_example_of_the_paper() -> None:
+    means = np.array(DEMSAR.split(), float).reshape(14, 4)
+    found = friedman(ranking(means, NAMES))
+    looser = friedman(replace(ranking(means, NAMES), alpha=0.1))
+    expected = {"C4.5+m+cf": 1.964, "C4.5+m": 2.0, "C4.5+cf": 2.893, "C4.5": 3.143}
+    assert list(found.average_ranks) == list(expected)
+    assert found.average_ranks == pytest.approx(expected, abs=5e-4)
+    assert found.critical_difference == pytest.approx(1.25, abs=0.005)
+    assert found.cliques == (tuple(expected),)
+    assert looser.critical_difference == pytest.approx(1.12, abs=0.005)
+    assert looser.cliques == (
+        ("C4.5+m+cf", "C4.5+m", "C4.5+cf"),
+        ("C4.5+cf", "C4.5"),
+    )  # figure 1 (a)
+    assert found.columns == 14
+    untied = 12 * 14 / 20 * (sum(r**2 for r in found.average_ranks.values()) - 4 * 25 / 4)
+    assert untied == pytest.approx(9.28, abs=0.005)
+    assert untied < found.chi2 < 1.1 * untied  # scipy corrects for ties, the paper does not
+    assert 0.01 < found.p < 0.026
+
+
+@pytest.mark.parametrize(
+    ("alpha", "published"),
+    [
+        (0.05, "1.960 2.343 2.569 2.728 2.850 2.949 3.031 3.102 3.164"),
+        (0.10, "1.645 2.052 2.291 2.459 2.589 2.693 2.780 2.855 2.920"),
+    ],
+)
+def test_critical_values_are_those_published(alpha: float, published: str) -> None:
+    """Table 5 (a), for 2 to 10 entries; there they are rounded, a unit of the third digit off."""
+    for k, q in enumerate(published.split(), start=2):
+        difference = critical_difference(k, 7, alpha)
+        assert difference / sqrt(k * (k + 1) / 42) == pytest.approx(float(q), abs=1.5e-3)
+
+
+def test_cliques_are_largest_sets_within_the_difference() -> None:
+    average = {"a": 1.0, "b": 1.5, "c": 2.6, "d": 2.7, "e": 5.0}
+    assert cliques(average, 1.25) == (("a", "b"), ("b", "c", "d"))
+    assert cliques(average, 0.1) == ()
+    assert cliques(average, 9.0) == (tuple(average),)
+    assert cliques({"a": 1.0, "b": 2.25}, 1.25) == ()  # at least the difference: they differ
+
+
+def test_all_pairs_agree_with_the_critical_difference() -> None:
+    means = np.random.default_rng(0).normal(np.arange(6), 2.5, (16, 6))
+    names = tuple("abcdef")
+    found = friedman(ranking(means, names))
+    assert found.nemenyi is not None
+    assert len(found.nemenyi) == 15
+    verdicts = set()
+    for pair in found.nemenyi:
+        apart = abs(found.average_ranks[pair.a] - found.average_ranks[pair.b])
+        assert (pair.p < 0.05) == (apart >= found.critical_difference)
+        together = any({pair.a, pair.b} <= set(clique) for clique in found.cliques)
+        assert together == (pair.p >= 0.05)
+        verdicts.add(together)
+    assert verdicts == {True, False}
+
+
+def test_entries_that_tie_everywhere_are_not_tested_and_order_does_not_matter() -> None:
+    tied = friedman(ranking(np.full((5, 3), 0.5), ("a", "b", "c")))
+    assert (tied.chi2, tied.p) == (0.0, 1.0)
+    assert set(tied.average_ranks.values()) == {2.0}
+    means = np.random.default_rng(1).normal(0, 1, (9, 4))
+    one, other = ranking(means, tuple("abcd")), ranking(means[:, ::-1], tuple("dcba"))
+    assert friedman(one) == friedman(other)
+
+
+def test_equal_outcomes_in_another_order_tie() -> None:
+    values = [0.1, 0.2, 0.3, 0.7, 0.9, 0.6]
+    board = {name: dict.fromkeys("xy", values) for name in "ab"}
+    board |= {"c": {"x": values[::-1], "y": sorted(values)}}
+    assert set(friedman(rank(contenders(board), "xy")).average_ranks.values()) == {2.0}
+
+
+def test_too_few_are_refused_and_a_missing_library_leaves_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for shape in ((2, 2), (1, 3)):
+        with pytest.raises(UsageError, match="needs 3 entries and 2 columns"):
+            friedman(ranking(np.zeros(shape), tuple("abc")[: shape[1]]))
+    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
+    found = friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, 4)), tuple("abcd")))
+    assert found.nemenyi is None
+    assert found.critical_difference > 0

@@ -1,0 +1,102 @@
+"""The tree of winners on boards whose winners follow a known rule."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fsbench.errors import UsageError
+from leaderboard.rank import rank
+from leaderboard.statistics.record import Branch, WinnerTree
+from leaderboard.statistics.winners import facts, grow, winner_tree
+from tests.fakes_pairs import contenders
+
+CELLS = [
+    f"{dataset}:5w{shots}s/linear@ibm 64px"
+    for dataset, shots in product(("chestx", "eurosat", "isic"), (1, 5, 20, 50))
+]
+
+
+def rule(column: str) -> str:
+    known = facts(column)
+    if known["shots"] in {1, 5}:
+        return "few"
+    return "skin" if known["data set"] == "isic" else "many"
+
+
+def test_facts_of_a_column() -> None:
+    assert facts("chestx:5w20s/affine@startup-disjoint 224px bn-train") == {
+        "data set": "chestx",
+        "adaptation": "affine",
+        "protocol": "startup-disjoint",
+        "variant": "bn-train",
+        "shots": 20,
+        "input size": 224,
+    }
+    probe = facts("folder-a.b:probe 64px")
+    assert (probe["adaptation"], probe["protocol"], probe["variant"]) == ("probe", "none", "none")
+    assert probe["shots"] > 1000
+    assert facts("eurosat:knn 64px #ab12ef")["variant"] == "#ab12ef"
+
+
+def planted() -> WinnerTree:
+    return grow([facts(c) for c in CELLS], [rule(c) for c in CELLS])
+
+
+def test_a_known_rule_is_found() -> None:
+    found = planted()
+    assert (found.explained, found.cells, found.baseline) == (1.0, 12, 0.5)
+    assert found.root.question == "shots <= 5"
+    assert found.root.wins == {"few": 6, "many": 4, "skin": 2}
+    assert found.root.yes == Branch(winner="few", cells=6, wins={"few": 6})
+    later = found.root.no
+    assert later is not None
+    assert later.question == "data set is isic"
+    assert later.yes == Branch(winner="skin", cells=2, wins={"skin": 2})
+    assert later.no == Branch(winner="many", cells=4, wins={"many": 4})
+    assert WinnerTree.model_validate_json(found.model_dump_json()) == found
+
+
+def test_probes_have_more_shots_than_any_episode() -> None:
+    columns = [*CELLS, "chestx:probe 64px", "eurosat:probe 64px", "isic:probe 64px"]
+    winners = ["all" if "probe" in c else "few" for c in columns]
+    root = grow([facts(c) for c in columns], winners).root
+    assert root.question in {"shots <= 50", "adaptation is linear", "protocol is ibm"}
+    assert root.yes is not None
+    assert root.yes.wins == {"few": 12}
+
+
+def test_chance_is_not_taken_for_a_rule() -> None:
+    """Winners drawn at random: the tree fits some of them and foresees none."""
+    rng = np.random.default_rng(0)
+    found = [grow([facts(c) for c in CELLS], list(rng.choice(["a", "b"], 12))) for _ in range(12)]
+    assert np.mean([tree.explained for tree in found]) > 0.7
+    assert np.mean([tree.left_out for tree in found]) < 0.6
+
+
+def test_a_single_winner_needs_no_question() -> None:
+    found = grow([facts(c) for c in CELLS], ["a"] * 12)
+    assert found.root == Branch(winner="a", cells=12, wins={"a": 12})
+    assert found.left_out == found.baseline == 1.0
+
+
+def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
+    board = {
+        name: {c: [0.6 if rule(c) == name else 0.5] * 2 for c in CELLS}
+        for name in ("few", "many", "skin")
+    }
+    found = winner_tree(rank(contenders(board), CELLS))
+    assert found == winner_tree(rank(contenders(dict(reversed(board.items()))), CELLS)) == planted()
+    ties = {name: {c: [0.5, 0.5] for c in CELLS} for name in ("b", "a")}
+    assert winner_tree(rank(contenders(ties), CELLS)).root.wins == {"a": 12}
+
+
+def test_few_cells_or_cells_alike_are_refused() -> None:
+    with pytest.raises(UsageError, match="over 7 cells"):
+        grow([facts(c) for c in CELLS[:7]], ["a"] * 7)
+    with pytest.raises(UsageError, match="differ"):
+        grow([facts(CELLS[0])] * 9, ["a"] * 9)
+    with pytest.raises(UsageError, match="without ranked entries"):
+        winner_tree(rank({}, CELLS))
