@@ -1,0 +1,162 @@
+"""LaTeX: text survives, tables have the shape that booktabs wants, and pdflatex takes them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.downloads import FORMATS
+from leaderboard.downloads._sheet import Sheet, sheet
+from leaderboard.downloads._tex import tex
+from tests.fakes_sheets import COLUMNS, ERROR, constant, hostile, swinging, view
+
+ONE, FIVE = COLUMNS
+COMMANDS = {
+    "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<",
+    "textgreater": ">", "textbar": "|", "ldots": "…", "ss": "ß", "ae": "æ", "AE": "Æ", "o": "ø",
+    "O": "Ø", "l": "ł", "L": "Ł", "pm": "±", "times": "×", "dagger": "†", "ddagger": "‡",
+}  # fmt: skip
+MARKS = dict(
+    zip(
+        "`'^~=u.\"rHvc",
+        map(chr, (768, 769, 770, 771, 772, 774, 775, 776, 778, 779, 780, 807)),
+        strict=True,
+    )
+)
+TOKEN = re.compile(
+    r"\\texttt\{U\+(?P<code>[0-9A-F]{4,6})\}"
+    r"|\\char34\{\}(?P<quote>)"
+    r"|\$(?P<minus>-)\$|\$\\(?P<math>[a-z]+)\$"
+    r"|\\(?P<accent>[`'^~=.\"]|[urHvc](?=\{))\{(?P<base>[A-Za-z])\}"
+    r"|\\(?P<word>[A-Za-z]+)\{\}"
+    r"|\\(?P<special>[#$%&_{}])"
+    r"|\{(?P<alone>[\[*])\}"
+    r"|(?P<nothing>\{\})"
+    r"|(?P<plain>[^\\{}$#%&_~^\[*\"|<>])"
+)
+
+
+def printed(source: str) -> str:
+    """What LaTeX prints; fails on anything that is not one of our constructs."""
+    found, at = [], 0
+    while at < len(source):
+        token = TOKEN.match(source, at)
+        assert token, f"unexpected {source[at : at + 20]!r}"
+        found.append(glyph(token))
+        at = token.end()
+    return "".join(found)
+
+
+def glyph(token: re.Match[str]) -> str:
+    part = token.groupdict()
+    if part["code"]:
+        return chr(int(part["code"], 16))
+    if part["accent"]:
+        return unicodedata.normalize("NFC", part["base"] + MARKS[part["accent"]])
+    if part["quote"] is not None:
+        return '"'
+    if part["minus"]:
+        return "−"
+    if part["math"] or part["word"]:
+        return COMMANDS[part["math"] or part["word"]]
+    return part["special"] or part["alone"] or part["plain"] or ""
+
+
+@given(st.text())
+def test_escaped_text_is_ascii_and_prints_as_it_is(text: str) -> None:
+    source = tex(text)
+    assert source.isascii()
+    expected = " ".join(text.split())
+    assert unicodedata.normalize("NFC", printed(source)) == unicodedata.normalize("NFC", expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a&b_c%d$e#f", r"a\&b\_c\%d\$e\#f"),
+        (r"{\}", r"\{\textbackslash{}\}"),
+        ("a--b", "a-{}-b"),
+        ("``x''", "`{}`x'{}'"),
+        ("é ß 日", r"\'{e} \ss{} \texttt{U+65E5}"),
+        ("[3pt]", "{[}3pt]"),
+        ("a\n\nb", "a b"),
+    ],
+)
+def test_escapes_by_hand(text: str, expected: str) -> None:
+    assert tex(text) == expected
+
+
+def table(found: Sheet) -> list[str]:
+    return FORMATS.load("latex").make([found]).splitlines()
+
+
+def test_numbers_by_hand() -> None:
+    held = {
+        "base_line": {ONE: constant(0.5), FIVE: constant(0.6)},
+        "up": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.4)},
+    }
+    flags = {"base_line": {ONE: (), FIVE: ("subset",)}, "up": {ONE: ("short",), FIVE: ()}}
+    found = sheet(view(held), "base_line", flags)
+    lines = table(found)
+    at = lines.index(r"\midrule")
+    up, half = f"{50 + 500 * ERROR:.2f}", f"{196 * ERROR:.2f}"
+    base = lines[at + 1].removesuffix(r" \\").split(" & ")
+    other = lines[at + 2].removesuffix(r" \\").split(" & ")
+    assert base[:3] == [
+        r"base\_line",
+        r"$50.00_{\pm 0.00}$",
+        r"$\mathbf{60.00}_{\pm 0.00}^{\mathrm{a}}$",
+    ]
+    assert other[:3] == [
+        "up",
+        rf"$\mathbf{{{up}}}_{{\pm {half}}}^{{\dagger\mathrm{{b}}}}$",
+        r"$40.00_{\pm 0.00}^{\ddagger}$",
+    ]
+    assert r" & \multicolumn{2}{c}{eurosat} &  \\" in lines
+    assert r"\cmidrule(lr){2-3}" in lines
+    assert r"model & 5w1s & 5w5s & overall \\" in lines
+
+
+@pytest.mark.parametrize("columns", [1, 2, 8])
+def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
+    names = tuple(f"d{i // 3}:5w{i}s/linear@ibm 64px" for i in range(columns))
+    held = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
+    lines = table(sheet(view(held, names)))
+    spec = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+    wanted = len(spec.partition("}{")[2].removesuffix("}"))
+    assert wanted == 1 + columns + (columns > 1)
+    for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]:
+        assert len(re.findall(r"(?<!\\)&", line)) == wanted - 1
+    text = "\n".join(lines)
+    assert (r"\resizebox" in text) == (wanted - 1 > 6)
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    for name in ("table", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_pdflatex_takes_hostile_names(tmp_path: Path) -> None:
+    everything = "".join(chr(i) for i in range(32, 0x250)) + "日本−±×†‡… ff fi -- ``''"
+    held = {everything: {ONE: constant(0.5), FIVE: constant(0.6)}, "[1pt] *": {ONE: constant(0.1)}}
+    body = FORMATS.load("latex").make([hostile(), sheet(view(held), everything)])
+    document = (
+        r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+        f"\n{body}\n"
+        r"\end{document}"
+    )
+    (tmp_path / "paper.tex").write_text(document, encoding="utf8")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "paper.pdf").stat().st_size > 1000
