@@ -64,9 +64,14 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     try:
         build()(args=arguments, prog_name="fsbench")
     except FsbenchError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {printable(str(error))}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
         typer.echo(f"error: {error}\n  fix: check the path, its rights and the disk", err=True)
         sys.exit(1)
     sys.exit(0)
+
+
+def printable(text: str) -> str:
+    """Text that may quote strangers, with control and direction characters escaped."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
