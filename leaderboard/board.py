@@ -21,15 +21,16 @@ from pydantic import Field
 
 from fsbench import __version__
 from fsbench.errors import UsageError, ValidationFailed
+from fsbench.progress import SILENT, Reporter
 from fsbench.results import building
 from fsbench.results.files import read_record, write_record
 from fsbench.results.names import MODEL_FILE
-from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
 from fsbench.schema import Declaration
 from fsbench.specs import Frozen
+from leaderboard import badges, official, verdicts
 from leaderboard import chain as chains
-from leaderboard import official
+from leaderboard.badges import Badge
 from leaderboard.candidate import Candidate
 from leaderboard.chain import Chain
 from leaderboard.columns import Column, column_of
@@ -37,6 +38,7 @@ from leaderboard.definition import BoardFile
 from leaderboard.official import BOARD_FILE
 from leaderboard.published import published
 from leaderboard.staging import place, recover
+from leaderboard.verdicts import Verdicts
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
@@ -60,10 +62,11 @@ class EntryFile(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A measured entry with its verified results."""
+    """A measured entry with its verified results; badge: of those who ran it again, if any did."""
 
     file: EntryFile
     cells: tuple[Loaded, ...]
+    badge: Badge | None = None
 
     @property
     def name(self) -> str:
@@ -90,11 +93,20 @@ class Board:
         """Names of the measured entries, sorted."""
         return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))
 
-    def entries(self) -> list[Entry]:
-        """All measured entries, every result verified. Raises ValidationFailed."""
-        return [self.entry(name) for name in self.names()]
+    def entries(self, cache: Path | None = None, report: Reporter = SILENT) -> list[Entry]:
+        """All measured entries, every result verified, once for each content where there is a cache
+        folder (verdicts.py). Raises ValidationFailed."""
+        names, found = self.names(), []
+        with (
+            verdicts.kept(self.folder, cache, report) as known,
+            report.task(f"read {self.file.name}", len(names), "entries") as advance,
+        ):
+            for name in names:
+                found.append(self.entry(name, known))
+                advance(1)
+        return found
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str, known: Verdicts | None = None) -> Entry:
         folder = self.folder / name
         file = read_record(folder / ENTRY_FILE, EntryFile)
         if file.declaration.name != name:
@@ -102,10 +114,12 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
                 fix="name the folder after the entry",
             )
-        found = tuple(cells(folder))
+        found = (known or Verdicts(self.folder)).cells(folder)
         if file.chain is not None:
             chains.require(file.chain, found, str(folder))
-        return Entry(file, found)
+        held = badges.read(folder)
+        badge = badges.standing(held, chains.chained(found).end) if held else None
+        return Entry(file, found, badge)
 
     def relevant(self, candidate: Candidate) -> Candidate:
         """The candidate without results that bear the name of no column of this board."""

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from fsbench.records import EpisodeRecords
-from fsbench.results.rules import Loaded
-from fsbench.results.summary import outcomes
+from fsbench.progress import SILENT, Reporter
 from fsbench.results.tracks import Track
 from fsbench.schema import BackboneFacts
-from fsbench.specs import EpisodicSpec
 from leaderboard.board import Board, BoardFile, Column, Entry, column_of
+from leaderboard.outcomes import paired_outcomes as paired_outcomes
 from leaderboard.published import PublishedEntry, published
-from leaderboard.rank import Contenders, Outcomes, Ranking, rank
+from leaderboard.rank import Contenders, Ranking, rank
 from leaderboard.tables import Table, stands, tables
 
 
@@ -42,13 +38,13 @@ class View:
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
 
 
-def views(folder: Path) -> tuple[View, ...]:
+def views(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> tuple[View, ...]:
     """Read, verify and rank a board, each track on its own.
 
     An entry stands in a view if it holds a column of it. Raises ValidationFailed, UsageError.
     """
     board = Board.open(folder)
-    entries = board.entries()
+    entries = board.entries(cache, report)
     results = [cell.result for entry in entries for cell in entry.cells]
     return tuple(of_table(board.file, entries, each) for each in tables(board.file, results))
 
@@ -103,21 +99,13 @@ def label(columns: tuple[Column, ...]) -> dict[Column, str]:
     }
 
 
-def paired_outcomes(cell: Loaded) -> Outcomes:
-    """Outcomes under episode numbers, or under the place of the test image."""
-    result, values = cell.result, outcomes(cell.records, cell.result.spec)
-    if isinstance(result.spec, EpisodicSpec) and isinstance(cell.records, EpisodeRecords):
-        draws = f"{result.dataset.images_hash} {result.spec.episode.digest()}"
-        return Outcomes(cell.records.index, values, draws)
-    return Outcomes(np.arange(values.size), values, f"{result.dataset.images_hash} test images")
-
-
 def entry_flags(entry: Entry, track: Track | None = None) -> tuple[str, ...]:
-    """Flags of any cell, none on official data, and targets that the entry saw in pretraining."""
+    """Flags of any cell, none on official data, targets that the entry saw in pretraining, and what
+    came out when it was run again."""
     cells = () if track and track.data == "official" else entry.cells
     found = sorted({flag for cell in cells for flag in cell.result.flags})
     seen = [f"saw {target}" for target in entry.file.declaration.targets_seen]
-    return (*found, *seen)
+    return (*found, *seen, *((entry.badge.words,) if entry.badge else ()))
 
 
 def shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:
