@@ -58,7 +58,7 @@ class Cell(Frozen):
     )
     n: int = Field(ge=1, description="shared episodes or test images")
     spread: Spread
-    gains: dict[Kind, Gain] = {}
+    gains: dict[Kind, Gain] = Field({})
 
 
 class Control(Frozen):
@@ -113,6 +113,7 @@ class MethodBoard(Frozen):
 
     schema_version: Literal[1] = 1
     board: str
+    track: str = Field("", description="what all columns have in common, e.g. 'ibm 64px'")
     columns: tuple[str, ...]
     alpha: float
     rows: tuple[Row, ...]

@@ -1,0 +1,43 @@
+"""`fsbench leaderboard methods`: pretraining methods beside their matched-compute controls."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from fsbench.cli import console, leaderboard, options
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    MD = "md"
+    JSON = "json"
+    CSV = "csv"
+
+
+Shape = Annotated[Format, typer.Option("--format", help="Shape of the output.")]
+
+
+def register(app: typer.Typer) -> None:
+    leaderboard.group(app).command("methods")(methods)
+
+
+def methods(board: options.Board, shape: Shape = Format.TABLE) -> None:
+    """Runs of our own by method: gain over plain training of the same plan, steps and images,
+    spread over pretraining seeds, cost; a board a track."""
+    from leaderboard.methods import build, render, sheet
+
+    leaderboard.require(board)
+    found = build.of_board(board)
+    if shape is Format.JSON:
+        console.emit_json([each.model_dump(mode="json") for each in found])
+    elif shape is Format.CSV:
+        typer.echo(sheet.as_csv(found), nl=False)
+    elif shape is Format.MD:
+        typer.echo("\n".join(map(render.markdown, found)), nl=False)
+    else:
+        for table in (table for each in found for table in render.tables(each)):
+            console.table(table.title, table.columns, table.rows)
+            console.log(table.note)
