@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsbench.cli import console, options
-from fsbench.cli.leaderboard import group
+from fsbench.cli.leaderboard import group, require
 
 if TYPE_CHECKING:
     from leaderboard.statistics.record import BoardStatistics, Branch, Friedman, WinnerTree
@@ -29,14 +29,10 @@ def register(app: typer.Typer) -> None:
 
 def stats(board: options.Board, shape: Shape = Format.TABLE) -> None:
     """Rank intervals, average ranks with their critical difference, and when which entry wins."""
-    from fsbench.errors import UsageError
     from leaderboard.standing import views
     from leaderboard.statistics.summary import statistics
 
-    if not board.is_dir():
-        raise UsageError(
-            f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
-        )
+    require(board)
     found = [statistics(view) for view in views(board)]
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])

@@ -1,0 +1,209 @@
+"""`fsbench compare` on records whose paired outcomes are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.planning import Goal, episodes_needed
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes_pairs import COUNT, TASK, N, write
+from tests.fakes_pairs import pair as known
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    return known(tmp_path)
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert call("compare", *arguments, "--json") == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def exact_p() -> float:
+    """Two-sided, for 20 gaps of 2 and 20 of -1 under random signs: all sums by convolution."""
+    odds = np.ones(1)
+    for step in [2] * 20 + [1] * 20:
+        odds = np.convolve(odds, [0.5, *[0] * (2 * step - 1), 0.5])
+    sums = np.arange(odds.size) - 60
+    return float(2 * odds[sums >= 20].sum())
+
+
+def test_a_known_gap_in_numbers_and_in_words(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = compared(capsys, *pair)
+    first, second = found["cells"]
+    sd = 1.5 / 25 * np.sqrt(N / (N - 1))
+    half = 1.96 * sd / np.sqrt(N)
+    assert (first["task"], first["n"], first["unit"]) == (TASK, N, "episodes")
+    assert [first[k] for k in ("gap", "low", "high")] == pytest.approx(
+        [0.02, 0.02 - half, 0.02 + half]
+    )
+    assert first["a"] - first["b"] == pytest.approx(0.02)
+    assert first["d"] == pytest.approx(0.02 / sd)
+    assert first["superiority"] == 0.5
+    assert first["p"] == pytest.approx(exact_p(), abs=4 * np.sqrt(exact_p() / 9999))
+    assert first["needed"] == episodes_needed(sd, Goal(gap=0.02)) == 73
+    assert first["p_holm"] == pytest.approx(2 * min(first["p"], second["p"]))
+    assert first["better"] is None
+    assert first["words"] == f"not distinguishable at {N} episodes; about 73 would be needed"
+    overall = found["overall"]
+    assert overall["p"] < 0.01
+    assert overall["p_holm"] is None
+    assert overall["d"] == pytest.approx(0.02 / sd * np.sqrt(2))
+    assert overall["high"] - overall["low"] == pytest.approx(2 * half / np.sqrt(2))
+    assert overall["words"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
+    assert found["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
+    assert found["track"] == "ibm 32px"
+
+
+def test_sides_mirror_and_a_command_twice_says_the_same(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (one,), (again,), (other,) = (
+        compared(capsys, *sides) for sides in (pair, pair, reversed(pair))
+    )
+    assert one == again
+    assert other["overall"]["p"] == one["overall"]["p"]
+    assert [cell["p"] for cell in other["cells"]] == [cell["p"] for cell in one["cells"]]
+    assert other["overall"]["gap"] == pytest.approx(-one["overall"]["gap"])
+    assert other["overall"]["words"] == "B is better by 2.0 points (95 % 0.7 to 3.3)"
+    assert (other["won"]["a"], other["won"]["b"]) == (0, 2)
+
+
+def test_adaptations_of_the_same_episodes_are_no_further_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for adaptation in ("linear", "centroid", "ridge"):
+        write(tmp_path / "a", [7, 4] * 20, "a", adaptation=adaptation)
+        write(tmp_path / "b", [5] * N, "b", adaptation=adaptation)
+    (found,) = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
+    assert len(found["cells"]) == 3
+    assert found["overall"]["p"] == pytest.approx(found["cells"][0]["p"], abs=0.008)
+    assert found["overall"]["d"] == pytest.approx(found["cells"][0]["d"])
+    assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+
+
+def test_identical_entries_tie(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [str(write(tmp_path / name, [5, 9] * 20, name)) for name in "ab"]
+    (found,) = compared(capsys, *sides)
+    for line in (*found["cells"], found["overall"]):
+        assert (line["gap"], line["p"], line["d"], line["better"]) == (0.0, 1.0, None, None)
+        assert line["words"] == f"no difference in any of {N} episodes"
+    assert found["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
+
+
+def test_probes_pair_by_image_and_mix_into_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The better probe is right wherever the other is: its images are nested."""
+    for name, accuracy in (("a", 0.9), ("b", 0.3)):
+        fakes.write_probe(tmp_path / name, accuracy)
+        write(tmp_path / name, [5, 9] * 20, "a")
+    (found,) = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
+    probe, _ = found["cells"]
+    best = [fakes.probe_records(accuracy).best[1] for accuracy in (0.9, 0.3)]
+    alone = int((best[0] & ~best[1]).sum())
+    assert not (best[1] & ~best[0]).any()
+    assert (probe["unit"], probe["n"]) == ("images", 37)
+    assert probe["gap"] == pytest.approx(alone / 37)
+    assert probe["superiority"] == pytest.approx(0.5 + alone / 74)
+    assert probe["p"] == 0.0002  # 2 ** (1 - alone), below what the resamples can say
+    overall = found["overall"]
+    assert overall["gap"] == pytest.approx(alone / 74)
+    assert overall["unit"] == "episodes and images"
+    assert (overall["d"], overall["needed"]) == (None, None)
+    assert found["won"] == {"a": 1, "b": 0, "tied": 1, "p": 1.0}
+
+
+def test_dense_queries_have_lines_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = write(tmp_path / "a", [9, 3] * 20, "a", dense=[7, 8] * 20)
+    b = write(tmp_path / "b", [5, 5] * 20, "b", dense=[6, 6] * 20)
+    (found,) = compared(capsys, str(a), str(b))
+    (line,) = found["dense"]
+    assert line["task"] == f"{TASK} dense"
+    assert line["gap"] == pytest.approx(1.5 / (COUNT - 1))
+    assert (line["better"], line["p"], line["superiority"]) == ("A", 0.0002, 1.0)
+    assert found["overall"]["gap"] == found["cells"][0]["gap"] == pytest.approx(0.04)
+    (one_sided,) = compared(capsys, str(a), str(write(tmp_path / "c", [5] * N, "c")))
+    assert one_sided["dense"] == []
+
+
+def test_tracks_are_never_averaged_and_t_chooses(
+    tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, right in zip(pair, ([9] * N, [4, 5] * 20), strict=True):
+        write(Path(path), right, Path(path).name, adaptation="soft_kmeans")
+    inductive, transductive = compared(capsys, *pair)
+    assert inductive["overall"]["gap"] == pytest.approx(0.02)
+    assert transductive["track"] == "ibm 32px transductive"
+    assert len(transductive["cells"]) == 1
+    (found,) = compared(capsys, *pair, "-t", "folder:elsewhere/blobs:5w5s")
+    assert [cell["task"] for cell in found["cells"]] == ["folder-blobs:5w5s/linear@ibm 32px"]
+
+
+def test_the_table_and_the_sentence(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("compare", *pair) == 0
+    shown = capsys.readouterr()
+    (line,) = (text for text in shown.out.splitlines() if TASK in text)
+    assert line.split()[2:9] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
+    assert "\nA is better by 2.0 points (95 % 0.7 to 3.3).\n" in shown.out
+    assert "Cells won by A 2, by B 0, tied 0: exact binomial p 0.500" in shown.out
+    assert "sign-flip" in shown.err
+
+
+def test_entries_of_a_board_and_only_shared_episodes(
+    tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board"
+    for path in pair:
+        submit(
+            Path(path),
+            board,
+            fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),
+        )
+    (found,) = compared(capsys, "of-a", "of-b", "--board", str(board))
+    assert found["overall"]["gap"] == pytest.approx(0.02)
+    later = write(tmp_path / "c", [7] * N, "c", first=30)
+    (found,) = compared(capsys, str(later), "of-a", "--board", str(board))
+    assert [cell["n"] for cell in found["cells"]] == [10]
+
+
+def test_nothing_in_common_is_refused(
+    tmp_path: Path, pair: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    late = write(tmp_path / "late", [5] * 30, "c", first=100)
+    other = write(tmp_path / "other", [5] * 30, "c", shots=20)
+    fakes.write_probe(tmp_path / "probe")
+    cases = [
+        ((pair[0], str(late)), "0 of them shared"),
+        ((pair[0], str(other)), "share no cell"),
+        ((pair[0], str(tmp_path / "probe")), "against folder-blobs:probe"),
+        ((pair[0], "nowhere"), "--board DIR"),
+        ((*pair, "-t", "folder:blobs:probe"), "share no cell: none against none"),
+    ]
+    for arguments, said in cases:
+        assert call("compare", *arguments) == 2
+        shown = capfd.readouterr().err
+        assert said in shown
+        assert "fix:" in shown

@@ -1,0 +1,88 @@
+"""`fsbench leaderboard stats` from submitted results to a table and to JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from leaderboard.statistics.record import BoardStatistics
+from leaderboard.submission import submit
+from tests import fakes
+
+ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", "stats", *arguments])
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """Three entries far apart at 1 and 5 shots, and one that lacks a column."""
+    for name, accuracy in ACCURACIES.items():
+        for shots in (1, 5):
+            fakes.write(tmp_path / name, accuracy, name=name, shots=shots)
+    fakes.write(tmp_path / "half", name="half")
+    for name in (*ACCURACIES, "half"):
+        declared = fakes.DECLARATION.model_copy(update={"name": name})
+        submit(tmp_path / name, tmp_path / "board", declared)
+    return tmp_path / "board"
+
+
+def read(capsys: pytest.CaptureFixture[str], board: Path) -> BoardStatistics:
+    capsys.readouterr()
+    assert call("--board", str(board), "--format", "json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    return BoardStatistics.model_validate(found)
+
+
+def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = read(capsys, board)
+    assert found.tiers == (("best",), ("middle",), ("last",))
+    assert found.unranked == ("half",)
+    assert len(found.columns) == 2
+    assert found.track == "ibm 32px"
+    assert found.rank_intervals is not None
+    assert [(e.name, e.low, e.rank, e.high) for e in found.rank_intervals.entries] == [
+        ("best", 1, 1, 1),
+        ("middle", 2, 2, 2),
+        ("last", 3, 3, 3),
+    ]
+    assert found.friedman is not None
+    assert found.friedman.average_ranks == {"best": 1.0, "middle": 2.0, "last": 3.0}
+    assert (found.friedman.columns, found.friedman.chi2) == (2, pytest.approx(4.0))
+    assert found.friedman.cliques == (("best", "middle", "last"),)
+    assert found.winners is None
+    assert any("tree of winners over 2 cells" in note for note in found.notes)
+    assert any("not independent" in note for note in found.notes)
+    assert read(capsys, board) == found
+
+
+def test_the_tables_and_a_missing_library(
+    board: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
+    assert call("--board", str(board)) == 0
+    shown = capsys.readouterr()
+    (line,) = (text for text in shown.out.splitlines() if "middle" in text and "to" in text)
+    assert line.split()[0:2] == ["middle", "2"]
+    assert line.split()[3:] == ["2", "2", "to", "2"]
+    assert "Critical difference 2.34" in shown.out
+    assert "pip install 'fsbench[report]'" in shown.err
+    assert "it needs 8" in shown.err
+
+
+def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fakes.write(tmp_path / "a")
+    submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
+    found = read(capsys, tmp_path / "board")
+    assert (found.rank_intervals, found.friedman, found.winners) == (None, None, None)
+    assert len(found.notes) == 3
+    assert call("--board", str(tmp_path / "board")) == 0
+    assert call("--board", str(tmp_path / "nowhere")) == 2
