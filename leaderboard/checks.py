@@ -87,26 +87,24 @@ def manifest(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
-    from fsbench.data.episodes import EpisodeSampler, manifest_hash
+    from fsbench.data.episodes import manifest
 
-    data = cell.result.dataset
+    data, index = cell.result.dataset, records.index
     if len(records.index) > MAX_EPISODES or sum(data.class_counts) > MAX_IMAGES:
-        found = f"{len(records.index)} episodes over {sum(data.class_counts)} images"
-        yield cell.problem("size", found, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
+        size = f"{len(records.index)} episodes over {sum(data.class_counts)} images"
+        yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
     if len(data.class_ids) != len(data.class_counts):
         return  # a Problem of its own
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-        sampler = EpisodeSampler(spec.episode.classic, data.name, counts)
+        found = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
         yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
         return
-    index = [int(i) for i in records.index if i >= 0]
-    found = manifest_hash(spec.episode, data.name, counts, data.groups, index)
-    if found != cell.result.manifest_hash:
-        yield cell.problem("manifest", cell.result.manifest_hash, found)
-    drawn = np.array([sampler.episode(i).class_ids for i in index])
+    if found.hash != cell.result.manifest_hash:
+        yield cell.problem("manifest", cell.result.manifest_hash, found.hash)
+    drawn = found.class_ids[np.searchsorted(found.numbers, index[index >= 0])]
     if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
         yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
 

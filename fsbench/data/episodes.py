@@ -16,7 +16,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,15 +172,50 @@ def manifest_hash(
     the classic track: what the groups change follows from them. So whoever has no image can still
     compute it. The order of `indices` does not matter.
     """
-    sampler = EpisodeSampler(spec.classic, dataset_name, class_counts)
-    counts = " ".join(f"{c}:{n}" for c, n in sampler.class_counts.items())
+    return manifest(spec, dataset_name, class_counts, groups, indices).hash
+
+
+class Manifest(NamedTuple):
+    """What episodes are, in words of their numbers: hash as in `manifest_hash`; numbers (E,),
+    increasing; class_ids (E, n_way)."""
+
+    hash: str
+    numbers: Indices
+    class_ids: Indices
+
+
+def manifest(
+    spec: EpisodeSpec,
+    dataset_name: str,
+    class_counts: Mapping[int, int],
+    groups: str | None,
+    indices: Iterable[int],
+) -> Manifest:
+    """As `manifest_hash`; drawn once for all cells that share it. Raises DataError."""
+    counts = tuple(sorted((int(c), int(n)) for c, n in class_counts.items()))
+    return _manifest(spec, dataset_name, counts, groups, tuple(sorted({int(i) for i in indices})))
+
+
+@lru_cache(maxsize=64)
+def _manifest(
+    spec: EpisodeSpec,
+    dataset_name: str,
+    class_counts: tuple[tuple[int, int], ...],
+    groups: str | None,
+    numbers: tuple[int, ...],
+) -> Manifest:
+    sampler = EpisodeSampler(spec.classic, dataset_name, dict(class_counts))
+    counts = " ".join(f"{c}:{n}" for c, n in class_counts)
     digest = hashlib.sha256(f"{spec.digest()}\n{dataset_name}\n{counts}\n".encode())
     digest.update(f"groups {groups}\n".encode() if spec.track == "disjoint" else b"")
-    for i in sorted({int(i) for i in indices}):
+    class_ids = np.empty((len(numbers), spec.n_way), np.int64)
+    for row, i in enumerate(numbers):
         episode = sampler.episode(i)
         drawn = np.column_stack([episode.class_ids, episode.support, episode.query])
         digest.update(f"{i}\n".encode() + drawn.astype("<i8").tobytes())
-    return digest.hexdigest()
+        class_ids[row] = episode.class_ids
+    class_ids.flags.writeable = False
+    return Manifest(digest.hexdigest(), np.array(numbers, np.int64), class_ids)
 
 
 def first(m: int, keys: NDArray[np.uint64]) -> Indices:
