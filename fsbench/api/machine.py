@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -11,14 +10,8 @@ from pathlib import Path
 
 from fsbench import provenance
 from fsbench.backbones import devices
+from fsbench.folders import cache_folder as cache_folder
 from fsbench.schema import Provenance
-
-
-def cache_folder(given: Path | None = None) -> Path:
-    """--cache, else FSBENCH_CACHE, else the user's cache folder."""
-    import pooch
-
-    return Path(given or os.environ.get("FSBENCH_CACHE") or pooch.os_cache("fsbench")).expanduser()
 
 
 @dataclass(frozen=True)

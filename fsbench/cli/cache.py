@@ -17,6 +17,7 @@ KINDS = {
     "sources": "decoded source data sets",
     "datasets": "tables of the Hugging Face library",
     "hashes": "content hashes of image files",
+    "verdicts": "verified results of leaderboards",
 }
 
 Kinds = Annotated[list[str] | None, typer.Argument(help=f"Of: {', '.join(KINDS)}; all if none.")]
@@ -41,8 +42,8 @@ def register(app: typer.Typer) -> None:
 
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
     """List what the cache folder holds, with sizes."""
-    from fsbench.api.machine import cache_folder
     from fsbench.cli.console import emit_json, log, table
+    from fsbench.folders import cache_folder
 
     folder = cache_folder(cache)
     found = entries(folder, kinds)
@@ -59,8 +60,8 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
 
 def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
     """Delete what the cache folder holds; everything in it can be made again."""
-    from fsbench.api.machine import cache_folder
     from fsbench.cli.console import log
+    from fsbench.folders import cache_folder
 
     folder = cache_folder(cache)
     found = entries(folder, kinds)

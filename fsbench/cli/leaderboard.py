@@ -34,11 +34,11 @@ def group(app: typer.Typer) -> typer.Typer:
     return made
 
 
-def show(board: options.Board, shape: Shape = Format.TABLE) -> None:
+def show(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
     """Verify every entry, rank them in tiers and print the board, a table a version of the
     evaluation (protocol and input size); as JSON a list of them."""
     require(board)
-    print_board(board, shape)
+    print_board(board, shape, cache)
 
 
 def require(board: Path) -> None:
@@ -51,12 +51,13 @@ def require(board: Path) -> None:
         )
 
 
-def print_board(board: Path, shape: Format = Format.TABLE) -> None:
+def print_board(board: Path, shape: Format = Format.TABLE, cache: Path | None = None) -> None:
     """The board at this folder on stdout; its rules on stderr for tables."""
+    from fsbench.folders import cache_folder
     from leaderboard import render
     from leaderboard.standing import views
 
-    seen = views(board)
+    seen = views(board, cache_folder(cache), console.reporter())
     if shape is Format.JSON:
         console.emit_json([render.as_json(view) for view in seen])
     elif shape is Format.MD:
