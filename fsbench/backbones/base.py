@@ -25,9 +25,10 @@ class Backbone:
 
         Mean and std are the backbone's own.
         """
-        x = images.float() / 255 if images.dtype == torch.uint8 else images
-        mean, std = (x.new_tensor(v).view(1, 3, 1, 1) for v in (self.facts.mean, self.facts.std))
-        return (x - mean) / std
+        if images.dtype == torch.uint8:
+            fresh = images.float().div_(255)
+            return fresh.sub_(spread(self.facts.mean, fresh)).div_(spread(self.facts.std, fresh))
+        return (images - spread(self.facts.mean, images)) / spread(self.facts.std, images)
 
     def features(self, images: Tensor) -> Tensor:
         """Features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
@@ -36,3 +37,11 @@ class Backbone:
         """
         out: Tensor = self.module(self.normalised(images))
         return out.float()
+
+
+def spread(values: tuple[float, ...], like: Tensor) -> Tensor:
+    """A value a channel as an image (1, 3, H, W), laid out like the images (B, 3, H, W).
+
+    Elementwise work then runs along the memory, not over three channels at a time.
+    """
+    return torch.empty_like(like[:1]).copy_(like.new_tensor(values).view(1, 3, 1, 1))

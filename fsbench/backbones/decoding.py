@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.images import to_array
+from fsbench.data.images import centre
 from fsbench.data.views import View
 from fsbench.specs import ImageSpec
 
@@ -18,6 +18,8 @@ Pixels = NDArray[np.uint8]
 
 AHEAD = 2
 """Blocks decoded in advance."""
+PARTS = 16
+"""Tasks for the threads that a block is cut into: few beside its images, many beside threads."""
 
 
 def blocks(
@@ -30,32 +32,43 @@ def blocks(
 ) -> Iterator[tuple[int, int, Pixels]]:
     """(index of its first image, images in it, pixels (size, 3, s, s)) from block `first` on.
 
-    Pixels of the centre crop, or of a random view. Block b holds the images b * size ... of the
-    whole data set, and black ones where they end, so a block never depends on where a run began.
-    Raises DataError naming a corrupt image.
+    Pixels of the centre crop, or of a random view, in memory channels last. Block b holds the
+    images b * size ... of the whole data set, and black ones where they end, so a block never
+    depends on where a run began. Raises DataError naming a corrupt image.
     """
-    starts = range(first * size, len(dataset), size)
+    side, part = image.input_size, -(-size // PARTS)
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting: deque[tuple[int, list[Future[Pixels]]]] = deque()
-        for start in starts:
+        waiting: deque[tuple[range, Pixels, list[Future[None]]]] = deque()
+        for start in range(first * size, len(dataset), size):
             indices = range(start, min(start + size, len(dataset)))
-            waiting.append(
-                (start, [pool.submit(_pixels, dataset, image, index, view) for index in indices])
-            )
+            pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
+            tasks = [
+                pool.submit(
+                    _fill, pixels[i : i + part], dataset, image, indices[i : i + part], view
+                )
+                for i in range(0, len(indices), part)
+            ]
+            waiting.append((indices, pixels, tasks))
             if len(waiting) > AHEAD:
-                yield _block(*waiting.popleft(), size)
+                yield _block(*waiting.popleft())
         while waiting:
-            yield _block(*waiting.popleft(), size)
+            yield _block(*waiting.popleft())
+
+
+def _fill(
+    pixels: Pixels, dataset: TargetDataset, image: ImageSpec, indices: range, view: View | None
+) -> None:
+    for row, index in zip(pixels, indices, strict=False):
+        row[:] = _pixels(dataset, image, index, view)
 
 
 def _pixels(dataset: TargetDataset, image: ImageSpec, index: int, view: View | None) -> Pixels:
     if view is None:
-        return to_array(dataset.image(index), image)
+        return centre(dataset.image(index), image)
     return view.pixels(dataset.image(index), image, dataset.name, dataset.canonical_ids[index])
 
 
-def _block(start: int, images: list[Future[Pixels]], size: int) -> tuple[int, int, Pixels]:
-    found = [image.result() for image in images]
-    pixels = np.zeros((size, *found[0].shape), dtype=np.uint8)
-    pixels[: len(found)] = found
-    return start, len(found), pixels
+def _block(indices: range, pixels: Pixels, tasks: list[Future[None]]) -> tuple[int, int, Pixels]:
+    for task in tasks:
+        task.result()
+    return indices.start, len(indices), pixels

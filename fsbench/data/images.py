@@ -72,11 +72,16 @@ def channels_first(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
-    """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s).
+    """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s)."""
+    return np.ascontiguousarray(centre(image, spec))
+
+
+def centre(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
+    """The same pixels as a view of the image's rows, whose channels lie side by side.
 
     The offset of the crop is rounded as torchvision's CenterCrop does.
     """
     size, resize = spec.input_size, spec.resize
     corner = round((resize - size) / 2.0)
-    pixels = square(image, resize).crop((corner, corner, corner + size, corner + size))
-    return channels_first(pixels)
+    inside = slice(corner, corner + size)
+    return np.asarray(square(image, resize))[inside, inside].transpose(2, 0, 1)

@@ -1,0 +1,65 @@
+"""Blocks of pixels, and what the network is given for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from fsbench import backbones
+from fsbench.backbones.decoding import PARTS, blocks
+from fsbench.data.base import TargetDataset
+from fsbench.data.images import to_array
+from fsbench.data.views import View
+from fsbench.specs import ImageSpec
+
+Pictures = Callable[..., TargetDataset]
+SMALL = ImageSpec(input_size=16)
+
+
+@pytest.mark.parametrize("view", [None, View(0, 3)])
+@pytest.mark.parametrize("size", [2, PARTS, 2 * PARTS + 5])
+@pytest.mark.parametrize("first", [0, 1])
+def test_blocks_hold_their_images_and_black_ones_behind_them(
+    first: int, size: int, view: View | None, pictures: Pictures
+) -> None:
+    """Tasks of one image and of three, a last one of fewer, a block of fewer images than tasks."""
+    dataset = pictures(2 * size + size // 2 + 1)
+    found = list(blocks(dataset, SMALL, size, first, 2, view))
+    assert [(start, n) for start, n, _ in found] == [
+        (start, min(size, len(dataset) - start))
+        for start in range(first * size, len(dataset), size)
+    ]
+    for start, n, pixels in found:
+        assert (pixels.shape, pixels.dtype) == ((size, 3, 16, 16), np.uint8)
+        for i in range(n):
+            image, name = dataset.image(start + i), dataset.canonical_ids[start + i]
+            plain = (
+                view.pixels(image, SMALL, dataset.name, name) if view else to_array(image, SMALL)
+            )
+            np.testing.assert_array_equal(pixels[i], plain)
+        assert not pixels[n:].any()
+
+
+def test_the_network_takes_a_block_without_a_copy(pictures: Pictures) -> None:
+    ((_, _, pixels),) = blocks(pictures(3), SMALL, 4, 0, 1)
+    images = torch.from_numpy(pixels)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    assert not images.is_contiguous()
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_normalising_is_that_of_every_pixel_alone(layout: torch.memory_format) -> None:
+    """Bit for bit, and in the layout of the images."""
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
+    images = every.contiguous(memory_format=layout)
+    for given in (images, images.double() / 255):
+        before, found = given.clone(), backbone.normalised(given)
+        assert found.is_contiguous(memory_format=layout)
+        assert torch.equal(given, before)
+        for c, (mean, std) in enumerate(zip(backbone.facts.mean, backbone.facts.std, strict=True)):
+            x = given[:, c].float() / 255 if given is images else given[:, c]
+            assert torch.equal(found[:, c], (x - x.new_tensor(mean)) / x.new_tensor(std))
