@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fsbench.stats import Score
-from leaderboard.published import PublishedCell
+from leaderboard.published import PublishedCell, PublishedEntry
 from leaderboard.rank import Standing
 from leaderboard.standing import View, shared_tasks
 
@@ -35,7 +36,7 @@ class Table:
 
 def tables(view: View) -> list[Table]:
     """The measured entries, then the published ones apart."""
-    return [measured(view)] + ([printed(view)] if view.published else [])
+    return [measured(view), *(t for t in (printed(view), in_domain(view)) if t.rows)]
 
 
 def measured(view: View) -> Table:
@@ -63,16 +64,29 @@ def row(standing: Standing, view: View) -> tuple[str, ...]:
 
 def printed(view: View) -> Table:
     """Published numbers on the board's data sets: one row a task, one column an entry."""
+    entries = [entry for entry in view.published if entry.transfers]
     datasets = {column.partition(":")[0] for column in view.ranking.columns}
-    tasks = list(dict.fromkeys(t for e in view.published for t in shared_tasks(e, datasets)))
-    rows = [(task, *(number(entry.cell(task)) for entry in view.published)) for task in tasks]
-    sources = "; ".join(dict.fromkeys(entry.source for entry in view.published))
-    return Table(
-        "published",
-        ("task", *(entry.name for entry in view.published)),
-        tuple(rows),
-        f"{PUBLISHED} {sources}.",
-    )
+    tasks = list(dict.fromkeys(t for e in entries for t in shared_tasks(e, datasets)))
+    rows = [(task, *(number(entry.cell(task)) for entry in entries)) for task in tasks]
+    header = ("task", *(entry.name for entry in entries))
+    return Table("published", header, tuple(rows), note(entries))
+
+
+def in_domain(view: View) -> Table:
+    """Published accuracies on the images of pretraining alone: one row a number."""
+    entries = [entry for entry in view.published if not entry.transfers]
+    rows = [
+        (entry.name, entry.backbone, cell.task, number(cell), cell.table)
+        for entry in entries
+        for cell in entry.cells
+    ]
+    header = ("entry", "backbone", "task", "accuracy", "table")
+    spread = " (±): as printed, over seeds; the papers do not say what it is."
+    return Table("published, in-domain", header, tuple(rows), note(entries) + spread)
+
+
+def note(entries: Sequence[PublishedEntry]) -> str:
+    return f"{PUBLISHED} {'; '.join(dict.fromkeys(entry.source for entry in entries))}."
 
 
 def percent(fraction: float) -> str:
@@ -88,10 +102,12 @@ def interval(score: Score | None) -> str:
 
 
 def number(cell: PublishedCell | None) -> str:
+    """e.g. 57.75 ± 0.88, 65.93 (± 0.12) for what is no interval over episodes; * has a note."""
     if cell is None:
         return "-"
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
-    return interval(score) + ("*" if cell.note else "")
+    spread = "" if cell.spread is None else f" (± {percent(cell.spread)})"
+    return interval(score) + spread + ("*" if cell.note else "")
 
 
 def shorten(columns: tuple[str, ...]) -> tuple[list[str], str]:

@@ -16,6 +16,9 @@ from leaderboard.published import PublishedEntry, published
 from leaderboard.rank import Contenders, Ranking, rank
 from leaderboard.tables import Table, stands, tables
 
+SOURCE = "tinyimagenet"
+"""What the backbones of the source papers were pretrained on."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -68,7 +71,7 @@ def of_table(file: BoardFile, entries: Sequence[Entry], table: Table) -> View:
         flags={entry.name: entry_flags(entry, table.track) for entry in entries},
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
         links={entry.name: entry.file.declaration.link for entry in entries},
-        published=beside(table),
+        published=beside(table, entries),
         contenders=contenders,
         backbones={entry.name: backbone(entry) for entry in entries},
     )
@@ -80,14 +83,19 @@ def backbone(entry: Entry) -> BackboneFacts:
     return next((known for known in facts if known.training), facts[0])
 
 
-def beside(table: Table) -> tuple[PublishedEntry, ...]:
+def beside(table: Table, entries: Sequence[Entry]) -> tuple[PublishedEntry, ...]:
     """Published entries on the data sets of a table, where papers may have measured: their
-    episodes are classic, inductive and on official data, and more they do not say."""
+    episodes are classic, inductive and on official data, and more they do not say. Accuracies in
+    the domain of pretraining stand beside entries that were pretrained on the same."""
     track = table.track
     if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
         return ()
+    adaptation = track and track.adaptation and track.adaptation.partition(" ")[0]
     datasets = {column.name.partition(":")[0] for column in table.columns}
-    return tuple(entry for entry in published() if shared_tasks(entry, datasets))
+    sources = {name for entry in entries for name in backbone(entry).pretraining_data}
+    sources |= {SOURCE} if track and track.data else set()
+    found = (entry.about(datasets, sources, adaptation) for entry in published())
+    return tuple(entry for entry in found if entry.cells)
 
 
 def label(columns: tuple[Column, ...]) -> dict[Column, str]:
@@ -109,5 +117,5 @@ def entry_flags(entry: Entry, track: Track | None = None) -> tuple[str, ...]:
 
 
 def shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:
-    """Tasks of a published entry on these data sets."""
-    return [cell.task for cell in entry.cells if cell.task.partition(":")[0] in datasets]
+    """Tasks of a published entry on these data sets, and in its own domain."""
+    return [cell.task for cell in entry.cells if cell.in_domain or cell.dataset in datasets]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from fsbench.results.table import row_key
 from fsbench.results.tracks import Data, Track, by_track, track_of
@@ -19,6 +20,10 @@ class Table:
 
     track: Track | None
     columns: tuple[Column, ...]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(column.name for column in self.columns)
 
 
 def tables(file: BoardFile, results: Sequence[Result]) -> tuple[Table, ...]:
@@ -79,4 +84,6 @@ def side(result: Result) -> Data:
 def stands(file: BoardFile, table: Table, result: Result) -> bool:
     """Whether a result is ranked in a table."""
     data = table.track and table.track.data
-    return data in {None, side(result)} and place(file, result) in table.columns
+    if result.column not in table.names or data not in {None, side(result)}:
+        return False
+    return place(file, result) in table.columns

@@ -7,21 +7,24 @@ from pathlib import Path
 import pytest
 
 from fsbench.data import groups
+from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.errors import ValidationFailed
 from leaderboard.published import ENTRIES, PublishedEntry, published, read_published
 
-TARGETS = ("chestx", "isic", "eurosat", "cropdisease")
+CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
 
 
 @pytest.mark.parametrize("entry", published(), ids=lambda e: e.name)
 def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None:
     assert entry.kind == "published"
-    assert entry.link.startswith("https://")
+    assert entry.link.startswith("https://") or entry.link == "no public code"
     assert entry.cells
     for cell in entry.cells:
         assert cell.table.startswith("Table ")
         assert 0 < cell.mean < 1
         assert cell.ci95 is None or 0.001 < cell.ci95 < 0.05
+        assert cell.spread is None or (cell.in_domain and cell.ci95 is None)
+        assert cell.dataset in (SOURCES if cell.in_domain else TARGETS).names()
     assert PublishedEntry.model_validate_json(entry.model_dump_json()) == entry
 
 
@@ -35,9 +38,9 @@ def seal(method: str) -> PublishedEntry:
 
 @pytest.mark.parametrize("method", ["normal", "normal-long", "llf", "seal"])
 def test_seal_has_every_cell_of_its_tables(method: str) -> None:
-    few = {f"{d}:5w{k}s/{m}" for d in TARGETS for k in (1, 5, 20, 50) for m in ("linear", "affine")}
+    few = {f"{d}:5w{k}s/{m}" for d in CDFSL for k in (1, 5, 20, 50) for m in ("linear", "affine")}
     probes = {f"{d}:probe" for d in groups()["transfer"]}
-    assert {cell.task for cell in seal(method).cells} == few | probes
+    assert {c.task for c in seal(method).cells} == few | probes | {"tinyimagenet:in-domain"}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_seal_has_every_cell_of_its_tables(method: str) -> None:
     ],
 )
 def test_few_shot_rows(method: str, shots: int, mode: str, row: tuple[float, ...]) -> None:
-    cells = [seal(method).cell(f"{target}:5w{shots}s/{mode}") for target in TARGETS]
+    cells = [seal(method).cell(f"{target}:5w{shots}s/{mode}") for target in CDFSL]
     assert [round(100 * cell.mean, 2) for cell in cells if cell] == list(row)
     assert {cell.table for cell in cells if cell} == {"Table 4" if shots < 20 else "Table 5"}
 
@@ -91,17 +94,88 @@ def test_intervals(method: str, task: str, ci: float) -> None:
 )
 def test_probe_rows(method: str, row: tuple[float, ...]) -> None:
     """SEAL Table 1, TinyImageNet first; single runs without interval."""
-    entry = seal(method)
-    probes = [cell for cell in entry.cells if cell.task.endswith(":probe")]
-    found = [entry.source_accuracy, *(cell.mean for cell in probes)]
-    assert [round(100 * (value or 0), 2) for value in found] == list(row)
-    assert all(cell.ci95 is None for cell in probes)
+    cells = [cell for cell in seal(method).cells if "/" not in cell.task]
+    assert cells[0].task == "tinyimagenet:in-domain"
+    assert [round(100 * cell.mean, 2) for cell in cells] == list(row)
+    assert all(cell.ci95 is None for cell in cells)
 
 
 def test_the_probable_copy_error_is_marked() -> None:
     cell = seal("seal").cell("cropdisease:5w1s/affine")
     assert cell is not None
     assert "copy error" in cell.note
+
+
+def printed(name: str, task: str) -> tuple[str, float, float | None]:
+    """Table, mean and what follows the ± in percent."""
+    cell = read_published(ENTRIES / f"{name}.json").cell(task)
+    assert cell is not None
+    spread = None if cell.spread is None else round(100 * cell.spread, 2)
+    return cell.table, round(100 * cell.mean, 2), spread
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [  # read by hand in the papers
+        ("weight-compander-paper-normal", ("Table IV", 65.08, 0.38)),
+        ("weight-compander-paper-wc", ("Table IV", 65.93, 0.12)),
+        ("swr-paper-vanilla", ("Table 1", 39.12, 1.42)),
+        ("swr-paper-l2", ("Table 1", 39.15, 1.08)),
+        ("swr-paper-l2-init", ("Table 1", 38.70, 1.43)),
+        ("swr-paper-swr", ("Table 1", 43.48, 0.25)),
+        ("swr-paper-vanilla-decay", ("Table 5", 41.26, 2.36)),
+        ("swr-paper-l2-decay", ("Table 5", 40.80, 1.24)),
+        ("swr-paper-l2-init-decay", ("Table 5", 41.99, 0.48)),
+        ("swr-paper-swr-decay", ("Table 5", 52.21, 1.23)),
+        ("swr-paper-swr-reinit-decay", ("Table 5", 51.65, 0.70)),
+        ("seal-paper-freeze", ("Table 7", 51.17, None)),
+        ("seal-paper-reinit", ("Table 7", 58.87, None)),
+        ("seal-paper-reverse", ("Table 7", 41.05, None)),
+    ],
+)
+def test_accuracies_in_the_domain(name: str, expected: tuple[str, float, float | None]) -> None:
+    assert printed(name, "tinyimagenet:in-domain") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "mean", "spread"),
+    [  # The Impact of Reinitialization, Table 2
+        ("baseline-scnn", "pets:in-domain", 13.7, 0.9),
+        ("fc-vgg16", "pets:in-domain", 29.7, 0.8),
+        ("lw-vgg16", "pets:in-domain", 25.6, 0.9),
+        ("lw-resnet50", "pets:in-domain", 28.5, 0.1),
+        ("dsd-resnet50", "pets:in-domain augmented", 39.1, 0.2),
+        ("lw-mobilenet", "pets:in-domain augmented", 41.7, 0.1),
+        ("welsr-resnet50", "pets:in-domain augmented dropout", 35.2, 0.2),
+        ("welsr-scnn", "caltech101:in-domain", 49.9, 0.1),
+        ("wels-mobilenet", "caltech101:in-domain", 40.9, 0.3),
+        ("wels-resnet50", "caltech101:in-domain augmented", 57.5, 0.1),
+        ("fc-scnn", "caltech101:in-domain augmented dropout", 52.4, 0.4),
+        ("lw-resnet50", "caltech101:in-domain augmented dropout", 50.3, 0.1),
+    ],
+)
+def test_reinitialization_rows(name: str, task: str, mean: float, spread: float) -> None:
+    assert printed(f"reinit-paper-{name}", task) == ("Table 2", mean, spread)
+
+
+def test_every_method_of_the_study_stands_on_every_architecture() -> None:
+    names = {e.name.removeprefix("reinit-paper-") for e in published() if "reinit-p" in e.name}
+    archs = ("scnn", "vgg16", "mobilenet", "resnet50")
+    assert names == {
+        f"{m}-{a}" for m in ("baseline", "welsr", "dsd", "wels", "fc", "lw") for a in archs
+    }
+
+
+def test_a_row_is_cut_to_what_a_table_shows() -> None:
+    entry = seal("seal")
+    assert {c.task for c in entry.about({"isic"}, (), "affine").cells} == {
+        f"isic:5w{k}s/affine" for k in (1, 5, 20, 50)
+    }
+    own = entry.about({"flowers102"}, {"tinyimagenet"})
+    assert [c.task for c in own.cells] == ["tinyimagenet:in-domain", "flowers102:probe"]
+    assert own.transfers
+    assert not entry.about((), {"tinyimagenet"}).transfers
+    assert not entry.about({"tinyimagenet"}, {"isic"}).cells
 
 
 def test_a_wrong_file_is_named(tmp_path: Path) -> None:
