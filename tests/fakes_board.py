@@ -1,6 +1,7 @@
 """Boards of many entries, as `fsbench submit` would have left them, made in little time.
 
-Entries differ in skill; an episode is as hard for all of them, so that pairing matters.
+Entries differ in skill; an episode is as hard for all of them, so that pairing matters. A cell has
+so many variants, the skills; entries share them in ever other combinations.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 
-from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.episodes import manifest
 from fsbench.records import EpisodeRecords
-from fsbench.results import building
+from fsbench.results import building, parquet
+from fsbench.results.files import write_record
 from fsbench.results.names import model_name, stem
 from fsbench.results.rules import Loaded
-from fsbench.results.summary import records_digest, summarise
+from fsbench.results.summary import Records
 from fsbench.schema import BackboneFacts, Result
 from fsbench.seeding import uniforms
 from fsbench.specs import EpisodeSpec, EpisodicSpec
@@ -28,6 +32,9 @@ TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)
 ADAPTATIONS = ("linear", "affine")
 """32 cells by default."""
+SKILLS = np.linspace(0.3, 0.7, 40)
+NEAR = 5
+"""The skills of one entry lie so many apart at most."""
 
 
 def board(
@@ -49,43 +56,58 @@ def board(
         for k in shots
         for a in adaptations
     ]
+    kinds = [(target, spec) for target in targets for spec in specs]
     for name in names:
         facts = fakes.facts(name)
-        cells = [cell(facts, target, spec, skill(name)) for target in targets for spec in specs]
+        cells = [
+            cell(facts, *kind, skill) for kind, skill in zip(kinds, skills(name), strict=False)
+        ]
         declared = fakes.DECLARATION.model_copy(update={"name": name})
-        write_entry(folder / name, Candidate(declared, model_name(facts), tuple(cells)))
+        with patch.object(building, "write", write):
+            write_entry(folder / name, Candidate(declared, model_name(facts), tuple(cells)))
     return folder
 
 
-def skill(name: str) -> float:
-    """Mean accuracy of an entry, between 0.3 and 0.7."""
-    return 0.3 + 0.4 * float(uniforms((1,), name, "skill")[0])
+def skills(name: str) -> list[int]:
+    """Places in SKILLS, one a cell; those of an entry are near each other."""
+    base = int(uniforms((1,), name, "skill")[0] * (len(SKILLS) - NEAR))
+    return [base + int(u * NEAR) for u in uniforms((1000,), name, "skills")]
 
 
-def cell(facts: BackboneFacts, target: str, spec: EpisodicSpec, accuracy: float) -> Loaded:
-    """One verified-looking result: that of the template with other weights and outcomes."""
-    model, records = template(target, spec)
-    task = (facts.ref, target, spec.label)
-    hard = 0.2 * uniforms(records.index.shape, target, spec.episode.k_shot, "hard")
-    right = uniforms(records.correct.shape, *task) < (accuracy - hard)[:, None, None] + 0.1
-    own = EpisodeRecords(records.index, records.class_ids, right, records.collapsed, records.finite)
-    score = summarise(own, spec).score
-    changes = {"backbone": facts, "records_digest": records_digest(own), "score": score}
-    return Loaded(Path(f"{stem(spec)}.json"), model.model_copy(update=changes), own)
+def cell(facts: BackboneFacts, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
+    """A result of this backbone, with the outcomes of all that share the skill."""
+    result, records = variant(target, spec, skill)
+    changed = result.model_copy(update={"backbone": facts})
+    return Loaded(Path(f"{stem(spec)}.json"), changed, records)
 
 
 @cache
-def template(target: str, spec: EpisodicSpec) -> tuple[Result, EpisodeRecords]:
-    """A result with its real episodes and manifest; every query is wrong."""
-    data, n = fakes.official(target), spec.n_episodes
+def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, EpisodeRecords]:
+    """A result with its real episodes and manifest."""
+    data, e, n = fakes.official(target), spec.episode, spec.n_episodes
     counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-    sampler = EpisodeSampler(spec.episode, data.name, counts)
+    drawn = manifest(e, data.name, counts, None, range(n))
+    hard = 0.2 * uniforms((n, 1, 1), target, e.k_shot, "hard") - 0.1
+    own = uniforms((n, e.n_way, e.n_query), target, spec.label, skill)
     records = EpisodeRecords(
-        np.arange(n),
-        np.array([sampler.episode(i).class_ids for i in range(n)]),
-        np.zeros((n, spec.episode.n_way, spec.episode.n_query), np.bool_),
+        drawn.numbers,
+        drawn.class_ids,
+        own < SKILLS[skill] - hard,
         np.zeros(n, np.bool_),
         np.ones(n, np.bool_),
     )
-    provenance = fakes.provenance()
-    return building.build(fakes.facts(), data, spec, records, False, provenance), records
+    return building.build(fakes.facts(), data, spec, records, False, fakes.provenance()), records
+
+
+def write(path: Path, result: Result, records: Records) -> None:
+    """As building.write; equal records are packed once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".parquet").write_bytes(packed(records))
+    write_record(path, result)
+
+
+@cache
+def packed(records: Records) -> bytes:
+    with TemporaryDirectory() as folder:
+        parquet.write(Path(folder) / "records", records)
+        return (Path(folder) / "records").read_bytes()

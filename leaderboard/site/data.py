@@ -13,9 +13,13 @@ from leaderboard.published import PublishedEntry
 from leaderboard.rank import Standing
 from leaderboard.render import PUBLISHED, RULE, shorten
 from leaderboard.site import facts, histograms, pairs
-from leaderboard.site.packing import packed
+from leaderboard.site.files import downloads
+from leaderboard.site.packing import packed, packed_json
+from leaderboard.site.panels import panels
 from leaderboard.site.source import Source, Track
 from leaderboard.standing import shared_tasks
+from leaderboard.statistics.record import BoardStatistics
+from leaderboard.statistics.summary import statistics
 
 Json = dict[str, Any]
 DIGITS = 6
@@ -41,18 +45,28 @@ def of_board(source: Source) -> Json:
 def of_track(track: Track) -> Json:
     """One table: columns, rows in the order of their standing, packed pairs and histograms."""
     view, names = track.view, track.names
+    found = statistics(view)
     paired = names[: pairs.paired_entries(len(names), len(track.columns))]
     outcomes = [[view.contenders[name].get(c) for c in track.columns] for name in names]
     return {
         "title": view.track.label if view.track else view.name,
         "alpha": view.ranking.alpha,
         "columns": [of_column(track, column) for column in track.columns],
-        "rows": [of_row(track, standing) for standing in view.ranking.standings],
+        "rows": rows(track, found),
         "paired": len(paired),
         "pairs": packed(pairs.codes(view.contenders, paired, track.columns)),
         "histograms": packed(histograms.table(outcomes)),
         "published": [printed(track, entry) for entry in view.published],
+        "panels": packed_json(panels(track, found)),
+        "downloads": packed_json(downloads(track)),
     }
+
+
+def rows(track: Track, found: BoardStatistics) -> list[Json]:
+    """In the order of their standing, each with the ranks that the bootstrap gives it."""
+    intervals = found.rank_intervals.entries if found.rank_intervals else ()
+    ranks = {each.name: {"ranks": [each.low, each.high]} for each in intervals}
+    return [of_row(track, s) | ranks.get(s.name, {}) for s in track.view.ranking.standings]
 
 
 def of_column(track: Track, column: str) -> Json:

@@ -24,6 +24,11 @@ def packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
 
+def packed_json(value: Any) -> str:
+    """Text that nobody reads before it is unpacked."""
+    return packed(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf8"))
+
+
 def unpacked(text: str) -> bytes:
     """The inverse of `packed`."""
     return zlib.decompress(base64.b64decode(text))

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.rank import Contenders, Outcomes
+from leaderboard.outcomes import Outcomes
+from leaderboard.rank import Contenders
 
 Matrix = NDArray[np.float64]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fsbench.results.rules import Loaded
 from leaderboard.board import Board, Entry, column_of
-from leaderboard.standing import View, views
+from leaderboard.definition import BoardFile
+from leaderboard.standing import View, of_table
+from leaderboard.tables import tables
 
 Cells = Mapping[str, Mapping[str, Loaded]]
 
@@ -43,9 +45,15 @@ class Source:
 def read(folder: Path) -> Source:
     """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
     board = Board.open(folder)
-    entries = {entry.name: entry for entry in board.entries()}
-    tracks = tuple(Track(view, cells_of(view, entries.values())) for view in views(folder))
-    return Source(board.file.title, board.file.official, entries, tracks)
+    return of_entries(board.file, board.entries())
+
+
+def of_entries(file: BoardFile, entries: Sequence[Entry]) -> Source:
+    """A board of verified entries, ranked."""
+    results = [cell.result for entry in entries for cell in entry.cells]
+    views = [of_table(file, entries, table) for table in tables(file, results)]
+    tracks = tuple(Track(view, cells_of(view, entries)) for view in views)
+    return Source(file.title, file.official, {entry.name: entry for entry in entries}, tracks)
 
 
 def cells_of(view: View, entries: Iterable[Entry]) -> Cells:

@@ -1,0 +1,143 @@
+"""Charts of a whole track, drawn for a desk and for a phone when the site is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from leaderboard.charts import critical, heat_map, pareto, shots
+from leaderboard.methods.build import of_view
+from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard
+from leaderboard.render import shorten
+from leaderboard.site.curves import curves
+from leaderboard.site.source import Track
+from leaderboard.statistics.record import BoardStatistics, Friedman
+
+Panel = dict[str, Any]
+WIDTHS = (860, 358)
+"""Pixels, on a desk and on a phone."""
+NAMESPACE = "http://www.w3.org/2000/svg"
+MOST = 24
+"""Entries of a critical-difference diagram, best first, and methods of a heat map."""
+KINDS: dict[Kind, str] = {
+    "normal": "plain training of matched compute",
+    "random_init": "the network before training",
+}
+NEEDS_REPORT = "The diagram needs scikit-posthocs and matplotlib: pip install 'fsbench[report]'."
+
+
+def panels(track: Track, statistics: BoardStatistics) -> list[Panel]:
+    """Title, note and drawings (wide, narrow) of every chart that the track has the data for."""
+    if not track.names:
+        return []
+    methods = of_view(track.view)
+    found = (heat(methods), front(methods), by_shots(track), ranks(statistics))
+    return [panel for each in found for panel in each]
+
+
+def heat(board: MethodBoard) -> Iterator[Panel]:
+    """Gain of each method over its control, by column."""
+    for kind, words in KINDS.items():
+        rows = [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
+        if not rows:
+            continue
+        gains = [[at(row.cells, column, kind) for column in board.columns] for row in rows[:MOST]]
+        chart = heat_map.HeatMap(
+            title=f"Gain over {words}",
+            rows=tuple(row.name for row in rows[:MOST]),
+            columns=tuple(shorten(board.columns)[0]),
+            values=tuple(tuple(g and g.gap for g in row) for row in gains),
+            low=tuple(tuple(g and end(g, -1) for g in row) for row in gains),
+            high=tuple(tuple(g and end(g, 1) for g in row) for row in gains),
+        )
+        note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
+        yield panel(chart.title, note, lambda name, width, c=chart: heat_map.draw(c, name, width))
+        return
+
+
+def at(cells: Mapping[str, Cell], column: str, kind: Kind) -> Gain | None:
+    return cells[column].gains.get(kind) if column in cells else None
+
+
+def end(gain: Gain, side: int) -> float | None:
+    return None if gain.ci95 is None else gain.gap + side * gain.ci95
+
+
+def front(board: MethodBoard) -> Iterator[Panel]:
+    """Accuracy against what pretraining cost."""
+    points = tuple(
+        pareto.Point(row.name, row.costs.flops, row.overall.mean, *ends(row.overall))
+        for row in board.rows
+        if row.overall is not None and row.costs.flops > 0
+    )
+    if len(points) > 1:
+        chart = pareto.Pareto("Accuracy against cost", "FLOPs of pretraining", points)
+        note = "Overall accuracy in percent; the stair joins methods that none beats in both."
+        yield panel(chart.title, note, lambda name, width: pareto.draw(chart, name, width))
+
+
+def ends(cell: Cell) -> tuple[float | None, float | None]:
+    return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
+
+
+def by_shots(track: Track) -> Iterator[Panel]:
+    """Mean over the data sets at each number of shots, of the best entries."""
+    for kind, found in curves(track).items():
+        chart = shots.Shots(f"Accuracy by shots, {kind}", found)
+        note = "Mean over the data sets, best entries first; bands are 95 % intervals."
+        yield panel(chart.title, note, lambda name, width, c=chart: shots.draw(c, name, width))
+
+
+def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
+    """Average ranks over the columns and what Nemenyi's test does not separate."""
+    tested = statistics.friedman
+    title = "Critical difference"
+    if tested is None:
+        return
+    if tested.nemenyi is None or not critical.available():
+        missing = "" if critical.available() else NEEDS_REPORT
+        yield {"title": title, "note": missing or " ".join(statistics.notes), "drawings": []}
+        return
+    names = list(tested.average_ranks)[:MOST]
+    chart = critical.Critical(
+        title=title,
+        names=tuple(names),
+        ranks=tuple(tested.average_ranks[name] for name in names),
+        p=matrix(tested, names),
+        alpha=tested.alpha,
+    )
+    note = " ".join(
+        (
+            f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
+            f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g}).",
+            *statistics.notes,
+        )
+    )
+    yield panel(title, note, lambda name, width: critical.draw(chart, name, width) or "")
+
+
+def matrix(tested: Friedman, names: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+    """Symmetric p-values in the order of the names."""
+    known = {(pair.a, pair.b): pair.p for pair in tested.nemenyi or ()}
+    known |= {(b, a): p for (a, b), p in known.items()}
+    return tuple(tuple(known.get((a, b), 1.0) for b in names) for a in names)
+
+
+def panel(title: str, note: str, draw: Callable[[str, float], str]) -> Panel:
+    """The drawings, without style attributes, which the page's policy forbids."""
+    slug = "".join(c if c.isalnum() else "-" for c in title.lower())
+    drawn = [unstyled(draw(f"{slug}-{width}", width)) for width in WIDTHS]
+    return {"title": title, "note": note, "drawings": drawn}
+
+
+def unstyled(svg: str) -> str:
+    """Every declaration of a style attribute as an attribute of its own."""
+    ElementTree.register_namespace("", NAMESPACE)
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        for declaration in element.attrib.pop("style", "").split(";"):
+            name, found, value = declaration.partition(":")
+            if found:
+                element.set(name.strip(), value.strip())
+    return ElementTree.tostring(root, encoding="unicode")

@@ -1,0 +1,62 @@
+"""`fsbench leaderboard build` on a board in a folder; a build that dies leaves the old page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.errors import UsageError
+from leaderboard.site import build, page
+from tests import fakes_board
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    return fakes_board.board(
+        tmp_path / "board", ["a", "b"], targets=["isic"], shots=[1], n_episodes=5
+    )
+
+
+def test_the_command_writes_one_file_and_says_where(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_code:
+        run(["leaderboard", "build", "--board", str(board), "-o", str(tmp_path / "site")])
+    assert exit_code.value.code == 0
+    written = tmp_path / "site" / "index.html"
+    assert capsys.readouterr().out.strip() == str(written)
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+    assert "</html>" in written.read_text(encoding="utf8")
+
+
+def test_a_build_that_dies_leaves_the_old_page_whole(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("old")
+    (site / "CNAME").write_text("mine")
+
+    def dying(self: Path, text: str, **more: object) -> int:
+        self.write_bytes(text[:100].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", dying)
+    with pytest.raises(KeyboardInterrupt):
+        build.build(board, site)
+    assert (site / "index.html").read_text() == "old"
+    assert sorted(path.name for path in site.iterdir()) == ["CNAME", "index.html"]
+
+
+def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no board"):
+        build.build(tmp_path / "nothing", tmp_path / "site")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        build.build(board, tmp_path / "file")
+
+
+def test_assets_are_found_in_the_package() -> None:
+    assert page.files("leaderboard.site").joinpath("page.html.j2").is_file()

@@ -1,0 +1,34 @@
+"""Embedded data: nothing in it ends the element, and it comes back as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.site.packing import embedded, packed, unpacked
+
+HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>\u2028\u2029&"
+
+
+def test_hostile_text_cannot_end_the_element() -> None:
+    text = embedded({HOSTILE: [HOSTILE]})
+    assert not set(text) & set("<>&\u2028\u2029")
+    assert json.loads(text) == {HOSTILE: [HOSTILE]}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+def test_any_value_comes_back(value: object) -> None:
+    assert json.loads(embedded(value)) == value
+
+
+def test_nan_is_refused() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        embedded([float("nan")])
+
+
+@given(st.binary())
+def test_bytes_come_back(data: bytes) -> None:
+    assert unpacked(packed(data)) == data

@@ -1,0 +1,99 @@
+"""The page as text: one file that asks for nothing and runs nothing but its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leaderboard.site import data, page
+from tests import fakes_site
+
+HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
+HOME = Path(page.__file__).parent
+PASTED = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(")
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page.render(data.of_board(fakes_site.source(["a", "b", HOSTILE])))
+
+
+class Elements(HTMLParser):
+    """Tags with attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = dict(attrs).get("id") or tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self.inside] = data
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_the_policy_names_exactly_this_script_and_style(text: str) -> None:
+    found = Elements(text)
+    policy = next(a["content"] or "" for t, a in found.tags if a.get("http-equiv"))
+    assert policy.startswith("default-src 'none';")
+    assert re.findall(r"'sha256-(.+?)'", policy) == [
+        digest(found.texts["script"]),
+        digest(found.texts["style"]),
+    ]
+    assert "unsafe" not in policy
+    assert [tag for tag, _ in found.tags].count("script") == 2
+
+
+def test_nothing_is_fetched_and_no_attribute_runs(text: str) -> None:
+    for tag, attributes in Elements(text).tags:
+        assert tag not in ("iframe", "object", "embed", "img", "form", "base")
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert attributes.get("src") is None
+        assert re.fullmatch(r"#.*|data:,", attributes.get("href") or "#")
+
+
+def test_embedded_data_come_back_whole(text: str) -> None:
+    held: dict[str, Any] = json.loads(Elements(text).texts["data"])
+    assert HOSTILE in held["entries"]
+    assert held == json.loads(json.dumps(data.of_board(fakes_site.source(["a", "b", HOSTILE]))))
+
+
+def test_equal_boards_give_equal_pages(text: str) -> None:
+    assert page.render(data.of_board(fakes_site.source(["a", "b", HOSTILE]))) == text
+
+
+def test_every_script_and_sheet_is_part_of_the_page() -> None:
+    assert sorted(page.JS) == sorted(path.stem for path in (HOME / "js").iterdir())
+    assert sorted(page.CSS) == sorted(path.stem for path in (HOME / "css").iterdir())
+
+
+def test_assets_stay_short_and_never_paste_text_as_markup() -> None:
+    for path in [*(HOME / "js").iterdir(), *(HOME / "css").iterdir(), HOME / "page.html.j2"]:
+        content = path.read_text(encoding="utf8")
+        assert content.count("\n") <= 300, path
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", content
+        )
+
+
+def test_a_board_without_entries_has_a_page() -> None:
+    text = page.render(data.of_board(fakes_site.source([])))
+    assert "0\n        entries" in text or "0 entries" in " ".join(text.split())

@@ -1,0 +1,122 @@
+"""Packed paired errors against fsbench.stats.paired, pair by pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsbench import stats
+from leaderboard.outcomes import Outcomes
+from leaderboard.site import pairs
+
+N = 40
+WITHIN = 0.007
+
+
+def outcomes(right: Sequence[int], draws: str = "d", start: int = 0, out_of: int = 75) -> Outcomes:
+    index = np.arange(start, start + len(right))
+    return Outcomes(index, np.array(right, np.uint8), draws, out_of)
+
+
+def random(seed: int, base: int = 0, draws: str = "d", n: int = N) -> Outcomes:
+    """Counts out of 75 that share the difficulty of their episodes."""
+    shared = np.random.default_rng(base).normal(45, 6, n)
+    own = np.random.default_rng([seed, base]).normal(0, 3, n)
+    return outcomes(np.clip(np.rint(shared + own), 0, 75).astype(int).tolist(), draws)
+
+
+def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], block: int) -> float:
+    """Standard error of the gap of the only two entries, as the page reads it from a block."""
+    names = list(held)
+    each = len(names) * (len(names) - 1) // 2
+    ratio = pairs.decode(pairs.codes(held, names, columns)[block * each])
+    if block:
+        alone = [stats.score(held[n][columns[block - 1]].values).ci95 / stats.Z95 for n in names]
+    else:
+        alone = [pairs.overall_error(held[name], columns) for name in names]
+    return ratio * math.hypot(*alone)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_two_entries_as_stats_paired(seed: int, together: bool) -> None:
+    draws = ("d", "d") if together else ("d", "e")
+    held = {
+        name: {c: random(2 * seed + i, j, draws[j]) for j, c in enumerate("xy")}
+        for i, name in enumerate("ab")
+    }
+    for block, columns in enumerate(("xy", "x", "y")):
+        values = [[held[name][c].values for c in columns] for name in "ab"]
+        exact = stats.paired(values[0], values[1], draws[: len(columns)]).se
+        assert half(held, "xy", block) == pytest.approx(exact, rel=WITHIN)
+
+
+def test_every_pair_stands_at_its_place() -> None:
+    names = "abcd"
+    held = {name: {"x": random(i), "y": random(i, 7)} for i, name in enumerate(names)}
+    codes = pairs.codes(held, names, "xy")
+    assert len(codes) == 3 * 6
+    for i, j in combinations(range(4), 2):
+        two = {names[k]: held[names[k]] for k in (i, j)}
+        for block in range(3):
+            place = 6 * block + j * (j - 1) // 2 + i
+            assert codes[place] == pairs.codes(two, [*two], "xy")[block]
+
+
+def test_equal_entries_and_constant_gaps_have_no_error() -> None:
+    same, above = outcomes([10, 20, 30]), outcomes([11, 21, 31])
+    assert pairs.codes({"a": {"x": same}, "b": {"x": above}}, "ab", "x") == bytes(2)
+    assert pairs.decode(pairs.SAME) == 0.0
+
+
+def test_one_flipped_query_is_no_constant_gap() -> None:
+    right = [60] * 600
+    held = {"a": {"x": outcomes(right)}, "b": {"x": outcomes([59, *right[1:]])}}
+    assert set(pairs.codes(held, "ab", "x")) == {
+        pairs.encode(np.ones((1, 1)), np.ones((1, 1)))[0, 0]
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        outcomes([1, 2, 3], draws="other"),
+        outcomes([1, 2, 3], start=1),
+        outcomes([1, 2]),
+    ],
+)
+def test_other_episodes_are_unknown(other: Outcomes) -> None:
+    held = {"a": {"x": outcomes([1, 2, 4])}, "b": {"x": other}}
+    assert pairs.codes(held, "ab", "x") == bytes([pairs.UNKNOWN] * 2)
+    assert math.isnan(pairs.decode(pairs.UNKNOWN))
+
+
+def test_a_missing_column_is_unknown_there_and_overall() -> None:
+    held = {"a": {"x": random(1), "y": random(2)}, "b": {"x": random(3)}}
+    overall, x, y = pairs.codes(held, "ab", "xy")
+    assert (overall, y) == (pairs.UNKNOWN, pairs.UNKNOWN)
+    assert x not in (pairs.UNKNOWN, pairs.SAME)
+
+
+def test_a_ratio_below_the_grid_is_never_understated() -> None:
+    code = pairs.encode(np.array([[1e-6]]), np.array([[1.0]]))[0, 0]
+    assert pairs.decode(int(code)) == pytest.approx(pairs.LOW)
+
+
+@given(st.floats(pairs.LOW, math.sqrt(2)))
+def test_the_grid_is_fine_enough(ratio: float) -> None:
+    code = int(pairs.encode(np.array([[ratio]]), np.ones((1, 1)))[0, 0])
+    assert 1 <= code <= 253
+    assert pairs.decode(code) == pytest.approx(ratio, rel=WITHIN)
+
+
+def test_large_boards_pair_their_best_entries() -> None:
+    assert pairs.paired_entries(200, 16) == 200
+    most = pairs.paired_entries(1000, 32)
+    assert most * (most - 1) / 2 * 33 <= pairs.MAX_CODES < (most + 1) * most / 2 * 33

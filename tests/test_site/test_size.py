@@ -1,0 +1,23 @@
+"""What a large board weighs: the page of 200 entries of 16 columns stays below a megabyte."""
+
+from __future__ import annotations
+
+from leaderboard.site import data, page
+from tests import fakes_site
+
+MEGABYTE = 1_000_000
+
+
+def test_200_entries_of_16_columns_fit_a_megabyte() -> None:
+    found = fakes_site.source(
+        [f"entry-{i:03}" for i in range(200)],
+        targets=("chestx", "cropdisease", "eurosat", "isic"),
+        shots=(1, 5, 20, 50),
+        n_episodes=600,
+    )
+    made = data.of_board(found)
+    (track,) = made["tracks"]
+    assert len(track["rows"]) == track["paired"] == 200
+    assert len(track["columns"]) == 16
+    sizes = {key: len(str(value)) for key, value in track.items()}
+    assert len(page.render(made).encode()) < MEGABYTE, sizes
