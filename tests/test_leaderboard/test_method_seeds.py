@@ -1,0 +1,134 @@
+"""Variance over pretraining seeds and over episodes: by hand, and recovered where it is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+
+from fsbench import stats
+from leaderboard.methods.seeds import (
+    components,
+    over_both,
+    over_seeds,
+    overall,
+    seed_variance,
+    student,
+)
+
+
+def table(
+    seeds: int, episodes: int, sds: tuple[float, float, float], number: int
+) -> NDArray[np.float64]:
+    draw = np.random.default_rng(number)
+    a, b, r = sds
+    rows, columns = draw.normal(0, a, (seeds, 1)), draw.normal(0, b, (1, episodes))
+    return np.asarray(0.5 + rows + columns + draw.normal(0, r, (seeds, episodes)))
+
+
+def test_components_by_hand() -> None:
+    """Rows 1 2 6 and 3 6 12, in hundredths: means 3, 7 and 2, 4, 9, grand mean 5. Left over:
+    ±(1, 0, -1) in both rows, MS_r = 4 / 2; seeds (8 - 2/3), episodes (13 - 2/2)."""
+    found = components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
+    assert found.residual == pytest.approx(2e-4)
+    assert found.seeds == pytest.approx((8 - 2 / 3) * 1e-4)
+    assert found.episodes == pytest.approx((13 - 1) * 1e-4)
+
+
+def test_one_seed_has_no_seed_variance_and_one_episode_none_at_all() -> None:
+    found = components(np.array([[0.1, 0.5]]))
+    assert (found.seeds, found.residual) == (None, None)
+    assert found.episodes == pytest.approx(0.08)
+    assert components(np.array([[0.1], [0.2]])).model_dump() == {
+        "seeds": None, "episodes": None, "residual": None,
+    }  # fmt: skip
+
+
+def test_negative_estimates_are_zero() -> None:
+    found = components(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert (found.seeds, found.episodes) == (0.0, 0.0)
+    assert found.residual == pytest.approx(1.0)
+
+
+def test_known_variances_are_recovered() -> None:
+    """Means of 400 tables of 5 seeds and 60 episodes."""
+    sds = (0.02, 0.05, 0.1)
+    found = [components(table(5, 60, sds, number)) for number in range(400)]
+    assert np.mean([f.seeds for f in found]) == pytest.approx(sds[0] ** 2, rel=0.12)
+    assert np.mean([f.episodes for f in found]) == pytest.approx(sds[1] ** 2, rel=0.05)
+    assert np.mean([f.residual for f in found]) == pytest.approx(sds[2] ** 2, rel=0.02)
+
+
+def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
+    """One column is the component; the same seed effect in two columns stays, its noise halves."""
+    y = table(4, 30, (0.05, 0.05, 0.1), 3)
+    one = [[row] for row in y]
+    assert seed_variance(one, ["a"]) == pytest.approx(components(y).seeds)
+    draw = np.random.default_rng(0)
+    effects = draw.normal(0, 0.03, (3000, 1))
+    parts = [effects + draw.normal(0, 0.1, (3000, 20)) for _ in range(2)]
+    sides = [list(columns) for columns in zip(*parts, strict=True)]
+    assert seed_variance(sides, ["a", "b"]) == pytest.approx(0.03**2, rel=0.1)
+
+
+def test_the_interval_is_that_of_the_textbook() -> None:
+    """Var = (MS_s + MS_e - MS_r) / (S E), Satterthwaite over the seeds, for one column."""
+    y = table(3, 40, (0.05, 0.05, 0.1), 1)
+    s, e = y.shape
+    left = y - y.mean(1, keepdims=True) - y.mean(0) + y.mean()
+    ms_s, ms_e = e * y.mean(1).var(ddof=1), s * y.mean(0).var(ddof=1)
+    ms_r = (left**2).sum() / ((s - 1) * (e - 1))
+    assert ms_s > ms_r
+    assert ms_e > ms_r
+    variance = (ms_s + ms_e - ms_r) / (s * e)
+    freedom = variance**2 / ((ms_s / (s * e)) ** 2 / (s - 1))
+    side = [[row] for row in y]
+    center = over_seeds(side)
+    se = stats.paired(center, [np.zeros(e)]).se
+    found = over_both(overall(center), [side], se, [])
+    assert found.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
+    t = y.mean() / math.sqrt(variance)
+    assert found.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
+
+
+@pytest.mark.parametrize(("seeds", "sides"), [(2, 1), (3, 1), (3, 2)])
+def test_no_gap_is_found_at_most_at_the_stated_rate(seeds: int, sides: int) -> None:
+    found = []
+    for number in range(300):
+        parts = [table(seeds, 50, (0.02, 0.05, 0.1), sides * number + i) for i in range(sides)]
+        drawn = [[[row - 0.5] for row in part] for part in parts]
+        centers = [over_seeds(side) for side in drawn]
+        ours, theirs = centers[0], centers[1] if sides == 2 else [np.zeros(50)]
+        paired = stats.paired(ours, theirs)
+        found.append(over_both(paired.gap, drawn, paired.se, []).p < 0.05)
+    assert np.mean(found) < 0.085
+
+
+def test_seeds_that_differ_widen_the_interval() -> None:
+    episodes = np.tile([0.0, 0.1], 20)
+    alike = [[episodes], [episodes[::-1]]]
+    apart = [[episodes - 0.2], [episodes[::-1] + 0.2]]
+    widths = [over_both(0.05, [side], 0.01, []).ci95 for side in (alike, apart)]
+    assert widths[1] > 3 * widths[0]
+
+
+def test_what_cannot_be_known_is_not_invented() -> None:
+    side = [[np.array([0.1])], [np.array([0.3])]]
+    assert all(math.isnan(value) for value in over_both(0.2, [side], math.nan, []))
+    equal = [[np.zeros(3)], [np.zeros(3)]]
+    assert over_both(0.0, [equal], 0.0, []) == (0.0, 1.0)
+    assert over_both(0.1, [equal], 0.0, []) == (0.0, 0.0)
+
+
+@given(st.floats(-5, 5), st.floats(0.01, 2), st.floats(1, 1e9))
+def test_students_interval_holds_zero_exactly_when_p_is_above_its_level(
+    value: float, se: float, freedom: float
+) -> None:
+    ci95, p = student(value, se, freedom)
+    if abs(abs(value) - ci95) > 1e-6:
+        assert (abs(value) < ci95) == (p > 0.05)
