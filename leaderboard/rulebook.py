@@ -1,7 +1,7 @@
 """Which code decided: a digest of everything that reads and checks results.
 
-sha-256 over the sources of the core, of fsbench/results, of this folder and of the protocols (whose
-files declare the settings that results may hold), and over the versions of Python, NumPy and
+sha-256 over the sources of the core, the data, the results, the protocols (whose files declare the
+settings that results may hold) and this folder, and over the versions of Python, NumPy and
 pydantic. Wider than needed, so that no change of a rule is missed.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pydantic
 
-FOLDERS = ("fsbench", "fsbench.results", "leaderboard", "protocols")
+FOLDERS = ("fsbench", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
 
 
 @cache

@@ -1,0 +1,133 @@
+"""How a board grows: `python tests/benchmarks/board.py`; time against entries, and peak memory.
+
+Entries of 32 cells of 600 episodes and 75 queries. For every size two processes of one thread:
+one reads the board for the first time and verifies all of it; another reads it again from the
+cache, ranks it and renders the page. Columns are seconds of processor time (and of the clock), then
+the largest resident memory. `growth` is the exponent of the processor time between two sizes: n log
+n is 1.15 from 50 to 100 entries and 1.13 from 400 to 1000; the paired tests, in `rank`, may take n
+for each tier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from unittest.mock import patch
+
+from leaderboard.board import Board
+from leaderboard.site import data, page, source
+
+SIZES = (50, 100, 200, 400, 1000)
+STAGES = {"first": ("first read",), "again": ("read again", "rank", "page")}
+Seconds = dict[str, tuple[float, float]]
+"""Stage -> seconds of the processor, seconds of the clock."""
+
+
+def make(folder: Path, entries: int) -> None:
+    """Add what is missing to so many entries."""
+    tests = ModuleType("tests")  # other distributions install a package of this name
+    tests.__path__ = [str(Path(__file__).resolve().parents[1])]
+    sys.modules["tests"] = tests
+    from tests import fakes_board
+
+    names = [f"entry-{i:04}" for i in range(entries)]
+    fakes_board.board(folder, [name for name in names if not (folder / name).exists()])
+
+
+@contextmanager
+def timed(found: Seconds, stage: str) -> Iterator[None]:
+    busy, clock = time.process_time(), time.perf_counter()
+    yield
+    found[stage] = (time.process_time() - busy, time.perf_counter() - clock)
+
+
+def first(folder: Path, cache: Path, found: Seconds) -> None:
+    with timed(found, "first read"):
+        Board.open(folder).entries(cache)
+
+
+def again(folder: Path, cache: Path, found: Seconds) -> None:
+    with timed(found, "read again"):
+        board = Board.open(folder)
+        entries = board.entries(cache)
+    with timed(found, "rank"):
+        ranked = source.of_entries(board.file, entries)
+    with timed(found, "page"):
+        text = page.render(data.of_board(ranked))
+    print(f"page of {len(text) / 1e6:.1f} MB", file=sys.stderr)
+
+
+def run(stage: str, folder: Path, cache: Path, entries: int) -> None:
+    """One stage over the first so many entries; what it took goes to stdout as JSON."""
+    names, found = Board.open(folder).names()[:entries], {}
+    work: Callable[[Path, Path, Seconds], None] = {"first": first, "again": again}[stage]
+    with patch.object(Board, "names", lambda self: names):
+        work(folder, cache, found)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": found, "peak": peak}))
+
+
+def measure(folder: Path, entries: int) -> tuple[Seconds, list[float]]:
+    """Both processes on a fresh cache: seconds of every stage, peak MiB of each process."""
+    seconds, peaks = {}, []
+    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with TemporaryDirectory(prefix="fsbench-") as cache:
+        for stage in STAGES:
+            command = [sys.executable, __file__, "--entries", str(entries), "--board", folder]
+            command += ["--stage", stage, "--cache", cache]
+            ended = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
+            told = json.loads(ended.stdout)
+            seconds |= told["seconds"]
+            peaks.append(told["peak"])
+    return seconds, peaks
+
+
+def table(folder: Path, sizes: list[int]) -> None:
+    stages = [stage for group in STAGES.values() for stage in group]
+    print(f"{'entries':>7}" + "".join(f"{stage:>18} growth" for stage in stages) + "   peak MiB")
+    before: tuple[int, Seconds] | None = None
+    for size in sorted(sizes):
+        make(folder, size)
+        seconds, peaks = measure(folder, size)
+        row = f"{size:7}"
+        for stage in stages:
+            busy, clock = seconds[stage]
+            row += f"{busy:9.2f} ({clock:6.1f}) {growth(before, size, stage, busy):>6}"
+        print(f"{row}   {', '.join(f'{peak:.0f}' for peak in peaks)}", flush=True)
+        before = size, seconds
+
+
+def growth(before: tuple[int, Seconds] | None, size: int, stage: str, busy: float) -> str:
+    """The exponent k of time ~ n^k since the size before."""
+    if before is None:
+        return "-"
+    return f"{math.log(busy / before[1][stage][0]) / math.log(size / before[0]):.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--entries", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--board", type=Path, help="kept, and filled up where entries are missing")
+    parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
+    parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.stage:
+        run(given.stage, given.board, given.cache, given.entries[0])
+        return
+    with TemporaryDirectory(prefix="fsbench-") as folder:
+        table(given.board or Path(folder), given.entries)
+
+
+if __name__ == "__main__":
+    main()
