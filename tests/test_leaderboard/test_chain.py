@@ -1,0 +1,97 @@
+"""The chain of an entry names what was changed, even where every hash below was made to fit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsbench.errors import ValidationFailed
+from fsbench.results import episode_records, parquet
+from fsbench.results.reading import cells
+from fsbench.results.summary import records_digest, summarise
+from leaderboard.board import Board
+from leaderboard.chain import LINKS, Chain, chained, problems
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    fakes.write(tmp_path / "r")
+    fakes.write_probe(tmp_path / "r")
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    return tmp_path / "board"
+
+
+def edit(file: Path, change: Callable[[Json], object]) -> None:
+    data = json.loads(file.read_text())
+    change(data)
+    file.write_text(json.dumps(data))
+
+
+def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
+    stored = json.loads((board / "entry" / "entry.json").read_text())["chain"]
+    episodic, probe = Chain.model_validate(stored).cells
+    result = next(r for r in cells(board) if r.result.manifest_hash).result
+    assert episodic.weights == result.backbone.weights_hash
+    assert episodic.data == result.dataset.identity
+    assert episodic.manifest == result.manifest_hash
+    assert episodic.spec == result.spec.digest()
+    assert episodic.records == records_digest(episode_records(next(board.rglob("5w*.json"))))
+    assert probe.manifest is None
+    text = hashlib.sha256(b"folder-blobs/" + episodic.cell.split("/")[1].encode()).hexdigest()
+    for link in ("weights", "data", "manifest", "spec", "records"):
+        text = hashlib.sha256(f"{text} {link} {getattr(episodic, link)}".encode()).hexdigest()
+    assert episodic.end == text
+    whole = hashlib.sha256(f"{text}\n{probe.end}".encode()).hexdigest()
+    assert stored["end"] == whole
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_changed_link_is_named(link: str, board: Path) -> None:
+    held = tuple(cells(board))
+    stated = chained(held)
+    other = stated.cells[0].model_copy(update={link: "0" * 64})
+    moved = stated.model_copy(update={"cells": (other, *stated.cells[1:])})
+    found = [str(p) for p in problems(moved, held, "entry")]
+    assert len(found) == 2
+    assert f"{other.cell}: {link}" in found[0]
+    assert ": end" in found[1]
+
+
+def test_outcomes_with_digest_and_score_made_to_fit(board: Path) -> None:
+    file = next(board.rglob("5w*.json"))
+    records = episode_records(file)
+    object.__setattr__(records, "correct", np.ones_like(records.correct))
+    parquet.write(file.with_suffix(".parquet"), records)
+    score = summarise(records, fakes.episodic()).score.model_dump()
+    digest = records_digest(records)
+    edit(file, lambda data: data.update(records_digest=digest, score=score))
+    with pytest.raises(ValidationFailed, match=rf"{file.name}: records"):
+        Board.open(board).entry("entry")
+
+
+def test_a_cell_taken_away_or_added(board: Path) -> None:
+    probe = next(board.rglob("probe*.json"))
+    probe.unlink()
+    with pytest.raises(ValidationFailed, match=rf"{probe.name}: found no such cell"):
+        Board.open(board).entry("entry")
+    fakes.write(board / "entry", shots=5)
+    with pytest.raises(ValidationFailed, match=r"5w5s.*found a cell more"):
+        Board.open(board).entry("entry")
+
+
+def test_an_entry_of_before_still_reads(board: Path) -> None:
+    edit(board / "entry" / "entry.json", lambda data: data.pop("chain"))
+    entry = Board.open(board).entry("entry")
+    assert entry.file.chain is None
+    assert "chain" not in entry.file.model_dump()

@@ -1,0 +1,124 @@
+"""fsbench leaderboard check: every defect of a board folder is named; exit 5 with the list."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from leaderboard import badges
+from leaderboard.badges import Badge, CellCheck
+from leaderboard.board import Board
+from leaderboard.chain import chained
+from leaderboard.inspection import inspect
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+from tests.fakes_forged import flipped, forge
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    for name in "ab":
+        fakes.write(root / name, name=name)
+        submit(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
+    return root / "board"
+
+
+@pytest.fixture
+def board(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "board"))
+
+
+def badge(board: Path, name: str = "a") -> Path:
+    check = CellCheck(cell="c", drawn=(1,), episodes=1, outcomes=75, flipped=0, gained=0, allowed=0)
+    end = chained(Board.open(board).entry(name).cells).end
+    made = Badge(
+        chain=end, date="2026-01-01T00:00:00+00:00", environment={}, seed=0, cells=(check,)
+    )
+    return badges.store(board / name, made)
+
+
+def edit(file: Path, **changes: object) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def call(board: Path) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", "check", "--board", str(board)])
+    return int(stop.value.code or 0)
+
+
+def test_a_sound_board_is_ok_with_what_git_needs(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    badge(board)
+    (board / ".git").mkdir()
+    (board / ".gitignore").write_text(".lock")
+    (board / "README.md").write_text("a board")
+    assert call(board) == 0
+    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 1 badges\n"
+
+
+def link(board: Path) -> None:
+    (board / "a" / "x.json").symlink_to("/etc/passwd")
+
+
+def result(board: Path) -> Path:
+    return next((board / "a").rglob("5w*.json"))
+
+
+def copy_of_b(board: Path) -> None:
+    """The records of b under the weights of a, with every hash made to fit."""
+    theirs = next((board / "b").rglob("5w*.parquet"))
+
+    def take(_: object) -> object:
+        from fsbench.results.reading import load
+
+        return load(theirs.with_suffix(".json")).records
+
+    forge(board / "a", "5w", take)  # type: ignore[arg-type]
+
+
+DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "score": ("[score]", lambda b: edit(result(b), score={"mean": 0.99, "ci95": 0.1, "n": 40})),
+    "manifest": ("[manifest]", lambda b: edit(result(b), manifest_hash="0" * 64)),
+    "chain": ("5w1s-linear-ibm-32px", lambda b: edit(result(b), manifest_hash="0" * 64)),
+    "name": ("[name]", lambda b: (b / "a").rename(b / "c")),
+    "file": ("[stray]", lambda b: (b / "a" / "evil.py").write_text("boom")),
+    "folder": ("[stray]", lambda b: (b / "notes").mkdir()),
+    "model": ("[backbone]", lambda b: edit(next((b / "a").rglob("model.json")), n_parameters=1)),
+    "link": ("link or special", link),
+    "unreadable": ("[unreadable]", lambda b: result(b).write_text("{")),
+    "entry": ("[entry]", lambda b: (b / "a" / "entry.json").write_text("{")),
+    "board": ("[board]", lambda b: (b / "board.json").write_text("[]")),
+    "case": ("[name]", lambda b: shutil.copytree(b / "a", b / "A")),
+    "copied": ("[copied]", copy_of_b),
+    "killed": ("[unfinished]", lambda b: (b / ".staging-x").mkdir()),
+    "edited badge": ("was changed", lambda b: edit(badge(b), seed=7)),
+    "old badge": ("[badge]", lambda b: (badge(b), forge(b / "a", "5w", flipped(1)))),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_every_defect_is_named(name: str, board: Path) -> None:
+    text, spoil = DEFECTS[name]
+    spoil(board)
+    found = [str(problem) for problem in inspect(board).problems]
+    assert any(text in problem for problem in found), found
+
+
+def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("score", "file", "folder", "killed"):
+        DEFECTS[name][1](board)
+    assert call(board) == 5
+    shown = capsys.readouterr().err
+    for code in ("[score]", "[stray]", "[unfinished]", "problems in 2 entries"):
+        assert code in shown
+    assert shown.count("fix:") >= 4
+    assert call(board / "nowhere") == 2

@@ -1,0 +1,143 @@
+"""Which episodes are drawn, and how outcomes run again are compared, by hand numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fsbench import provenance
+from fsbench.api.rerun import Sample, compare, draw, samples
+from fsbench.errors import UnknownName, UsageError
+from fsbench.records import EpisodeRecords
+from fsbench.results.reading import cells
+from fsbench.results.rules import Loaded
+from tests import fakes
+from tests.fakes_forged import flipped
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
+    root = tmp_path_factory.mktemp("held")
+    for data in (fakes.official("toy_tiles"), fakes.official("toy_rims"), fakes.dataset()):
+        fakes.write(root, data=data)
+    fakes.write(root, shots=5, data=fakes.official("toy_tiles"))
+    fakes.write_probe(root)
+    return tuple(cells(root))
+
+
+def tasks(found: list[Sample]) -> list[str]:
+    return [sample.cell.result.task.removesuffix("/linear@ibm") for sample in found]
+
+
+def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, ...]) -> None:
+    tiles = ["toy_tiles:5w1s", "toy_tiles:5w5s"]
+    assert sorted(tasks(samples(held, []))) == ["toy_rims:5w1s", *tiles]
+    assert sorted(tasks(samples(held, ["toy_tiles"]))) == tiles
+    assert tasks(samples(held, ["toy_tiles:5w5s/linear@ibm"])) == ["toy_tiles:5w5s"]
+    assert sorted(tasks(samples(held, ["toy"]))) == ["toy_rims:5w1s", *tiles]
+    own = samples(held, ["folder:/somewhere/blobs"])
+    assert tasks(own) == ["folder-blobs:5w1s"]
+    assert own[0].task.dataset == "folder:/somewhere/blobs"
+    assert own[0].task.id == "folder-blobs:5w1s/linear@ibm"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["toy_scan", "toy_tiles:5w20s", "toy_tiles/ridge", "toy_tiles:probe", "toy_tiles@startup"],
+)
+def test_an_id_that_fits_nothing_is_refused(text: str, held: tuple[Loaded, ...]) -> None:
+    with pytest.raises(UsageError, match="names no episodes"):
+        samples(held, [text])
+    with pytest.raises(UnknownName):
+        samples(held, ["nothing"])
+
+
+def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...]) -> None:
+    found = samples(held, [])
+
+    def numbers(n: int, entry: str, seed: int) -> list[tuple[str, int]]:
+        chosen = draw(found, n, entry, seed)
+        return [(s.cell.result.task, i) for s in chosen for i in s.drawn]
+
+    one = numbers(20, "entry", 0)
+    assert one == numbers(20, "entry", 0)
+    assert len(set(one)) == 20
+    assert set(one) != set(numbers(20, "entry", 1)) != set(numbers(20, "other", 1))
+    everything = numbers(10**6, "entry", 0)
+    assert len(set(everything)) == 3 * fakes.N_EPISODES
+    counts = Counter(pair for seed in range(600) for pair in numbers(6, "entry", seed))
+    assert len(counts) == 120
+    assert 10 < min(counts.values()) <= max(counts.values()) < 60  # 30 expected
+
+
+def sample(held: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
+    found = samples(held, ["toy_tiles:5w1s"])[0]
+    spec = found.spec.model_copy(update={"adaptation": adaptation})
+    return replace(found, spec=spec, drawn=(3,))
+
+
+def here(of: Sample, **changes: str) -> dict[str, str]:
+    return provenance.environment(of.cell.result.provenance) | changes
+
+
+def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:
+    one = sample(held)
+    block = one.records.take(np.arange(2, 10))
+    found = compare(one, block, here(one))
+    assert (found.verdict, found.episodes, found.outcomes) == ("verified", 8, 8 * 25)
+    assert (found.flipped, found.allowed, found.drawn) == (0, 0, (3,))
+
+
+def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -> None:
+    one = sample(held)
+    again = flipped(1, episode=7)(one.records)
+    found = compare(one, again, here(one))
+    assert (found.verdict, found.flipped, found.allowed, found.wrong) == ("failed", 1, 0, (7,))
+    assert abs(found.gained) == 1
+    elsewhere = compare(one, again, here(one, threads="2"))
+    assert elsewhere.verdict == "within tolerance"
+    assert elsewhere.differs == ("threads: 1 -> 2",)
+
+
+@pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 5), ("affine", 20)])
+def test_elsewhere_a_stated_number_may_flip(
+    adaptation: str, allowed: int, held: tuple[Loaded, ...]
+) -> None:
+    """Of 40 x 25 outcomes: 0.5 %, and 2 % of affine tuning."""
+    one = sample(held, adaptation)
+    for n, verdict in ((allowed, "within tolerance"), (allowed + 1, "failed")):
+        found = compare(one, flipped(n)(one.records), here(one, torch="1.0"))
+        assert (found.allowed, found.flipped, found.verdict) == (allowed, n, verdict)
+
+
+def test_dense_queries_count(held: tuple[Loaded, ...]) -> None:
+    one = sample(held)
+    total = np.full((40, 5), 10)
+    mine = replace(one, records=replace(one.records, dense_correct=total - 1, dense_total=total))
+    less = mine.records.dense_correct
+    assert less is not None
+    fewer = less.copy()
+    fewer[3, 2] -= 4
+    found = compare(mine, replace(mine.records, dense_correct=fewer), here(one))
+    assert (found.flipped, found.gained, found.outcomes) == (4, 4, 1000 + 2000)
+    moved = compare(mine, replace(mine.records, dense_total=total + 1), here(one, threads="2"))
+    assert (moved.verdict, moved.other) == ("failed", "other dense queries")
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere"),
+    [("class_ids", "failed"), ("collapsed", "verified"), ("finite", "verified")],
+)
+def test_what_is_no_outcome_must_be_equal_too(
+    name: str, elsewhere: str, held: tuple[Loaded, ...]
+) -> None:
+    one = sample(held)
+    values = getattr(one.records, name)
+    again: EpisodeRecords = replace(
+        one.records, **{name: values[::-1] if name == "class_ids" else ~values}
+    )
+    assert compare(one, again, here(one)).verdict == "failed"
+    assert compare(one, again, here(one, threads="2")).verdict == elsewhere

@@ -1,0 +1,117 @@
+"""fsbench leaderboard verify through the real evaluation: honest entries pass, forged ones fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fsbench.api.evaluate import Models, Targets, evaluate
+from fsbench.api.machine import Machine
+from fsbench.api.request import Request, parse_tasks
+from fsbench.api.verify import Check, verify
+from fsbench.cli.main import run
+from fsbench.errors import CheckpointError, DataError
+from fsbench.tasks import Options
+from leaderboard.badges import Badge
+from leaderboard.board import Board
+from leaderboard.submission import submit
+from tests.fakes import DECLARATION
+from tests.fakes_forged import flipped, forge
+
+MODEL = Models(("fsbench/toy_resnet",), random_init=0)
+TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")
+CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "linear"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a board of one honest entry and the features that it needs."""
+    root = tmp_path_factory.mktemp("made")
+    request = Request(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
+    machine = Machine(threads=1, cache=root / "cache")
+    evaluate(MODEL, request, output=root / "results", machine=machine)
+    submit(root / "results", root / "board", DECLARATION)
+    return root
+
+
+@pytest.fixture
+def board(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made / "board", tmp_path / "board"))
+
+
+def check(board: Path, made: Path, models: Models = MODEL, **given: object) -> Badge:
+    machine = Machine(cache=made / "cache")
+    return verify(board, "entry", models, Check(**{"seed": 1, **given}), machine=machine)  # type: ignore[arg-type]
+
+
+def stored(board: Path) -> list[Path]:
+    return sorted((board / "entry" / "badges").glob("*.json"))
+
+
+def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> None:
+    badge = check(board, made)
+    assert (badge.verdict, badge.not_verified) == ("verified", ())
+    assert [cell.cell for cell in badge.cells] == [CENTROID, LINEAR]
+    assert sum(len(cell.drawn) for cell in badge.cells) == 20
+    assert all(cell.allowed == 0 and cell.outcomes > 75 * cell.episodes for cell in badge.cells)
+    assert badge.environment["threads"] == "1"
+    assert Board.open(board).entry("entry").badge == badge
+
+
+def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) -> None:
+    forge(board / "entry", "linear", flipped(1, episode=5))
+    badge = check(board, made)
+    assert badge.verdict == "failed"
+    bad = [(cell.cell, cell.flipped, cell.wrong) for cell in badge.cells if cell.flipped]
+    assert bad == [(LINEAR, 1, (5,))]
+    assert check(board, made, tasks=("toy_tiles/centroid",)).verdict == "verified"
+    standing = Board.open(board).entry("entry").badge
+    assert standing == badge, "a failure is not outshone by a later success"
+
+
+def test_in_another_environment_few_flips_are_within_tolerance(board: Path, made: Path) -> None:
+    forge(board / "entry", "linear", flipped(3), cpu_capability="NEON")
+    badge = check(board, made, tasks=("toy_tiles/linear",))
+    assert (badge.verdict, badge.not_verified) == ("within tolerance", (CENTROID,))
+    assert badge.cells[0].differs[0].startswith("cpu capability: NEON -> ")
+
+
+def test_other_weights_or_images_say_nothing_of_the_entry(
+    board: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CheckpointError, match="weights_hash"):
+        check(board, made, Models(MODEL.refs, random_init=1))
+    record = Targets.record
+    other = {"fingerprint": "0" * 64}
+    monkeypatch.setattr(Targets, "record", lambda *a: record(*a).model_copy(update=other))
+    with pytest.raises(DataError, match="fingerprint"):
+        check(board, made)
+    assert stored(board) == []
+
+
+def test_the_command_prints_stores_and_exits(
+    board: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*arguments: object) -> int:
+        with pytest.raises(SystemExit) as stop:
+            run([str(a) for a in ("leaderboard", *arguments, "--board", board)])
+        return int(stop.value.code or 0)
+
+    given = ("verify", "entry", "-m", *MODEL.refs, "--random-init", 0, "--cache", made / "cache")
+    assert call(*given, "--episodes", 2, "-t", "toy_tiles/linear") == 0
+    shown = capsys.readouterr()
+    assert "verified" in shown.out
+    assert f"not verified: {CENTROID}" in shown.err
+    assert call("show") == 0
+    assert "verified 20" in capsys.readouterr().out
+    forge(board / "entry", "linear", flipped(1))
+    assert call(*given, "--seed", 1, "--json") == 5
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["verdict"] == "failed"
+    assert "1 of" in shown.err
+    assert len(stored(board)) == 2
+    assert call("show") == 0
+    assert "failed 20" in capsys.readouterr().out
