@@ -12,8 +12,9 @@ from fsbench.results.rules import Loaded
 from leaderboard.columns import Column, column_of
 from leaderboard.definition import BoardFile
 from leaderboard.downloads._sheet import Sheet, sheet
+from leaderboard.outcomes import paired_outcomes
 from leaderboard.rank import rank
-from leaderboard.standing import View, label, paired_outcomes, views
+from leaderboard.standing import View, label, views
 from leaderboard.tables import Table, tables
 
 Models = dict[str, dict[Column, Loaded]]
@@ -73,9 +74,9 @@ def of_table(models: Models, table: Table, control: str | None) -> Sheet:
         links={},
         published=(),
         contenders=shown,
+        cell_flags={n: {c: cell.result.flags for c, cell in o.items()} for n, o in held.items()},
     )
-    flags = {n: {c: tuple(cell.result.flags) for c, cell in own.items()} for n, own in held.items()}
-    return sheet(view, control, flags, [*words.rules(results), *words.fallen(results)])
+    return sheet(view, control, [*words.rules(results), *words.fallen(results)])
 
 
 def checked(sheets: list[Sheet], control: str | None) -> list[Sheet]:

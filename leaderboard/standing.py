@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from leaderboard.published import PublishedEntry, published
 from leaderboard.rank import Contenders, Ranking, rank
 from leaderboard.tables import Table, stands, tables
 
+CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 SOURCE = "tinyimagenet"
 """What the backbones of the source papers were pretrained on."""
 
@@ -26,7 +27,8 @@ class View:
 
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
     entry -> code or paper; published: entries that share a data set with the board; contenders:
-    the outcomes that were ranked, for statistics of one's own; backbones: entry -> its facts.
+    the outcomes that were ranked, for statistics of one's own; backbones: entry -> its facts;
+    cell_flags: entry -> column -> why that number is not official.
     """
 
     name: str
@@ -39,6 +41,7 @@ class View:
     contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
     track: Track | None = None
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
+    cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
 
 
 def views(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> tuple[View, ...]:
@@ -56,13 +59,17 @@ def of_table(file: BoardFile, entries: Sequence[Entry], table: Table) -> View:
     labels = label(table.columns)
     held = {
         entry.name: {
-            labels[column_of(cell.result)]: paired_outcomes(cell)
+            labels[column_of(cell.result)]: cell
             for cell in entry.cells
             if stands(file, table, cell.result)
         }
         for entry in entries
     }
-    contenders = {name: found for name, found in held.items() if found or not table.columns}
+    contenders = {
+        name: {column: paired_outcomes(cell) for column, cell in own.items()}
+        for name, own in held.items()
+        if own or not table.columns
+    }
     return View(
         name=file.title,
         official=file.official,
@@ -74,6 +81,12 @@ def of_table(file: BoardFile, entries: Sequence[Entry], table: Table) -> View:
         published=beside(table, entries),
         contenders=contenders,
         backbones={entry.name: backbone(entry) for entry in entries},
+        cell_flags={
+            entry.name: {
+                c: (*cell.result.flags, *seen(entry)) for c, cell in held[entry.name].items()
+            }
+            for entry in entries
+        },
     )
 
 
@@ -112,8 +125,12 @@ def entry_flags(entry: Entry, track: Track | None = None) -> tuple[str, ...]:
     came out when it was run again."""
     cells = () if track and track.data == "official" else entry.cells
     found = sorted({flag for cell in cells for flag in cell.result.flags})
-    seen = [f"saw {target}" for target in entry.file.declaration.targets_seen]
-    return (*found, *seen, *((entry.badge.words,) if entry.badge else ()))
+    return (*found, *seen(entry), *((entry.badge.words,) if entry.badge else ()))
+
+
+def seen(entry: Entry) -> list[str]:
+    """Targets that pretraining had before."""
+    return [f"saw {target}" for target in entry.file.declaration.targets_seen]
 
 
 def shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:

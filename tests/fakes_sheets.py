@@ -10,7 +10,7 @@ from fsbench.results.tracks import Track
 from leaderboard.downloads._sheet import Sheet, sheet
 from leaderboard.outcomes import Outcomes
 from leaderboard.rank import rank
-from leaderboard.standing import View
+from leaderboard.standing import CellFlags, View
 
 N = 100
 COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")
@@ -33,7 +33,11 @@ def constant(mean: float) -> Outcomes:
     return Outcomes(np.arange(N), np.full(N, mean), "draws")
 
 
-def view(held: Mapping[str, Mapping[str, Outcomes]], columns: tuple[str, ...] = COLUMNS) -> View:
+def view(
+    held: Mapping[str, Mapping[str, Outcomes]],
+    columns: tuple[str, ...] = COLUMNS,
+    flags: CellFlags | None = None,
+) -> View:
     return View(
         name="mine",
         official=False,
@@ -44,6 +48,7 @@ def view(held: Mapping[str, Mapping[str, Outcomes]], columns: tuple[str, ...] = 
         links={},
         published=(),
         contenders=held,
+        cell_flags=flags or {},
     )
 
 
@@ -52,4 +57,4 @@ def hostile() -> Sheet:
     column = "evil=&_:5w1s/linear@ibm 64px"
     held = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
     flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
-    return sheet(view(held, (column,)), HOSTILE[0], flags, ["a note & more"])
+    return sheet(view(held, (column,), flags), HOSTILE[0], ["a note & more"])

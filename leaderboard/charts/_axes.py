@@ -48,13 +48,10 @@ class Plot:
 
 def padded(values: Sequence[float], log: bool = False) -> tuple[float, float]:
     """A range that holds the values with some room, never empty."""
-    low, high = min(values), max(values)
-    if log:
-        span = max(math.log(high / low), math.log(2))
-        factor = math.exp(PADDING * span)
-        return low / factor, high * factor
-    span = max(high - low, 0.01)
-    return low - PADDING * span, high + PADDING * span
+    low, high = (math.log(v) if log else v for v in (min(values), max(values)))
+    half = max(high - low, math.log(2) if log else 0.01) * (0.5 + PADDING)
+    ends = (low + high) / 2 - half, (low + high) / 2 + half
+    return (math.exp(ends[0]), math.exp(ends[1])) if log else ends
 
 
 def round_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:

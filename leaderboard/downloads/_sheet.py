@@ -20,7 +20,6 @@ from leaderboard.pairs import Pairs
 from leaderboard.rank import ALPHA, Contenders, against_leader, holm, worse
 from leaderboard.standing import View
 
-CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 BETTER, WORSE = "†", "‡"
 
 
@@ -90,25 +89,18 @@ class Sheet:
         return tuple(dict.fromkeys(flag for cell in cells for flag in cell.flags))
 
 
-def sheet(
-    view: View,
-    control: str | None = None,
-    flags: CellFlags | None = None,
-    notes: Sequence[str] = (),
-) -> Sheet:
-    """The table of a view; a control that is no entry of it marks nothing.
-
-    flags: entry -> column -> why that number is not official; by default an entry's flags mark all
-    of its numbers.
-    """
+def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> Sheet:
+    """The table of a view; a control that is no entry of it marks nothing."""
     columns, held = view.ranking.columns, view.contenders
     cells = {c: cells_over(held, [c], control) for c in columns}
     overall = cells_over(held, columns, control) if len(columns) > 1 else {}
     rows = []
     for standing in view.ranking.standings:
         name = standing.name
-        known = {c: view.flags[name] if flags is None else flags[name][c] for c in held[name]}
-        own = {c: replace(cells[c][name], flags=known[c]) for c in columns if c in held[name]}
+        known = view.cell_flags.get(name, {})
+        own = {
+            c: replace(cells[c][name], flags=known.get(c, ())) for c in columns if c in held[name]
+        }
         mean = overall.get(name)
         mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*known.values()))))
         rows.append(Row(name, standing.tier, own, mean, view.sources[name]))

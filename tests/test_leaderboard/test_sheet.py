@@ -83,7 +83,7 @@ def test_one_column_has_no_overall() -> None:
 
 def test_flags_are_marked_in_cells_and_in_the_mean_and_explained() -> None:
     held = {"a": {ONE: constant(0.5), FIVE: constant(0.6)}}
-    found = sheet(view(held), None, {"a": {ONE: (), FIVE: ("subset", "short")}})
+    found = sheet(view(held, flags={"a": {FIVE: ("subset", "short")}}))
     row = found.rows[0]
     assert row.cells[ONE].flags == ()
     assert row.cells[FIVE].flags == ("subset", "short")
@@ -93,15 +93,9 @@ def test_flags_are_marked_in_cells_and_in_the_mean_and_explained() -> None:
     assert "b: short (fewer episodes than the spec), not official." in sentences(found)
 
 
-def test_flags_of_an_entry_mark_all_of_its_numbers() -> None:
-    seen = view({"a": {ONE: constant(0.5)}}, (ONE,))
-    seen.flags["a"] = ("saw eurosat",)
-    assert sheet(seen).rows[0].cells[ONE].flags == ("saw eurosat",)
-
-
 def test_caption_states_the_interval_and_the_control() -> None:
     held = {"a": {ONE: constant(0.5), FIVE: constant(0.6)}, "b": {FIVE: constant(0.6)}}
-    text = " ".join(sentences(sheet(view(held), "a", None, ["as noted", "twice."])))
+    text = " ".join(sentences(sheet(view(held), "a", ["as noted", "twice."])))
     assert "1.96 s / sqrt(n)" in text
     assert "in percent" in text
     assert "† significantly better and ‡ worse than a " in text
