@@ -78,7 +78,7 @@ def cell(facts: BackboneFacts, target: str, spec: EpisodicSpec, skill: int) -> L
     """A result of this backbone, with the outcomes of all that share the skill."""
     result, records = variant(target, spec, skill)
     changed = result.model_copy(update={"backbone": facts})
-    return Loaded(Path(f"{stem(spec)}.json"), changed, records)
+    return Loaded(Path(target) / f"{stem(spec)}.json", changed, records)
 
 
 @cache
