@@ -140,7 +140,8 @@ def require_weights(entry: Entry, facts: BackboneFacts) -> None:
         listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(mine, n)}" for n in wrong)
         raise CheckpointError(
             f"{facts.ref} is not the backbone of '{entry.name}': {listed}",
-            fix="give the weights that the entry was made with (-m, --arch, --random-init)",
+            fix="give the weights that the entry was made with (-m, --arch, --random-init); random "
+            "ones differ between kinds of CPU",
         )
 
 
