@@ -50,47 +50,57 @@ def sign_flip(parts: Numbers, *names: Name) -> float:
     All signs are tried where there are few parts, else RESAMPLES draws of the stream `names`;
     parts that are zero change nothing. Same names, same p, and that of -parts.
     """
-    from scipy.stats import monte_carlo_test, permutation_test
-
     kept = parts[parts.round(DIGITS) != 0]
     if kept.size < 2:
         return 1.0
     scaled = kept / np.abs(kept).sum()
-    if 2**kept.size <= RESAMPLES:
-        found = permutation_test(
-            (scaled,),
-            lambda x, axis: x.sum(axis=axis).round(DIGITS),
-            permutation_type="samples",
-            vectorized=True,
-            n_resamples=RESAMPLES,
-        )
-    else:
-        sums = np.pad(scaled, (0, -scaled.size % 8)).reshape(-1, 8) @ OCTETS.T
-        found = monte_carlo_test(
-            np.zeros(len(sums)),
-            octets(*names),
-            lambda drawn, axis: added(sums, drawn).round(DIGITS),
-            vectorized=True,
-            n_resamples=RESAMPLES,
-            batch=max(1, BLOCK // len(sums)),
-        )
+    return every(scaled) if 2**kept.size <= RESAMPLES else drawn(scaled, *names)
+
+
+def every(parts: Numbers) -> float:
+    """p against all signs of the parts (n,)."""
+    from scipy.stats import permutation_test
+
+    found = permutation_test(
+        (parts,),
+        lambda x, axis: x.sum(axis=axis).round(DIGITS),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+    )
     return float(found.pvalue)
 
 
-def octets(*names: Name) -> Callable[[tuple[int, int]], NDArray[np.uint8]]:
-    """Draws bytes of a (rows, n) shape, other ones on every call."""
+def drawn(parts: Numbers, *names: Name) -> float:
+    """p against random signs of the parts (n,), eight of them a byte."""
+    from scipy.stats import monte_carlo_test
+
+    sums = np.pad(parts, (0, -parts.size % 8)).reshape(-1, 8) @ OCTETS.T
+    found = monte_carlo_test(
+        np.zeros(len(sums)),
+        octets(*names),
+        lambda octet, axis: added(sums, octet).round(DIGITS),
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=max(1, BLOCK // len(sums)),
+    )
+    return float(found.pvalue)
+
+
+def octets(*names: Name) -> Callable[..., Numbers]:
+    """Draws bytes of a shape (rows, n), as whole numbers; other ones on every call."""
     calls = count()
 
-    def draw(size: tuple[int, int]) -> NDArray[np.uint8]:
-        n = size[0] * size[1]
-        raw = words(-(-n // 8), *names, "signs", next(calls)).astype("<u8")
-        return raw.view(np.uint8)[:n].reshape(size)
+    def draw(size: tuple[int, ...]) -> Numbers:
+        rows, n = size
+        raw = words(-(-rows * n // 8), *names, "signs", next(calls)).astype("<u8")
+        return raw.view(np.uint8)[: rows * n].reshape(rows, n).astype(np.float64)
 
     return draw
 
 
-def added(sums: Numbers, drawn: NDArray[np.uint8]) -> Numbers:
+def added(sums: Numbers, octet: Numbers) -> Numbers:
     """Sum (...) of the parts under the signs that bytes (..., n) stand for; sums: (n, 256), of
     eight parts each under every byte."""
-    picked: Numbers = sums[np.arange(len(sums)), drawn.astype(np.intp)].sum(axis=-1)
+    picked: Numbers = sums[np.arange(len(sums)), octet.astype(np.intp)].sum(axis=-1)
     return picked

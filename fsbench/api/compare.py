@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -50,7 +51,9 @@ class Gap(Frozen):
     needed: int | None = Field(
         description="pairs a cell that find a true gap of this size with power 0.8 at level 0.05"
     )
-    better: str | None = Field(description="A or B where p (adjusted, in a cell) is below 0.05")
+    better: Literal["A", "B"] | None = Field(
+        description="A or B where p (adjusted, in a cell) is below 0.05"
+    )
     words: str = Field(description="the same as a sentence")
 
 

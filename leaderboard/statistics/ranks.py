@@ -86,7 +86,8 @@ def joint(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
 ) -> NDArray[np.float64]:
     held = [[contenders[name][column] for name in names] for column in columns]
-    shared = reduce(np.intersect1d, [outcomes.index for row in held for outcomes in row])
+    numberings = {o.index.tobytes(): o.index for row in held for o in row}  # mostly one
+    shared = reduce(np.intersect1d, numberings.values())
     if shared.size < 2:
         raise UsageError(
             f"all entries share {shared.size} episodes of {columns[0]}",
