@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fsbench.cli import options
+from fsbench.cli import console, options
 from fsbench.cli.leaderboard import group
 
 Site = Annotated[Path, typer.Option("-o", "--output", help="Folder of the site.")]
@@ -17,8 +17,9 @@ def register(app: typer.Typer) -> None:
     group(app).command("build")(build)
 
 
-def build(board: options.Board, site: Site) -> None:
+def build(board: options.Board, site: Site, cache: options.Cache = None) -> None:
     """Verify and rank a board and write it as one page that opens from disk, SITE/index.html."""
+    from fsbench.folders import cache_folder
     from leaderboard.site.build import build as build_site
 
-    typer.echo(build_site(board, site))
+    typer.echo(build_site(board, site, cache_folder(cache), console.reporter()))

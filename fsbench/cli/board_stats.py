@@ -27,13 +27,14 @@ def register(app: typer.Typer) -> None:
     group(app).command("stats")(stats)
 
 
-def stats(board: options.Board, shape: Shape = Format.TABLE) -> None:
+def stats(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
     """Rank intervals, average ranks with their critical difference, and when which entry wins."""
+    from fsbench.folders import cache_folder
     from leaderboard.standing import views
     from leaderboard.statistics.summary import statistics
 
     require(board)
-    found = [statistics(view) for view in views(board)]
+    found = [statistics(view) for view in views(board, cache_folder(cache), console.reporter())]
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])
         return

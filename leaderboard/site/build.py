@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.errors import UsageError
+from fsbench.progress import SILENT, Reporter
 from fsbench.results.files import replacing
 from leaderboard.site import data, page, source
 
 INDEX = "index.html"
 
 
-def build(board: Path, site: Path) -> Path:
+def build(board: Path, site: Path, cache: Path | None = None, report: Reporter = SILENT) -> Path:
     """Read, verify and rank the board, then write SITE/index.html; returns its path.
 
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
@@ -23,7 +24,7 @@ def build(board: Path, site: Path) -> Path:
         )
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    text = page.render(data.of_board(source.read(board)))
+    text = page.render(data.of_board(source.read(board, cache, report)))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX

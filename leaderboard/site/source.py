@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fsbench.progress import SILENT, Reporter
 from fsbench.results.rules import Loaded
 from leaderboard.board import Board, Entry, column_of
 from leaderboard.definition import BoardFile
@@ -42,10 +43,10 @@ class Source:
     tracks: tuple[Track, ...]
 
 
-def read(folder: Path) -> Source:
+def read(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> Source:
     """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
     board = Board.open(folder)
-    return of_entries(board.file, board.entries())
+    return of_entries(board.file, board.entries(cache, report))
 
 
 def of_entries(file: BoardFile, entries: Sequence[Entry]) -> Source:
