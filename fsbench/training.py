@@ -84,7 +84,7 @@ class Training(Frozen):
     @property
     def plain(self) -> bool:
         """Whether it is plain training, the control of all others."""
-        return self.methods == ("normal",)
+        return self.methods == ("normal",) and self.view.loader != "episodes"
 
     @property
     def rounds(self) -> int:

@@ -1,0 +1,204 @@
+"""The method board end to end: entries on disk, the command, its four shapes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import run as spawn
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fsbench import stats
+from fsbench.cli.main import run
+from fsbench.results.reading import cells
+from leaderboard.methods.build import method_board, of_board
+from leaderboard.methods.pareto import fronts
+from leaderboard.methods.record import MethodBoard, Row
+from leaderboard.methods.render import markdown, tables
+from leaderboard.methods.sheet import as_csv
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes_methods import facts, outcomes, random_init
+
+COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
+Call = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """normal and llf with two seeds each, a composition with one, a random init, an old run."""
+    root = tmp_path_factory.mktemp("methods")
+    known = [facts(name, seed) for name in ("normal", "llf") for seed in (0, 1)]
+    known += [facts("swr+weight_compander", flops=2 * 10**12), random_init(), fakes.facts("old")]
+    accuracy = {"toy/normal": 0.5, "toy/llf": 0.8, "toy/swr+weight_compander": 0.52}
+    for each in known:
+        name = each.ref.removeprefix("run:runs/")
+        right = accuracy.get(each.recipe or "", 0.3)
+        fakes.write(root / "results", right, name=name, backbone=each)
+    submit(root / "results", root / "board", fakes.DECLARATION)
+    return root / "board"
+
+
+@pytest.fixture
+def call(board: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    def shown(*arguments: str) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            run(["leaderboard", "methods", "--board", str(board), *arguments])
+        assert stop.value.code == 0
+        return capsys.readouterr().out
+
+    return shown
+
+
+def rows(found: MethodBoard) -> dict[str, Row]:
+    return {row.name: row for row in found.rows}
+
+
+def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, call: Call) -> None:
+    (data,) = json.loads(call("--format", "json"))
+    found = MethodBoard.model_validate(data)
+    held = rows(found)
+    assert found.columns == (COLUMN,)
+    assert [row.name for row in found.rows][:3] == ["llf", "swr+weight_compander", "normal"]
+    values: dict[str, list[Any]] = {}
+    for cell in cells(board):
+        values.setdefault(cell.result.backbone.recipe or "", []).append(cell.records)
+    llf, plain = (
+        np.stack([each.accuracy for each in values[name]]) for name in ("toy/llf", "toy/normal")
+    )
+    row = held["llf"]
+    assert row.n_seeds == 2
+    assert row.seeds == (0, 1)
+    assert row.overall is not None
+    assert row.overall.mean == pytest.approx(llf.mean())
+    gain = row.cells[COLUMN].gains["normal"]
+    assert gain.gap == pytest.approx(llf.mean() - plain.mean())
+    assert gain.covers == "seeds and episodes"
+    assert row.controls["normal"].row == "normal"
+    one = held["swr+weight_compander"]
+    assert one.overall is not None
+    assert one.overall.gains["normal"].covers == "episodes"
+    assert one.overall.gains["normal"].seeds == (0,)
+    assert one.overall.spread.seeds is None
+    assert one.overall.ci95_seeds is None
+    assert one.overall.gains["random_init"].gap > 0
+    assert list(found.left_out) == ["entry-old"]
+
+
+def test_costs_and_fronts(board: Path) -> None:
+    (found,) = of_board(board)
+    held = rows(found)
+    costs = held["llf"].costs
+    assert (costs.steps, costs.samples, costs.flops) == (120, 7680, 1e12)
+    assert costs.hours == pytest.approx(0.01)
+    assert costs.device == "cpu"
+    assert held["random init"].costs.hours == 0
+    assert held["llf"].front == held["random init"].front == ("flops", "hours")
+    assert held["normal"].front == held["swr+weight_compander"].front == ()
+
+
+def test_tables_say_why_there_is_no_control(call: Call) -> None:
+    shown = call("--format", "md")
+    assert "swr+weight\\_compander" in shown
+    assert "over normal" in shown
+    assert "over random init" in shown
+    assert "other schedule |" not in shown, "no row has such a control here"
+    assert "entry-old: evaluated before results carried recipe and cost" in shown
+    assert "folder-blobs" in shown
+    text = call()
+    assert "TFLOPs" in text
+    assert text.count("llf") == 3
+
+
+def test_csv_has_a_line_a_row_and_column(call: Call) -> None:
+    lines = list(csv.DictReader(io.StringIO(call("--format", "csv"))))
+    assert len(lines) == 8
+    found = {(line["row"], line["column"]): line for line in lines}
+    line = found["llf", "overall"]
+    assert float(line["normal_gap"]) > 0.2
+    assert line["normal_control"] == "normal"
+    assert line["normal_covers"] == "seeds and episodes"
+    assert line["other_schedule_gap"] == line["other_schedule_control"] == ""
+    assert line["front"] == "flops hours"
+    assert found["random init", COLUMN]["normal_gap"] == ""
+
+
+def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
+    draw = np.random.default_rng(0)
+    names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
+    held = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
+    held["c"] = {"x:5w1s": held["a"]["x:5w1s"]}
+    one = method_board("b", ["x:5w1s"], held, names)
+    back = method_board("b", ["x:5w1s"], dict(reversed(held.items())), names)
+    assert one == back
+    gain = rows(one)["lw"].cells["x:5w1s"].gains["normal"]
+    assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
+
+
+def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
+    names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
+    full = {"x": outcomes([0.1, 0.2, 0.3], "x"), "y": outcomes([0.4, 0.2, 0.0], "y")}
+    high = {"x": outcomes([0.9, 0.8, 1.0], "x")}
+    found = method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
+    row = found.rows[-1]
+    assert (row.name, row.overall, row.front, list(row.cells)) == ("llf", None, (), ["x"])
+    assert row.cells["x"].gains["normal"].gap == pytest.approx(0.7)
+    overall = rows(found)["lw"].overall
+    assert overall is not None
+    assert overall.mean == pytest.approx(0.2)
+    zeros = [np.zeros(3), np.zeros(3)]
+    wanted = stats.paired([full["x"].values, full["y"].values], zeros, ["x", "y"])
+    assert overall.ci95 == pytest.approx(wanted.ci95)
+    assert overall.n == 6
+
+
+def test_hours_are_compared_on_one_device_only() -> None:
+    def row(name: str, mean: float, seconds: float, device: str) -> Row:
+        known = facts(name, seconds=seconds, device=device)
+        held = {"x": outcomes([mean, mean], "x")}
+        return method_board("b", ["x"], {name: {"x": held["x"]}}, {name: known}).rows[0]
+
+    made = [
+        row("llf", 0.5, 100, "cpu"),
+        row("lw", 0.4, 200, "cpu"),
+        row("swr", 0.4, 300, "H100"),
+    ]
+    on = fronts(made)
+    assert "hours" in on["llf"]
+    assert "hours" not in on["lw"]
+    assert "hours" in on["swr"]
+    assert [name for name, axes in on.items() if "flops" in axes] == ["llf"]
+
+
+def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
+    found = method_board("b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()})
+    assert found.rows == ()
+    (table,) = tables(found)
+    assert "fsbench pretrain" in table.note
+    assert "Left out, a:" in markdown(found)
+    assert as_csv([found]).count("\n") == 1
+
+
+def test_no_board_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", "methods", "--board", str(tmp_path / "none")])
+    assert stop.value.code == 2
+    assert "there is no board" in capsys.readouterr().err
+
+
+def test_it_loads_no_torch(board: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from leaderboard.methods import build\n"
+        "build.of_board(Path(sys.argv[1]))\n"
+        "print(sorted({'torch', 'timm', 'sklearn'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", script, str(board)]
+    done = spawn(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,125 @@
+"""Which entries are one row, what it is called, and which row is its matched-compute control."""
+
+from __future__ import annotations
+
+from leaderboard.methods.controls import controls
+from leaderboard.methods.grouping import Group, flat, grouped
+from tests import fakes
+from tests.fakes_methods import facts, groups, random_init, run
+
+META = {"loader": "episodes"}
+
+
+def by_name(*found: Group) -> dict[str, Group]:
+    return {group.name: group for group in found}
+
+
+def test_seeds_of_one_recipe_are_a_row_in_the_order_of_seeds() -> None:
+    (row,) = groups(facts("swr+lw", 2), facts("swr+lw", 0), facts("swr+lw", 1))
+    assert row.name == row.method == "swr+lw"
+    assert row.seeds == (0, 1, 2)
+    assert [each.entry for each in row.runs] == ["1", "2", "0"]
+
+
+def test_rows_of_one_method_are_called_by_what_they_differ_in() -> None:
+    found = groups(facts("swr", lam=0.1), facts("swr", lam=0.2), facts("llf"))
+    assert [group.name for group in found] == ["swr (swr.lam=0.1)", "swr (swr.lam=0.2)", "llf"]
+    rates = groups(facts(lr=0.1), facts(lr=0.1, batch_size=8), facts(lr=0.3, batch_size=8))
+    assert [group.name for group in rates] == [
+        "normal (batch_size=64)",
+        "normal (batch_size=8, lr=0.1)",
+        "normal (lr=0.3)",
+    ]
+    images = groups(facts(), facts(source_fingerprint="0" * 64))
+    assert len({group.name for group in images}) == 2
+
+
+def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
+    same = facts("llf")
+    known = [
+        run("twin", same, a=[0.5]),
+        run("whole", same, a=[0.5], b=[0.5]),
+        run("old", fakes.facts(), a=[0.5]),
+        run("timm", fakes.facts(source="timm"), a=[0.5]),
+    ]
+    found, left_out = grouped(known)
+    assert [each.entry for group in found for each in group.runs] == ["whole"]
+    assert "same recipe and seed as whole" in left_out["twin"]
+    assert "--overwrite" in left_out["old"]
+    assert "no run of our own" in left_out["timm"]
+
+
+def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
+    plain, once, row = groups(facts(), facts(schedule="single_cycle"), facts("llf"))
+    found = controls(row, (plain, once, row))
+    assert found["normal"].group is plain
+    assert found["other_schedule"].group is once
+    assert found["random_init"].group is None
+    assert "no random init" in found["random_init"].reason
+    own = controls(plain, (plain, once, row))
+    assert own["normal"].group is None
+    assert own["other_schedule"].group is once
+    back = controls(once, (plain, once, row))
+    assert back["other_schedule"].group is plain
+
+
+def test_an_unmatched_run_is_never_a_control() -> None:
+    for other in ({"lr": 0.2}, {"architecture": "x"}, {"source_fingerprint": "0" * 64}, META):
+        rows = groups(facts(**other), facts("llf"))
+        found = controls(rows[1], rows)["normal"]
+        assert found.group is None
+        assert "no normal" in found.reason
+    method = groups(facts("swr"), facts("llf"))
+    assert controls(method[1], method)["normal"].group is None
+
+
+def test_equal_plans_that_took_other_steps_or_images_are_not_matched() -> None:
+    for cost in ({"steps": 100}, {"samples": 9}):
+        rows = groups(facts(**cost), facts("llf"))
+        found = controls(rows[1], rows)["normal"]
+        assert found.group is None
+        assert "not 120 over 7680" in found.reason
+    some = groups(facts(seed=0, steps=1), facts(seed=1), facts("llf"), facts("llf", 1))
+    assert controls(some[1], some)["normal"].seeds == (1,)
+
+
+def test_a_meta_learner_is_matched_with_batches_of_as_many_images() -> None:
+    rows = groups(facts(), facts("maml", **META))
+    assert controls(rows[1], rows)["normal"].group is rows[0]
+
+
+def test_gaps_are_taken_over_shared_seeds_only() -> None:
+    rows = groups(facts(seed=1), facts(seed=2), facts("llf", 0), facts("llf", 2), facts("lw", 0))
+    assert controls(rows[1], rows)["normal"].seeds == (2,)
+    found = controls(rows[2], rows)["normal"]
+    assert found.group is None
+    assert "other seeds only: 1, 2" in found.reason
+
+
+def test_schedules_without_counterpart_and_single_rounds_say_so() -> None:
+    rows = groups(facts("llf", schedule="constant"))
+    assert "no counterpart" in controls(rows[0], rows)["other_schedule"].reason
+    rows = groups(facts("llf", plan={"stages": [{}], "rounds": 1, "epochs": 12}))
+    assert "nothing restarts" in controls(rows[0], rows)["other_schedule"].reason
+
+
+def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
+    """The default width is not always part of the architecture's name."""
+    first, second = random_init(0), random_init(1, architecture="toy_resnet@8")
+    rows = by_name(*groups(facts("llf"), first, second, random_init(0, n_parameters=11)))
+    assert len(rows) == 3
+    row = rows["llf"]
+    found = controls(row, list(rows.values()))["random_init"].group
+    assert found is not None
+    assert found.seeds == (0, 1)
+    assert controls(found, list(rows.values())) == {}
+
+
+def test_settings_stand_under_their_method() -> None:
+    recipe = {"lr": 0.1, "methods": [{"name": "swr", "lam": 1}], "plan": {"stages": [{"start": 0}]}}
+    assert flat(recipe) == {
+        "lr": "0.1",
+        "swr.name": "swr",
+        "swr.lam": "1",
+        "plan.stages": '[{"start": 0}]',
+    }
