@@ -21,9 +21,9 @@ from fsbench.results.names import safe
 from fsbench.results.rules import Loaded, Problem
 from fsbench.schema import DatasetRecord
 from fsbench.specs import EpisodicSpec
-from leaderboard.board import Board, column_of
+from leaderboard.admission import board_columns, no_column, official, one_copy
+from leaderboard.board import Board
 from leaderboard.candidate import Candidate
-from leaderboard.tables import place
 
 Rule = Callable[[Candidate, Board], Iterator[Problem]]
 
@@ -181,36 +181,6 @@ def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 
-def official(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Official boards take complete results on official data only, but for the subset tracks of
-    those with a version."""
-    if board.file.official and board.file.version is None:
-        for cell in candidate.cells:
-            if cell.result.flags:
-                fix = "evaluate all episodes on the official data, or choose another board"
-                yield cell.problem("flagged", ", ".join(cell.result.flags), "no flag", fix)
-
-
-def board_columns(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Results that bear the name of a board column have its spec and its images."""
-    for cell in candidate.cells:
-        expected = board.file.named.get(cell.result.column)
-        if expected is not None and place(board.file, cell.result) is None:
-            wrong = "images" if expected.same_cell(cell.result) else "spec"
-            fix = "evaluate with the board's settings and data"
-            found = column_of(cell.result).canonical()
-            yield cell.problem("column", f"other {wrong}: {found}", expected.canonical(), fix)
-
-
-def no_column(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """At least one result belongs to a column of the board; the others are left out."""
-    if candidate.left_out and not candidate.cells:
-        names = ", ".join(column.name for column in (board.file.columns or ())[:3])
-        fix = "evaluate the board's columns: fsbench leaderboard boards, or choose another board"
-        found = f"{', '.join(candidate.left_out[:3])}: no column of {board.file.title}"
-        yield problem("column", candidate, found, f"e.g. {names}", fix)
-
-
 def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Targets seen in pretraining are declared, and keep an entry off official boards."""
     declared = {canonical(name) for name in candidate.declaration.targets_seen}
@@ -257,6 +227,7 @@ RULES: tuple[Rule, ...] = (
     official,
     board_columns,
     no_column,
+    one_copy,
     targets_seen,
     free_name,
 )

@@ -1,0 +1,121 @@
+"""Every official board file: intact, of the suite's defaults, and pinned for good."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import product
+
+import pytest
+
+from fsbench.api.probes import Probing, split_of
+from fsbench.api.variants import variant
+from fsbench.data.catalog import TARGETS, all_facts
+from fsbench.results.tracks import track_of
+from fsbench.specs import EpisodicSpec, ImageSpec
+from fsbench.tasks import Task
+from leaderboard import drafts
+from leaderboard.columns import Column
+from leaderboard.definition import BoardFile
+from leaderboard.official import BOARDS, find, official
+
+PINNED = {
+    "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",
+    "transfer-1": "bd2d7cc572037e5a1dedf10d713abf81ae9b0981448be60a6e0b881e4207becd",
+}
+"""Of files that must never change: a change of the suite's defaults is a new version."""
+
+COLUMNS = [(file.title, column) for file in official() for column in file.columns or ()]
+IMAGES = {
+    "chestx": 25_848,
+    "isic": 10_015,
+    "eurosat": 27_000,
+    "cropdisease": 43_456,
+    "flowers102": 7_169,
+    "cub200": 11_788,
+    "aircraft": 6_667,
+    "mit67": 6_700,
+    "dogs": 20_580,
+}
+"""protocol.md Appendix B; train and test of SEAL Table 3."""
+
+
+def test_no_version_is_ever_changed() -> None:
+    files = {path.stem: sha256(path.read_bytes()).hexdigest() for path in BOARDS.iterdir()}
+    assert files == PINNED
+    assert {file.title for file in official()} == set(PINNED)
+
+
+@pytest.mark.parametrize("file", official(), ids=lambda file: file.title)
+def test_a_version_is_whole(file: BoardFile) -> None:
+    assert file.changed() == []
+    assert file.official
+    assert file.date is not None
+    assert BoardFile.model_validate_json(file.model_dump_json()) == file
+
+
+@pytest.mark.parametrize("draft", [drafts.cdfsl, drafts.transfer])
+def test_the_newest_version_is_that_of_todays_defaults(draft: object) -> None:
+    """Where it is not, a default changed: write the draft under the next version."""
+    made = draft()  # type: ignore[operator]
+    assert find(made.name) == made
+
+
+def test_each_column_is_what_the_command_line_evaluates() -> None:
+    """linear@ibm:64px and so on are named apart from the drafts."""
+    wrong = [column.name for _, column in COLUMNS if column.spec_digest != expected(column)]
+    assert wrong == []
+
+
+def expected(column: Column) -> str:
+    task, size, *words = column.name.split()
+    dataset, _, rest = task.partition(":")
+    if rest == "probe":
+        image = ImageSpec(input_size=int(size.removesuffix("px")))
+        probe = Task(dataset, probe="probe")
+        select = {"select": "held_out"} if words else {}
+        assert split_of(probe) == "official"
+        return Probing(select).spec(probe, image, 0, None).digest()
+    shape, _, name = rest.partition("/")
+    spec = variant(f"{name}:{size}")
+    assert isinstance(spec, EpisodicSpec)
+    shots = int(shape.removeprefix("5w").removesuffix("s"))
+    episode = spec.episode.model_copy(update={"k_shot": shots})
+    return spec.model_copy(update={"episode": episode}).digest()
+
+
+def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
+    cells = product(
+        ("linear", "affine", "soft_kmeans"),
+        ("ibm", "startup", "ibm-disjoint", "startup-disjoint"),
+        (224, 64),
+        (1, 5, 20, 50),
+        ("chestx", "isic", "eurosat", "cropdisease"),
+    )
+    names = {
+        f"{d}:5w{k}s/{head}@{protocol} {size}px{' transductive' * (head == 'soft_kmeans')}"
+        for head, protocol, size, k, d in cells
+        if not (d == "eurosat" and "disjoint" in protocol)
+    }
+    assert {column.name for title, column in COLUMNS if title == "cdfsl-1"} == names
+    assert len(names) == 336
+
+
+def test_transfer_is_the_linear_probe_of_five_sets() -> None:
+    names = {
+        f"{d}:probe {size}px{rule}"
+        for d in ("flowers102", "cub200", "aircraft", "mit67", "dogs")
+        for size in (224, 64)
+        for rule in ("", " lr-held-out")
+    }
+    assert {column.name for title, column in COLUMNS if title == "transfer-1"} == names
+
+
+def test_what_is_known_of_the_images() -> None:
+    """No fingerprint is invented: numbers of images, and the hash of STARTUP's lists of ids."""
+    for _, column in COLUMNS:
+        dataset = column.name.partition(":")[0]
+        startup = track_of(column.name).pool == "labeled_80"
+        lists = getattr(TARGETS.load(dataset), "LISTS", None)
+        known = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
+        assert (column.fingerprint, column.images, column.images_hash) == (None, *known)
+        assert all_facts()[dataset].n_images == IMAGES[dataset]

@@ -1,0 +1,285 @@
+"""Frozen boards: a copy that was changed is refused; what may stand on which track."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.results import ResultStore, read
+from fsbench.results.reading import cells
+from fsbench.results.tracks import Track
+from leaderboard import official
+from leaderboard.board import Board
+from leaderboard.definition import BoardFile
+from leaderboard.standing import views
+from leaderboard.submission import submit
+from tests import fakes, fakes_official
+from tests.fakes import DECLARATION
+from tests.fakes_official import SETS
+
+
+def named(name: str, **changes: object) -> object:
+    return DECLARATION.model_copy(update={"name": name, **changes})
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    official.init(tmp_path / "board", "transfer")
+    return tmp_path / "board"
+
+
+def edit(board: Path, change: Any) -> None:
+    raw = json.loads((board / "board.json").read_text())
+    change(raw)
+    (board / "board.json").write_text(json.dumps(raw))
+
+
+def refreeze(raw: dict[str, Any]) -> None:
+    """As somebody would who knows the format."""
+    raw["frozen"] = BoardFile.model_validate({**raw, "frozen": {}}).digests()
+
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "date": (lambda raw: raw.update(date="2020-01-01"), "date is '2020-01-01', not '2026-11-21'"),
+    "about": (lambda raw: raw.update(about="mine"), "about is 'mine'"),
+    "rule": (lambda raw: raw.update(official=False), "official is False, not True"),
+    "dropped": (lambda raw: raw["columns"].pop(0), "missing columns: flowers102:probe 224px"),
+    "order": (lambda raw: raw["columns"].reverse(), "columns in another order"),
+    "spec": (
+        lambda raw: raw["columns"][1].update(spec_digest="a" * 64),
+        "changed columns: cub200:probe 224px",
+    ),
+    "fingerprint": (
+        lambda raw: raw["columns"][2].update(fingerprint="a" * 64),
+        "changed columns: aircraft:probe 224px",
+    ),
+    "added": (
+        lambda raw: raw["columns"].append({**raw["columns"][0], "name": "x:probe 9px"}),
+        "added columns: x:probe 9px",
+    ),
+}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["digests kept", "digests made again"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_frozen_board_that_was_changed_is_refused(board: Path, name: str, again: bool) -> None:
+    change, message = CHANGES[name]
+    edit(board, change)
+    if again:
+        edit(board, refreeze)
+    with pytest.raises(ValidationFailed, match="the frozen board transfer-1 was changed") as error:
+        Board.open(board)
+    assert message in str(error.value)
+    assert "restore the file" in error.value.fix
+
+
+def test_changed_digests_alone_are_refused(board: Path) -> None:
+    edit(board, lambda raw: raw["frozen"].update(columns="a" * 64))
+    with pytest.raises(ValidationFailed, match="was changed: columns"):
+        Board.open(board)
+
+
+def test_a_version_of_ones_own_is_kept_by_its_digests(tmp_path: Path) -> None:
+    columns = official.find("transfer").columns
+    mine = BoardFile.freeze(name="mine", version=3, date="2026-01-01", columns=columns)
+    path = tmp_path / "board.json"
+    path.write_text(mine.model_dump_json())
+    assert Board.open(tmp_path).file == mine
+    edit(tmp_path, lambda raw: raw["columns"].pop())
+    with pytest.raises(ValidationFailed, match="mine-3 was changed: columns"):
+        Board.open(tmp_path)
+
+
+def test_an_unknown_version_of_an_official_board_asks_for_an_update(board: Path) -> None:
+    edit(board, lambda raw: raw.update(version=2))
+    with pytest.raises(ValidationFailed, match="knows cdfsl-1, transfer-1"):
+        Board.open(board)
+
+
+@pytest.mark.parametrize("field", ["date", "columns", "frozen"])
+def test_a_version_lacks_nothing(board: Path, field: str) -> None:
+    edit(board, lambda raw: raw.update({field: None}))
+    with pytest.raises(ValidationFailed, match="has a date, columns and digests"):
+        Board.open(board)
+
+
+@pytest.mark.parametrize(
+    "name", ["eurosat", "eurosat:probe", "eurosat:1s/linear@ibm 64px", "x 9px"]
+)
+def test_a_column_has_a_track(name: str) -> None:
+    with pytest.raises(ValueError, match="names no column"):
+        official.Column(name=name, spec_digest="a" * 64, fingerprint=None)
+
+
+def test_an_older_version_renders_under_its_own_file(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
+    submit(results, board, named("old"))
+    before = views(board)
+    old = official.find("transfer")
+    fields = old.model_dump(exclude={"frozen", "schema_version"})
+    newer = BoardFile.freeze(**{**fields, "version": 2, "columns": old.columns[:1]})
+    monkeypatch.setattr(official, "official", lambda: (old, newer))
+    assert official.find("transfer") == newer
+    assert official.find("transfer", 1) == old
+    assert views(board) == before
+    assert before[0].name == "transfer-1"
+
+
+def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) -> None:
+    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
+    submit(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
+    mixed = fakes_official.write_all(tmp_path / "c", 0.9, "c")
+    fakes_official.write(mixed, 0.9, fakes_official.dataset("dogs"), "c", size=64)
+    part = tmp_path / "d"
+    fakes_official.write(part, 0.99, fakes_official.dataset("dogs", subset=True), "d")
+    fakes_official.write(part, 0.99, fakes_official.dataset("cub200"), "d")
+    submit(part, board, named("part"))
+    submit(mixed, board, named("wide"))
+    found = {view.track.label: view for view in views(board) if view.track}
+    assert list(found) == [
+        "probe 224px official",
+        "probe 64px official",
+        "probe 224px subset",
+    ]
+    large, small, subset = found.values()
+    assert large.ranking.columns == tuple(f"{name}:probe 224px" for name in SETS)
+    assert [[s.name for s in tier] for tier in large.ranking.tiers] == [
+        ["wide"],
+        ["whole"],
+        ["worse"],
+    ]
+    (unranked,) = large.ranking.unranked
+    assert (unranked.name, set(unranked.scores)) == ("part", {"cub200:probe 224px"})
+    assert len(unranked.missing) == 4
+    assert [s.name for s in subset.ranking.standings] == ["part"]
+    assert subset.ranking.columns == ("dogs:probe 224px",)
+    assert subset.flags["part"] == ("subset",)
+    assert large.flags["part"] == ()
+    assert [s.name for s in small.ranking.unranked] == ["wide"]
+    assert len(small.ranking.columns) == 5
+    assert {e.name for e in large.published if e.transfers} == {
+        f"seal-paper-{name}" for name in ("normal", "normal-long", "llf", "seal")
+    }
+    assert subset.published == ()
+
+
+def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
+    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
+    other = fakes_official.write(
+        tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
+    )
+    with pytest.raises(ValidationFailed, match=r"\[images\].*as of the entries on the board"):
+        submit(tmp_path / "b", board, named("second"))
+    assert Board.open(board).names() == ["first"]
+    held = Board.open(tmp_path / "free")
+    assert submit(tmp_path / "b", held.folder, named("second"))
+    (first, *_) = submit(tmp_path / "b", board, named("first"), replace=True)
+    assert first.cells[0].result == other
+
+
+def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) -> None:
+    data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
+    fakes_official.write(tmp_path / "r", 0.7, data, "a")
+    with pytest.raises(ValidationFailed, match=r"\[column\].*other images"):
+        submit(tmp_path / "r", board, named("liar"))
+
+
+def test_what_is_no_column_is_left_out_or_refused(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toys = tmp_path / "toys"
+    fakes.write(toys, data=fakes.official())
+    with pytest.raises(ValidationFailed, match=r"no column of transfer-1.*flowers102:probe 224px"):
+        submit(toys, board, named("toys"))
+    fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
+    (toys / "declaration.json").write_text(DECLARATION.model_dump_json())
+    with pytest.raises(SystemExit) as code:
+        run(["submit", str(toys), "--board", str(board)])
+    assert code.value.code == 0
+    out = " ".join(capsys.readouterr().err.split())
+    assert "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px" in out
+    assert [result.task for result in read(board / "entry")] == ["dogs:probe"]
+
+
+def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path) -> None:
+    data = fakes_official.dataset("dogs")
+    made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
+    cell = ResultStore(tmp_path / "s").cell(fakes.facts("a"), data, "", fakes_official.spec(seed=7))
+    records = next(cells(tmp_path / "r")).records
+    cell.write_probe(records, provenance=fakes.provenance())
+    assert made.column == "dogs:probe 224px"
+    with pytest.raises(ValidationFailed, match=r"\[column\].*other spec"):
+        submit(tmp_path / "s", board, named("seeded"))
+
+
+def test_targets_seen_stay_off_even_the_subset_track(board: Path, tmp_path: Path) -> None:
+    fakes_official.write(tmp_path / "r", 0.7, fakes_official.dataset("dogs", subset=True), "a")
+    with pytest.raises(ValidationFailed, match="target-seen"):
+        submit(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
+
+
+def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
+    (view,) = views(board)
+    assert view.track == Track(protocol=None, input_size=224, adaptation="probe", data="official")
+    assert view.ranking.columns == tuple(f"{name}:probe 224px" for name in SETS)
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as code:
+        run(["leaderboard", *arguments])
+    said = capsys.readouterr()
+    return code.value.code, said.out, said.err
+
+
+def test_the_command_line_from_list_to_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = call(capsys, "boards")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines() if line.strip().startswith(("cd", "tr"))]
+    assert len(rows) == 28
+    assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
+    assert "subset" in err
+    board = str(tmp_path / "b")
+    assert call(capsys, "init", "--board", board, "--official", "transfer")[:2] == (
+        0,
+        f"{board}: transfer-1 (20 columns, 2026-11-21)\n",
+    )
+    code, _, err = call(capsys, "init", "--board", board)
+    assert (code, "already has a board.json" in err) == (2, True)
+    submit(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
+    code, out, _ = call(capsys, "show", "--board", board, "--format", "json")
+    (shown,) = json.loads(out)
+    assert code == 0
+    assert (shown["board"], shown["official"]) == ("transfer-1", True)
+    assert (shown["track"]["data"], shown["track"]["input_size"]) == ("official", 224)
+    assert shown["entries"][0]["tier"] == 1
+    code, out, _ = call(capsys, "show", "--board", board)
+    assert "transfer-1 (official): probe 224px official" in out
+    code, out, _ = call(capsys, "boards", "--json")
+    listed = {each["title"]: each for each in json.loads(out)}
+    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "transfer-1")] == [48, 8]
+
+
+def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
+    assert official.init(tmp_path / "my board") == BoardFile(name="my-board")
+    assert Board.open(tmp_path / "my board").file == BoardFile(name="my-board")
+    with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
+        official.init(tmp_path / "x", "cdfls")
+    with pytest.raises(UnknownName, match="cdfsl-9"):
+        official.init(tmp_path / "x", "cdfsl", 9)
+    with pytest.raises(UsageError, match="a version of no board"):
+        official.init(tmp_path / "x", version=1)
+    assert not (tmp_path / "x").exists()
+    fakes.write(tmp_path / "r")
+    submit(tmp_path / "r", tmp_path / "held", DECLARATION)
+    with pytest.raises(UsageError, match="already holds entries"):
+        official.init(tmp_path / "held", "cdfsl")
+    assert official.init(tmp_path / "held").name == "held"

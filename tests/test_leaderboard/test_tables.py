@@ -1,0 +1,216 @@
+"""No table mixes two tracks, whatever lies on a board; every result stands where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsbench.data.catalog import all_facts
+from fsbench.results.names import task_id
+from fsbench.results.tracks import Track, track_of
+from fsbench.schema import Flag, Result
+from fsbench.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
+from leaderboard.columns import Column, column_of
+from leaderboard.definition import BoardFile
+from leaderboard.official import find
+from leaderboard.tables import side, stands, tables
+from tests import fakes
+
+PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
+HEADS = ("linear", "affine", "soft_kmeans")
+
+
+@cache
+def base() -> Result:
+    with TemporaryDirectory() as folder:
+        return fakes.write(Path(folder), data=fakes.official("toy_tiles"))
+
+
+def result(spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "e") -> Result:
+    """A result without its records, on images of the official number."""
+    total = all_facts()[dataset].n_images
+    startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
+    disjoint = isinstance(spec, EpisodicSpec) and spec.episode.track == "disjoint"
+    known = find("cdfsl").named.get(f"{dataset}:5w1s/linear@startup 224px")
+    data = base().dataset.model_copy(
+        update={
+            "name": dataset,
+            "pool": "labeled_80" if startup else "full",
+            "class_counts": (total,),
+            "fingerprint": images * 64,
+            "images_hash": known.images_hash if startup and known else "d" * 64,
+            "groups": "a" * 64 if disjoint else None,
+        }
+    )
+    task = task_id(dataset, spec)
+    changes = {"task": task, "spec": spec, "spec_digest": spec.digest(), "dataset": data}
+    return base().model_copy(update={**changes, "flags": tuple(flags)})
+
+
+def episodic(protocol: str = "ibm", head: str = "linear", size: int = 224, k: int = 1) -> Spec:
+    episode = EpisodeSpec.model_validate(
+        {"pool": POOLS[protocol], "track": TRACKS[protocol], "k_shot": k}
+    )
+    raw = {"protocol": protocol, "adaptation": head, "episode": episode}
+    return EpisodicSpec.model_validate(raw | {"image": ImageSpec(input_size=size)})
+
+
+def probe(size: int = 224) -> Spec:
+    return ProbeSpec(image=ImageSpec(input_size=size), held_out=0.1)
+
+
+SPECS = st.one_of(
+    st.builds(
+        episodic,
+        st.sampled_from(PROTOCOLS),
+        st.sampled_from(HEADS),
+        st.sampled_from((64, 224)),
+        st.sampled_from((1, 5)),
+    ),
+    st.builds(probe, st.sampled_from((64, 224))),
+)
+RESULTS = st.lists(
+    st.builds(
+        result,
+        SPECS,
+        st.sampled_from(("chestx", "isic", "dogs", "cub200")),
+        st.sampled_from(((), ("subset",), ("short",), ("subset", "short"))),
+        st.sampled_from("ef"),
+    ),
+    max_size=12,
+)
+FILES = st.sampled_from(("free", "cdfsl", "transfer"))
+
+
+def board(name: str) -> BoardFile:
+    return BoardFile(name="free") if name == "free" else find(name)
+
+
+def facts(each: Result) -> tuple[object, ...]:
+    """What two results of one table must share, read from the spec and not from any name."""
+    spec = each.spec
+    if not isinstance(spec, EpisodicSpec):
+        return ("probe", spec.image.input_size)
+    episode = spec.episode
+    kind = spec.adaptation == "soft_kmeans"
+    return (episode.pool, episode.track, spec.image.input_size, kind)
+
+
+@settings(max_examples=60, deadline=None)
+@given(FILES, RESULTS)
+def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
+    file = board(name)
+    for table in tables(file, results):
+        standing = [each for each in results if stands(file, table, each)]
+        episodes = {facts(each) for each in standing if isinstance(each.spec, EpisodicSpec)}
+        assert len(episodes) <= 1
+        assert len({each.spec.image.input_size for each in standing}) <= 1
+        if any(kind for *_, kind in episodes):
+            assert all(isinstance(each.spec, EpisodicSpec) for each in standing)
+        if file.version is not None:
+            assert len({bool(each.flags) for each in standing}) <= 1
+            assert (
+                len({task.partition("/")[2] for task in map(str, [e.task for e in standing])}) <= 1
+            )
+        for column in table.columns:
+            assert table.track is not None
+            assert table.track.takes(track_of(column.name, table.track.data))
+
+
+@settings(max_examples=60, deadline=None)
+@given(FILES, RESULTS)
+def test_every_result_of_a_column_stands_somewhere_and_no_other(
+    name: str, results: list[Result]
+) -> None:
+    file = board(name)
+    found = tables(file, results)
+    for each in results:
+        places = [table.track for table in found if stands(file, table, each)]
+        belongs = file.version is None or each.column in file.named
+        assert bool(places) == belongs
+        if isinstance(each.spec, EpisodicSpec) or file.version is not None:
+            assert len(places) == belongs
+
+
+@settings(max_examples=40, deadline=None)
+@given(FILES, RESULTS, st.randoms())
+def test_the_order_of_results_does_not_matter(name, results, shuffler) -> None:  # type: ignore[no-untyped-def]
+    file = board(name)
+    mixed = list(results)
+    shuffler.shuffle(mixed)
+    first, again = ({t.track: set(t.columns) for t in tables(file, r)} for r in (results, mixed))
+    assert first == again
+
+
+def test_tables_of_an_official_board_by_hand() -> None:
+    file = find("cdfsl")
+    results = [
+        result(episodic(), "chestx"),
+        result(episodic(k=5), "chestx", ("short",)),
+        result(episodic(head="affine"), "isic"),
+        result(episodic(head="soft_kmeans"), "isic", images="f"),
+        result(episodic(protocol="startup-disjoint", size=64), "isic"),
+        result(probe(), "dogs"),
+    ]
+    found = {table.track.label: table for table in tables(file, results) if table.track}
+    assert list(found) == [
+        "linear ibm 224px official",
+        "linear startup-disjoint 64px official",
+        "affine ibm 224px official",
+        "soft_kmeans ibm 224px transductive official",
+        "linear ibm 224px subset",
+    ]
+    assert [len(table.columns) for table in found.values()] == [16, 12, 16, 16, 1]
+    assert found["linear ibm 224px official"].columns[0] == column_of(results[0])
+    assert [side(each) for each in results[:2]] == ["official", "subset"]
+
+
+def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:
+    """A board that was not kept by the checks: nothing is paired that met other images."""
+    pair = [result(episodic(), "isic", images=images) for images in "ef"]
+    (table,) = tables(find("cdfsl"), pair)
+    assert len(table.columns) == 17
+    assert {column_of(each) for each in pair} <= set(table.columns)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}],
+)
+def test_official_is_what_a_column_knows(change: dict[str, object]) -> None:
+    whole = result(episodic(), "isic")
+    column = Column(
+        name=whole.column,
+        spec_digest=whole.spec_digest,
+        fingerprint=whole.dataset.fingerprint,
+        images=10_015,
+        images_hash="d" * 64,
+    )
+    assert column.official(whole)
+    other = whole.model_copy(update={"dataset": whole.dataset.model_copy(update=change)})
+    assert not column.official(other)
+    assert not column.official(whole.model_copy(update={"flags": ("limited",)}))
+    unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
+    assert unknown.official(other)
+
+
+def test_the_track_of_a_column_by_hand() -> None:
+    assert track_of("a-b.c:5w20s/linear@startup-disjoint 84px bn-train") == Track(
+        protocol="startup-disjoint", input_size=84
+    )
+    known = track_of("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2", "subset")
+    assert known.label == "soft_kmeans normalize=l2 startup 64px transductive subset"
+    assert (known.pool, known.groups) == ("labeled_80", "classic")
+    assert track_of("dogs:probe 224px lr-held-out", "official").adaptation == "probe lr-held-out"
+    probes = track_of("dogs:knn 64px")
+    assert (probes.pool, probes.groups) == (None, None)
+    assert track_of("isic:5w1s/linear@ibm 64px").takes(probes)
+    assert not probes.takes(track_of("isic:5w1s/linear@ibm 64px"))
+    for other in ("isic:5w1s/linear@ibm 224px", "isic:5w1s/soft_kmeans@ibm 64px transductive"):
+        assert not track_of(other).takes(probes)
