@@ -1,0 +1,152 @@
+"""`fsbench report` from results and boards to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.results.reading import read
+from fsbench.results.store import ResultStore
+from fsbench.schema import Declaration
+from fsbench.specs import ImageSpec
+from leaderboard.submission import submit
+from tests import fakes
+
+
+def call(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Two models at one and five shots, and a probe of one of them."""
+    root = tmp_path / "results"
+    for name, accuracy in (("weak", 0.3), ("strong", 0.8)):
+        for shots in (1, 5):
+            fakes.write(root, accuracy, name=name, shots=shots)
+    fakes.write_probe(root, name="strong")
+    return root
+
+
+def lines(text: str) -> dict[tuple[str, str], dict[str, str]]:
+    read_back = csv.DictReader(io.StringIO(text, newline=""))
+    return {(row["entry"], row["column"]): row for row in read_back}
+
+
+def test_numbers_are_those_of_the_results(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("report", results, "--format", "csv", "--control", "weak") == 0
+    found = lines(capsys.readouterr().out)
+    for result in read(results):
+        row = found[result.backbone.ref.rpartition("/")[2], result.column]
+        assert (float(row["mean"]), float(row["ci95"])) == (result.score.mean, result.score.ci95)
+        assert int(row["n"]) == result.score.n
+        assert row["flags"] == " ".join(result.flags) != ""
+    column = "folder-blobs:5w1s/linear@ibm 32px"
+    assert found["strong", column]["best"] == "1"
+    assert float(found["strong", column]["p_holm"]) < 1e-6
+    assert found["weak", column]["best"] == "0"
+    assert float(found["strong", "source"]["mean"]) == 0.25
+    assert ("weak", "overall") not in found, "it lacks the probe"
+
+
+@pytest.mark.parametrize(
+    ("shape", "sign"),
+    [
+        ("md", "### results"),
+        ("latex", r"\toprule"),
+        ("html", "<!doctype html>"),
+        ("json", "["),
+        ("csv", "table,"),
+    ],
+)
+def test_every_format_reaches_its_file(
+    results: Path, tmp_path: Path, shape: str, sign: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / f"paper.{shape}"
+    assert call("report", results, "--format", shape, "-o", path, "--control", "weak") == 0
+    assert capsys.readouterr().out == ""
+    with path.open(encoding="utf8", newline="") as file:
+        written = file.read()
+    assert sign in written
+    assert call("report", results, "--format", shape, "--control", "weak") == 0
+    assert capsys.readouterr().out == written
+    if shape not in {"json", "csv"}:
+        assert "custom" in written
+        assert "†" in written or r"\dagger" in written
+
+
+def test_tracks_are_never_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = fakes.episodic(1)
+    large = small.model_copy(update={"image": ImageSpec(input_size=64)})
+    for spec in (small, large):
+        cell = ResultStore(tmp_path).cell(fakes.facts(), fakes.dataset(), "", spec)
+        numbers = range(fakes.N_EPISODES)
+        cell.write_block(0, fakes.episodes(spec, fakes.dataset(), numbers, 0.5))
+        cell.finish(list(numbers), provenance=fakes.provenance())
+    assert call("report", tmp_path, "--format", "json") == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["track"] for table in tables] == ["ibm 32px", "ibm 64px"]
+    assert [len(table["columns"]) for table in tables] == [1, 1]
+
+
+def test_a_board_reports_as_its_results_do(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tmp_path / "board"
+    for name in ("weak", "strong"):
+        given: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
+        submit(results, board, given.model_dump(), models=[name])
+    assert call("report", "--board", board, "--format", "csv", "--control", "weak") == 0
+    shown = capsys.readouterr().out
+    assert call("report", results, "--format", "csv", "--control", "weak") == 0
+    own = lines(capsys.readouterr().out)
+    assert {key: {**row, "table": ""} for key, row in lines(shown).items()} == {
+        key: {**row, "table": ""} for key, row in own.items()
+    }
+    assert {row["table"] for row in lines(shown).values()} == {"board"}
+
+
+def test_the_same_cell_twice_counts_once_unless_its_outcomes_differ(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("report", results, results, "--format", "csv") == 0
+    twice = capsys.readouterr().out
+    assert call("report", results, "--format", "csv") == 0
+    assert capsys.readouterr().out == twice
+    fakes.write(tmp_path / "other", 0.5, name="weak")
+    assert call("report", results, tmp_path / "other") == 5
+    assert "different outcomes of folder-blobs:5w1s" in capsys.readouterr().err
+
+
+def test_what_is_no_report_is_refused_with_a_way_out(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, words in (
+        ((results, "--control", "week"), "did you mean 'weak'"),
+        ((results, "--format", "latx"), "did you mean 'latex'"),
+        ((), "give results folders, or --board"),
+        ((results, "--board", tmp_path), "give results folders, or --board"),
+        (("--board", tmp_path / "none"), "there is no board"),
+        ((tmp_path / "none",), "does not exist"),
+    ):
+        assert call("report", *arguments) == 2
+        assert words in capsys.readouterr().err
+    assert not list(tmp_path.glob("**/*.md"))
+
+
+def test_changed_records_are_no_report(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = next(p for p in results.rglob("*.json") if p.with_suffix(".parquet").exists())
+    data = json.loads(found.read_text(encoding="utf8"))
+    data["score"]["mean"] = min(1.0, data["score"]["mean"] + 0.1)
+    found.write_text(json.dumps(data), encoding="utf8")
+    assert call("report", results) == 5
+    assert str(found) in capsys.readouterr().err
