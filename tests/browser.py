@@ -51,6 +51,9 @@ def resize(driver: Any, size: tuple[int, int]) -> None:
 
 
 def dark(driver: Any, wanted: bool) -> None:
-    """What the reader's system prefers."""
-    feature = {"name": "prefers-color-scheme", "value": "dark" if wanted else "light"}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    """What the reader's system prefers; without motion, so that colours are there at once."""
+    features = [
+        {"name": "prefers-color-scheme", "value": "dark" if wanted else "light"},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

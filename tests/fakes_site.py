@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from fsbench.records import EpisodeRecords
+from fsbench.results import building
 from fsbench.results.names import stem
-from fsbench.schema import ScoreRecord
+from fsbench.schema import Result, ScoreRecord
 from fsbench.specs import EpisodeSpec, EpisodicSpec
 from fsbench.stats import score
 from leaderboard.board import Entry, EntryFile
 from leaderboard.definition import BoardFile
 from leaderboard.outcomes import Cell, Outcomes, draws, numbering
 from leaderboard.site.source import Source, of_entries
-from tests import fakes, fakes_board
+from tests import fakes
 
 QUERIES = 75
 
@@ -33,7 +36,7 @@ def source(
     Episodes are as hard for every entry, so that pairing narrows intervals about twofold.
     """
     entries = [entry(name, i, targets, shots, n_episodes) for i, name in enumerate(names)]
-    return of_entries(BoardFile(name="fake"), entries)
+    return of_entries(BoardFile(name="fake"), entries, {each.name: () for each in entries})
 
 
 def entry(name: str, place: int, targets: Sequence[str], shots: Sequence[int], n: int) -> Entry:
@@ -46,20 +49,34 @@ def entry(name: str, place: int, targets: Sequence[str], shots: Sequence[int], n
 
 
 def cell(name: str, accuracy: float, target: str, spec: EpisodicSpec) -> Cell:
-    """A result of the template, which drew two episodes only, with other weights and outcomes."""
-    n = spec.n_episodes
-    template, _ = fakes_board.template(target, spec.model_copy(update={"n_episodes": 2}))
+    """A result of the template with other weights and outcomes."""
+    n, drawn = spec.n_episodes, template(target, spec)
     shared = generator(target, spec.label).normal(0, 0.08, n)
     own = generator(name, target, spec.label).normal(0, 0.05, n)
     right = np.clip(np.rint(QUERIES * (accuracy + shared + own)), 0, QUERIES).astype(np.uint8)
-    held = Outcomes(numbering(np.arange(n)), right, draws(template), QUERIES)
+    held = Outcomes(numbering(np.arange(n)), right, draws(drawn), QUERIES)
     mean, ci95, n = score(held.values)
     changes = {
         "backbone": fakes.facts(name),
         "records_digest": hashlib.sha256(right.tobytes()).hexdigest(),
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
     }
-    return Cell(Path(target, f"{stem(spec)}.json"), template.model_copy(update=changes), held)
+    return Cell(Path(target, f"{stem(spec)}.json"), drawn.model_copy(update=changes), held)
+
+
+@cache
+def template(target: str, spec: EpisodicSpec) -> Result:
+    """A result of one episode whose queries are all wrong."""
+    shape = (1, spec.episode.n_way, spec.episode.n_query)
+    records = EpisodeRecords(
+        np.arange(1),
+        np.arange(spec.episode.n_way)[None],
+        np.zeros(shape, np.bool_),
+        np.zeros(1, np.bool_),
+        np.ones(1, np.bool_),
+    )
+    data = fakes.official(target)
+    return building.build(fakes.facts(), data, spec, records, False, fakes.provenance())
 
 
 def generator(*names: str) -> np.random.Generator:

@@ -37,7 +37,10 @@ def of_board(source: Source) -> Json:
         "fsbench": __version__,
         "rule": RULE,
         "published_note": PUBLISHED,
-        "entries": {name: facts.of_entry(entry) for name, entry in source.entries.items()},
+        "entries": {
+            name: facts.of_entry(entry, source.badges.get(name))
+            for name, entry in source.entries.items()
+        },
         "tracks": [of_track(track) for track in source.tracks],
     }
 

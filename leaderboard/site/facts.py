@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fsbench.schema import Provenance
+from leaderboard.badges import Badge
 from leaderboard.board import Entry
+from leaderboard.chain import chained
 
 Facts = dict[str, Any]
 BACKBONE = (
@@ -26,12 +28,14 @@ DECLARED = ("authors", "link", "license", "pretraining_data", "targets_seen", "s
 MADE_BY = ("device", "platform", "cpu_capability", "python", "fsbench", "git_commit", "threads")
 
 
-def of_entry(entry: Entry) -> Facts:
-    """JSON of everything but the numbers; what is unknown or empty is left out."""
+def of_entry(entry: Entry, badge: Badge | None) -> Facts:
+    """JSON of everything but the numbers; what is unknown is left out."""
     declaration, backbone = entry.file.declaration, entry.cells[0].result.backbone
     made = [cell.result.provenance for cell in entry.cells]
     found = {
         **{name: getattr(backbone, name) for name in BACKBONE},
+        "chain": chained(entry.cells).digest,
+        "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,
         "environments": distinct([environment(each) for each in made]),

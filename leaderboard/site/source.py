@@ -8,7 +8,10 @@ from pathlib import Path
 
 from fsbench.progress import SILENT, Reporter
 from fsbench.results.rules import Loaded
+from leaderboard.badges import Badge, standing
+from leaderboard.badges import read as read_badges
 from leaderboard.board import Board, Entry, column_of
+from leaderboard.chain import chained
 from leaderboard.definition import BoardFile
 from leaderboard.standing import View, of_table
 from leaderboard.tables import tables
@@ -35,26 +38,41 @@ class Track:
 
 @dataclass(frozen=True)
 class Source:
-    """A board as the site needs it; entries: name -> entry, of all tracks."""
+    """A board as the site needs it.
+
+    entries: name -> entry, of all tracks; badges: name -> the verification that counts, if any.
+    """
 
     name: str
     official: bool
     entries: Mapping[str, Entry]
     tracks: tuple[Track, ...]
+    badges: Mapping[str, Badge]
 
 
 def read(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> Source:
     """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
     board = Board.open(folder)
-    return of_entries(board.file, board.entries(cache, report))
+    entries = board.entries(cache, report)
+    badges = {entry.name: read_badges(folder / entry.name) for entry in entries}
+    return of_entries(board.file, entries, badges)
 
 
-def of_entries(file: BoardFile, entries: Sequence[Entry]) -> Source:
-    """A board of verified entries, ranked."""
+def of_entries(
+    file: BoardFile, entries: Sequence[Entry], badges: Mapping[str, Sequence[Badge]]
+) -> Source:
+    """A board of verified entries, ranked. badges: all that lie in the entries."""
     results = [cell.result for entry in entries for cell in entry.cells]
     views = [of_table(file, entries, table) for table in tables(file, results)]
     tracks = tuple(Track(view, cells_of(view, entries)) for view in views)
-    return Source(file.title, file.official, {entry.name: entry for entry in entries}, tracks)
+    held = {each.name: standing(badges[each.name], chained(each.cells).digest) for each in entries}
+    return Source(
+        name=file.title,
+        official=file.official,
+        entries={entry.name: entry for entry in entries},
+        tracks=tracks,
+        badges={name: badge for name, badge in held.items() if badge},
+    )
 
 
 def cells_of(view: View, entries: Iterable[Entry]) -> Cells:

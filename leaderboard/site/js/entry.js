@@ -40,7 +40,12 @@ function standingText(track, row) {
   const behind = row.behind
     ? ` ${signed(-row.behind[0])}${plusMinus(row.behind[1])} points to the leader of the tier (${shownP(row.behind[2])}, Holm).`
     : " It leads its tier.";
-  return `Tier ${row.tier}${tied}. Overall ${percent(row.overall)}${plusMinus(row.ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
+  const ranks = row.ranks ? ` Rank ${row.ranks.join(" to ")} (95 %, bootstrap over episodes).` : "";
+  return `Tier ${row.tier}${tied}.${ranks} Overall ${percent(row.overall)}${plusMinus(row.ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
+}
+
+function verified({ verdict, words }) {
+  return el("span", { class: `tag ${verdict === "failed" ? "failed" : "verified"}` }, words);
 }
 
 function entryPage(track, index, row, on) {
@@ -50,7 +55,7 @@ function entryPage(track, index, row, on) {
     el("div", { class: "title" },
       el("h2", {}, row.name), badge(row),
       (row.flags ?? []).map((flag) => el("span", { class: "tag" }, flag)),
-      (facts.badges ?? []).map((each) => el("span", { class: "tag" }, each))),
+      facts.badge && verified(facts.badge)),
     el("p", { class: "lead" }, standingText(track, row)),
     el("p", { class: "lead" },
       el("button", { type: "button", onclick: () => on.choose(row.name, true) }, "Compare with another entry")),
@@ -126,13 +131,19 @@ function chainSection(track, row, facts) {
             [column.data, column.manifest ?? "–", column.spec, cell[3]].map((hash) => el("td", { class: "hash" }, hash)))))))));
 }
 
+// A word that a shell takes as it is.
+function quoted(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 function againSection(row, facts) {
   const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
   return el("section", { id: "again" },
     el("h2", {}, "Make it again"),
-    el("p", { class: "note" }, "The commands as they were given, and where they ran; the second checks this entry."),
+    el("p", { class: "note" }, "The first prints commands and environment of every cell from checked facts, the second runs drawn episodes again from the weights."),
+    el("pre", {}, `fsbench leaderboard reproduce ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
+    el("p", { class: "note given" }, "As the submitter gave them, unchecked:"),
     el("pre", {}, facts.commands.join("\n")),
-    el("pre", {}, `fsbench leaderboard verify ${row.name} --board DIR -m ${facts.ref} --episodes 20`),
     facts.environments.map((made) => [
       factList(MADE, made),
       el("details", {}, el("summary", {}, "packages"), el("p", { class: "small" }, packages(made))),

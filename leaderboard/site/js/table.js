@@ -4,7 +4,7 @@ function boardTable(track, state, on) {
   const columns = shownColumns(track, state);
   const ranges = new Map([-1, ...columns.map((c) => c.index)].map((i) => [i, rangeOf(track, i)]));
   const rows = sorted(track, filtered(track, state), state.sort);
-  const width = columns.length + 6;
+  const width = columns.length + 7;
   const table = el("table", { class: "board" },
     el("caption", { class: "unseen" }, `${track.title}: accuracy in percent with 95 % intervals`),
     tableHead(track, columns, state, on),
@@ -26,7 +26,7 @@ function tableHead(track, columns, state, on) {
   const fixed = (name, child) => el("th", { class: name, scope: "col" }, child);
   return el("thead", {},
     el("tr", {},
-      el("td", { class: "pick" }), el("td", { class: "tier" }), el("td", { class: "entry" }), el("td"),
+      el("td", { class: "pick" }), el("td", { class: "tier" }), el("td", { class: "entry" }), el("td"), el("td"),
       groups.map(({ dataset, columns: own }) =>
         el("th", { class: "group", colspan: own.length, scope: "colgroup" }, el("span", {}, dataset))),
       el("td"), el("td")),
@@ -35,6 +35,7 @@ function tableHead(track, columns, state, on) {
       head("tier", "tier", { class: "tier" }),
       head("name", "entry", { class: "entry" }),
       head("overall", "overall"),
+      el("th", { scope: "col", title: "95 % interval of the rank, bootstrap over episodes" }, "rank"),
       columns.map((column) => head(column.index, [columnTitle(column), kindNote(track, column)], { title: column.name })),
       head("source", "source", { title: "in-domain accuracy" }),
       el("th", { scope: "col" }, "flags")));
@@ -64,9 +65,16 @@ function tableRow(track, row, columns, ranges, state, on) {
     el("th", { class: "entry", scope: "row" },
       el("a", { href: on.address(row.name), class: "name", title: row.name }, row.name)),
     measured(row, -1, ranges.get(-1), track),
+    el("td", { class: "muted" }, row.ranks ? [...new Set(row.ranks)].join("–") : "–"),
     columns.map((column) => measured(row, column.index, ranges.get(column.index), track)),
     el("td", { class: row.source === undefined ? "absent" : null }, percent(row.source)),
-    el("td", { class: "muted" }, (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
+    el("td", { class: "flags muted" },
+      badgeOf(row), (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
+}
+
+function badgeOf(row) {
+  const found = board.entries[row.name].badge;
+  return found && [verified({ ...found, words: found.verdict }), " "];
 }
 
 function badge(row) {

@@ -1,0 +1,226 @@
+"""The page in a real browser, opened from disk, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fsbench import stats
+from leaderboard.site import data, page
+from leaderboard.site.source import Source
+from tests import browser, fakes_site
+
+HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
+NAMES = ["first", "second", "third", HOSTILE, "fifth"]
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return fakes_site.source(NAMES)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests of this file."""
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
+    written = tmp_path_factory.mktemp("site") / "index.html"
+    written.write_text(page.render(data.of_board(source)), encoding="utf8")
+    return written.as_uri()
+
+
+@pytest.fixture
+def opened(driver: Any, address: str) -> Iterator[Any]:
+    """The page freshly loaded on a desk; fails on any message in the console and any request."""
+    browser.resize(driver, browser.DESK)
+    browser.dark(driver, False)
+    driver.get("about:blank")
+    driver.get_log("browser")
+    driver.get(address)
+    yield driver
+    assert [line["message"] for line in driver.get_log("browser")] == []
+    assert driver.execute_script("return window.hit") is None
+    assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def find(driver: Any, selector: str) -> list[Any]:
+    found: list[Any] = driver.find_elements("css selector", selector)
+    return found
+
+
+def wait(driver: Any, selector: str) -> Any:
+    """The first such element, as soon as it is there."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, 10, 0.05).until(lambda d: find(d, selector) or None)[0]
+
+
+def names(driver: Any) -> list[str]:
+    return [row.get_attribute("title") for row in find(driver, ".board tbody .name")]
+
+
+def test_tiers_and_entries_stand_in_order(opened: Any, source: Source) -> None:
+    assert names(opened) == source.tracks[0].names
+    heads = [head.text.split(" ·")[0] for head in find(opened, ".tier-head th")]
+    tiers = source.tracks[0].view.ranking.tiers
+    assert heads == [f"Tier {i}" for i in range(1, len(tiers) + 1)]
+    assert 1 < len(tiers) < len(NAMES)
+
+
+def test_sorting_by_keyboard_and_back(opened: Any, source: Source) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    track = source.tracks[0]
+    scores = {s.name: s.scores[track.columns[0]].mean for s in track.view.ranking.standings}
+    wait(opened, '[data-sort="0"]').send_keys(Keys.ENTER)
+    assert names(opened) == sorted(scores, key=lambda name: -scores[name])
+    assert find(opened, 'th[aria-sort="descending"] [data-sort="0"]')
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert names(opened) == sorted(scores, key=lambda name: scores[name])
+    assert find(opened, 'th[aria-sort="ascending"] [data-sort="0"]')
+    assert opened.switch_to.active_element.get_attribute("data-sort") == "0"
+
+
+def test_filters_by_words_and_data_set(opened: Any) -> None:
+    wait(opened, "#filter").send_keys("toy FIR")
+    assert names(opened) == ["first"]
+    assert find(opened, "#count")[0].text == "1 of 5 entries"
+    opened.execute_script("document.querySelector('select').focus()")
+    wait(opened, 'select option[value="isic"]').click()
+    assert [head.text for head in find(opened, ".board .group")] == ["isic"]
+    wait(opened, "#filter").send_keys(" nothing")
+    assert find(opened, "#board .empty")
+
+
+def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: Source) -> None:
+    wait(opened, '.name[title="second"]').click()
+    assert wait(opened, ".title h2").text == "second"
+    text = wait(opened, "#cells table").text
+    standing = next(s for s in source.tracks[0].view.ranking.standings if s.name == "second")
+    for score in standing.scores.values():
+        assert f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}" in text
+    wait(opened, "#episodes svg")
+    bars = [
+        t.get_attribute("textContent") for t in find(opened, "#episodes svg:first-of-type title")
+    ]
+    counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
+    assert sum(counts) == 60 * len(source.tracks[0].columns)
+    assert "fsbench benchmark -m run:runs/a" in wait(opened, "#again").text
+    opened.back()
+    assert wait(opened, ".board")
+
+
+def test_two_entries_compared_as_stats_paired(opened: Any, source: Source) -> None:
+    for name in ("first", "third"):
+        wait(opened, f'[aria-label="compare {name}"]').click()
+    wait(opened, "#compare").click()
+    wait(opened, ".pair svg")
+    wait(opened, ".pair summary").click()
+    track = source.tracks[0]
+    rows = [row.text for row in find(opened, ".pair tbody tr")]
+    for row, columns in zip(rows, [track.columns, *([c] for c in track.columns)], strict=True):
+        a, b = ([track.view.contenders[n][c] for c in columns] for n in ("first", "third"))
+        found = stats.paired([x.values for x in a], [x.values for x in b], [x.draws for x in a])
+        gap, low, high = map(number, re.findall(r"[+−]?\d+\.\d+(?= |$)", row)[:3])
+        assert gap == pytest.approx(100 * found.gap, abs=0.006)
+        assert (high - low) / 2 == pytest.approx(100 * found.ci95, rel=0.007, abs=0.011)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+@pytest.mark.parametrize("size", [browser.DESK, browser.PHONE], ids=["desk", "phone"])
+def test_no_page_scrolls_sideways(opened: Any, size: tuple[int, int]) -> None:
+    browser.resize(opened, size)
+    for view in ("#/", "#/t/0/e/first", "#/t/0/c/first/second/third"):
+        opened.execute_script("location.hash = arguments[0]", view)
+        wait(opened, ".box")
+        shown = opened.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+        assert shown == [size[0], size[0]], view
+
+
+def test_on_a_phone_the_entry_stays_in_sight(opened: Any) -> None:
+    browser.resize(opened, browser.PHONE)
+    opened.execute_script("document.getElementById('board').scrollLeft = 300")
+    left = opened.execute_script(
+        "return document.querySelector('.board tbody .entry').getBoundingClientRect().left"
+    )
+    assert 0 <= left < 60
+
+
+def test_a_hostile_name_is_only_text(opened: Any) -> None:
+    assert HOSTILE in names(opened)
+    find(opened, ".name[title*='onerror']")[0].click()
+    assert wait(opened, ".title h2").text == HOSTILE
+    assert not find(opened, "main img, main script")
+
+
+def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:
+    def paper() -> str:
+        found: str = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
+        return found
+
+    light = paper()
+    browser.dark(opened, True)
+    dark = paper()
+    assert light == "rgb(255, 255, 255)" != dark
+    wait(opened, "#theme").click()
+    assert paper() == light
+
+
+def test_the_skip_link_comes_first_and_leads_to_the_table(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    opened.execute_script("document.body.focus()")
+    wait(opened, "body").send_keys(Keys.TAB)
+    assert opened.switch_to.active_element.get_attribute("class") == "skip"
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert opened.switch_to.active_element.get_attribute("id") == "main"
+
+
+def test_a_download_is_the_file_that_was_made(opened: Any) -> None:
+    opened.execute_script(
+        "window.saved = []; const make = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { window.saved.push(blob); return make(blob); };"
+    )
+    wait(opened, '[data-download="csv"]').click()
+    text = opened.execute_async_script(
+        "const done = arguments[0]; const look = () => window.saved.length"
+        " ? window.saved[0].text().then(done) : setTimeout(look, 20); look();"
+    )
+    assert text.splitlines()[0].startswith("table,track,entry,tier,column,mean")
+
+
+def test_charts_of_the_track_are_drawn(opened: Any) -> None:
+    wait(opened, "#panels svg")
+    titles = [head.text for head in find(opened, "#panels h2")]
+    assert "Accuracy by shots, linear" in titles
+
+
+def test_text_of_every_colour_is_readable(opened: Any) -> None:
+    """What the browser computes, not only what the palette says."""
+    for wanted in (False, True):
+        browser.dark(opened, wanted)
+        assert lowest_contrast(opened) >= 4.5
+
+
+def lowest_contrast(driver: Any) -> float:
+    from leaderboard.site import palette
+
+    pairs = driver.execute_script(
+        "return [...document.querySelectorAll('.board td.cell, .board .badge, .board th .name,"
+        " .about, .count, .board thead button, footer p, .tier-head .muted')].map((e) => {"
+        " let b = e; while (getComputedStyle(b).backgroundColor === 'rgba(0, 0, 0, 0)'"
+        " && b.parentElement) b = b.parentElement;"
+        " return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"
+    )
+    colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
+    return min(palette.contrast(a, b) for a, b in colours)
