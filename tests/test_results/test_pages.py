@@ -1,0 +1,180 @@
+"""Parquet files that unpack to far more than they say are refused before anything is unpacked."""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fsbench.errors import ValidationFailed
+from fsbench.records import EpisodeRecords
+from fsbench.results import pages, parquet
+from tests import fakes
+
+SPEC = fakes.episodic(n_episodes=6)
+FUZZ = settings(max_examples=100, deadline=None, derandomize=True,
+                suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+
+
+def some() -> EpisodeRecords:
+    return fakes.episodes(SPEC, fakes.dataset(), range(6), 0.5)
+
+
+def read(path: Path) -> EpisodeRecords:
+    return parquet.read_episodes(path, 5, 5)
+
+
+def table(rows: int, **columns: pa.Array) -> pa.Table:
+    """Episodes of zeros, but for the columns given."""
+    schema = parquet.episode_schema(5, 5)
+    zero: dict[str, pa.Array] = {
+        "index": pa.array(np.arange(rows), pa.int32()),
+        "class_ids": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(rows * 5), pa.int32()), 5),
+        "correct": pa.array([bytes(4)] * rows, pa.binary(4)),
+        "collapsed": pa.array([False] * rows),
+        "finite": pa.array([True] * rows),
+    }
+    return pa.Table.from_arrays([(zero | columns)[f.name] for f in schema], schema=schema)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
+def test_the_walk_sees_every_value_of_every_page(codec: str, version: str, tmp_path: Path) -> None:
+    """Against pyarrow's own counts, over many pages and row groups, with and without dictionary."""
+    path = tmp_path / "a.parquet"
+    for dictionary in (True, False):
+        small = {"data_page_size": 256, "row_group_size": 400, "use_dictionary": dictionary}
+        pq.write_table(table(900), path, compression=codec, data_page_version=version, **small)
+        data, meta = path.read_bytes(), pq.ParquetFile(path).metadata
+        for i in range(meta.num_row_groups):
+            for j in range(meta.num_columns):
+                column = meta.row_group(i).column(j)
+                starts = (column.dictionary_page_offset, column.data_page_offset)
+                start = min(offset for offset in starts if offset is not None)
+                found = list(pages.pages(data, start, start + column.total_compressed_size))
+                assert sum(page.values for page in found) == column.num_values
+                assert sum(page.size for page in found) <= column.total_uncompressed_size
+        assert len(read(path).index) == 900
+
+
+def peak(path: Path) -> int:
+    """Bytes that a refusal takes at most, of Python and of Arrow."""
+    before = pa.default_memory_pool().bytes_allocated()
+    tracemalloc.start()
+    with pytest.raises(ValidationFailed, match=r"a\.parquet"):
+        read(path)
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return used + pa.default_memory_pool().bytes_allocated() - before
+
+
+def test_a_small_file_of_many_wide_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value in the dictionary, two hundred thousand rows that point to it: 4 MB from 2 kB."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(200_000), path, compression="zstd")
+    monkeypatch.setattr(parquet, "MAX_BYTES", 4_000_000)
+    assert path.stat().st_size < 1_000_000
+    assert peak(path) < 3_000_000
+
+
+def test_a_page_that_unpacks_to_more_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(2000), path, compression="zstd", use_dictionary=False)
+    read(path)
+    sizes = sum(p.size for p in pages.pages(*whole(path, 1)))
+    monkeypatch.setattr(parquet, "MAX_BYTES", sizes)
+    monkeypatch.setattr(parquet, "width", lambda kind: 0)
+    with pytest.raises(ValidationFailed, match="unpacks to more than"):
+        read(path)
+
+
+def whole(path: Path, column: int) -> tuple[bytes, int, int]:
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(column)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    return path.read_bytes(), start, start + chunk.total_compressed_size
+
+
+def test_a_row_that_holds_a_run_of_many_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists are of a fixed length by schema only: the pages may hold any number."""
+    path = tmp_path / "a.parquet"
+    fixed = parquet.episode_schema(5, 5)
+    free = pa.field("class_ids", pa.list_(pa.field("element", pa.int32())), nullable=False)
+    loose = pa.schema([free if f.name == "class_ids" else f for f in fixed])
+    values = pa.array([[0] * 100_000], loose.field("class_ids").type)
+    columns = [values if f.name == "class_ids" else table(1).column(f.name).chunk(0) for f in loose]
+    meta = pq.read_metadata(stored(tmp_path)).metadata[b"ARROW:schema"]
+    with pq.ParquetWriter(path, loose, store_schema=False) as out:
+        out.write_table(pa.Table.from_arrays(columns, schema=loose))
+        out.add_key_value_metadata({"ARROW:schema": meta.decode()})
+    assert path.stat().st_size < 5000
+    with pytest.raises(ValidationFailed, match="other values than 1 rows"):
+        read(path)
+
+
+def stored(folder: Path) -> Path:
+    parquet.write(folder / "b.parquet", some())
+    return folder / "b.parquet"
+
+
+def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(12), path, row_group_size=1)
+    assert len(read(path).index) == 12
+    monkeypatch.setattr(parquet, "MAX_GROUPS", 11)
+    with pytest.raises(ValidationFailed, match="12 groups"):
+        read(path)
+
+
+def test_pages_and_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(900), path, data_page_size=16, write_batch_size=8)
+    monkeypatch.setattr(pages, "MAX_PAGES", 3)
+    with pytest.raises(ValidationFailed, match="more than 3 pages"):
+        read(path)
+    monkeypatch.setattr(parquet, "MAX_BYTES", 100)
+    with pytest.raises(ValidationFailed, match="larger than 100 bytes"):
+        read(path)
+
+
+def damaged(path: Path, at: int, byte: int, cut: int) -> None:
+    raw = bytearray(stored(path).read_bytes())
+    raw[at % len(raw)] ^= byte
+    (path / "a.parquet").write_bytes(raw[: len(raw) - cut])
+
+
+DAMAGE = (st.integers(0, 2**16), st.integers(1, 255), st.sampled_from([0, 0, 0, 1, 40]))
+
+
+@FUZZ
+@given(*DAMAGE)
+def test_damaged_bytes_give_records_or_a_refusal(
+    tmp_path: Path, at: int, byte: int, cut: int
+) -> None:
+    damaged(tmp_path, at, byte, cut)
+    with suppress(ValidationFailed):
+        assert read(tmp_path / "a.parquet").correct.shape == (6, 5, 5)
+
+
+@pytest.mark.slow
+@settings(FUZZ, max_examples=5000)
+@given(*DAMAGE)
+def test_damaged_bytes_at_length(tmp_path: Path, at: int, byte: int, cut: int) -> None:
+    test_damaged_bytes_give_records_or_a_refusal.hypothesis.inner_test(tmp_path, at, byte, cut)  # type: ignore[attr-defined]
+
+
+@settings(FUZZ, max_examples=300)
+@given(st.binary(max_size=200), st.integers(0, 50))
+def test_any_bytes_as_headers(data: bytes, start: int) -> None:
+    with suppress(ValueError):
+        list(pages.pages(data, start, len(data)))
