@@ -18,7 +18,8 @@ def test_facts_without_training_are_written_as_before() -> None:
     known = fakes_methods.facts("llf")
     again = BackboneFacts.model_validate_json(known.model_dump_json())
     assert again == known
-    assert again.training and again.training.methods == ("llf",)
+    assert again.training is not None
+    assert again.training.methods == ("llf",)
 
 
 def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:

@@ -39,7 +39,7 @@ class Sides(NamedTuple):
 def sides(ours: Sequence[Run], theirs: Sequence[Run], columns: Sequence[str]) -> Sides:
     """Over the episodes or test images that all these runs have, in columns that they all hold."""
     held: list[list[NDArray[np.float64]]] = [shared([*ours, *theirs], c) for c in columns]
-    by_run = [list(run) for run in zip(*held, strict=True)]
+    by_run: list[Columns] = [list(run) for run in zip(*held, strict=True)]
     draws = [ours[0].held[column].draws for column in columns]
     return Sides(by_run[: len(ours)], by_run[len(ours) :], draws)
 
@@ -85,7 +85,7 @@ def adjusted(gains: Cells) -> dict[tuple[str, str, Kind], Gain]:
     families: dict[tuple[str, Kind], list[tuple[str, str, Kind]]] = {}
     for row, column, kind in gains:
         families.setdefault((column, kind), []).append((row, column, kind))
-    found = {}
+    found: dict[tuple[str, str, Kind], Gain] = {}
     for keys in families.values():
         p = holm([gains[key].p for key in keys])
         found |= {

@@ -16,7 +16,7 @@ def fronts(rows: Sequence[Row]) -> dict[str, tuple[Axis, ...]]:
     """Row -> axes of cost on whose front it is; rows without an overall accuracy are on none."""
     devices = {row.costs.device for row in rows if row.costs.steps} - {None}
     by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
-    by_hours = set().union(*(best(own, "hours") for own in by_device or [rows]))
+    by_hours = set().union(*(best(own, "hours") for own in by_device or [list(rows)]))
     by_flops = best(rows, "flops")
     return {
         row.name: (

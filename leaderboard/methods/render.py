@@ -101,7 +101,7 @@ def accuracy(cell: Cell | None) -> str:
 
 
 def sd(cell: Cell | None) -> str:
-    known = cell and cell.spread.seeds
+    known = cell.spread.seeds if cell else None
     return "-" if known is None else percent(known**0.5)
 
 

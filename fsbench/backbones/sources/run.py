@@ -94,24 +94,32 @@ def read(folder: Path) -> RunRecord:
     try:
         return RunRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise CheckpointError(
-            f"{path} is damaged: {field}: {first['msg']}",
-            fix="run the same `fsbench pretrain` command into a new folder",
-        ) from error
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: ValidationError) -> CheckpointError:
+    """By the first of what is wrong with a record."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the file"
+    return CheckpointError(
+        f"{path} is damaged: {field}: {first['msg']}",
+        fix="run the same `fsbench pretrain` command into a new folder",
+    )
 
 
 def training(record: RunRecord, folder: Path) -> Training | None:
     """Recipe and cost as results carry them; None for a record that lacks any of it.
 
-    Raises CheckpointError when the recipe is not the one of the record's digest.
+    Raises CheckpointError when the recipe is not the one of the record's digest, or no recipe.
     """
     known = {"recipe": record.recipe_fields or None}
     known |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
     if None in known.values():
         return None
-    found = Training.model_validate(known)
+    try:
+        found = Training.model_validate(known)
+    except ValidationError as error:
+        raise damaged(folder / RECORD, error) from error
     if found.recipe_digest != record.recipe_digest:
         raise CheckpointError(
             f"{folder / RECORD} is damaged: recipe_fields have the digest {found.recipe_digest},"
