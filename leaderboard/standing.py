@@ -103,11 +103,12 @@ def beside(table: Table, entries: Sequence[Entry]) -> tuple[PublishedEntry, ...]
     track = table.track
     if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
         return ()
-    adaptation = track and track.adaptation and track.adaptation.partition(" ")[0]
+    adaptation = track.adaptation if track else None
+    head = adaptation and adaptation.partition(" ")[0]
     datasets = {column.name.partition(":")[0] for column in table.columns}
     sources = {name for entry in entries for name in backbone(entry).pretraining_data}
     sources |= {SOURCE} if track and track.data else set()
-    found = (entry.about(datasets, sources, adaptation) for entry in published())
+    found = (entry.about(datasets, sources, head) for entry in published())
     return tuple(entry for entry in found if entry.cells)
 
 
