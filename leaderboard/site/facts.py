@@ -34,7 +34,7 @@ def of_entry(entry: Entry, badge: Badge | None) -> Facts:
     made = [cell.result.provenance for cell in entry.cells]
     found = {
         **{name: getattr(backbone, name) for name in BACKBONE},
-        "chain": chained(entry.cells).digest,
+        "chain": chained(entry.cells).end,
         "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,

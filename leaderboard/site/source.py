@@ -65,7 +65,7 @@ def of_entries(
     results = [cell.result for entry in entries for cell in entry.cells]
     views = [of_table(file, entries, table) for table in tables(file, results)]
     tracks = tuple(Track(view, cells_of(view, entries)) for view in views)
-    held = {each.name: standing(badges[each.name], chained(each.cells).digest) for each in entries}
+    held = {each.name: standing(badges[each.name], chained(each.cells).end) for each in entries}
     return Source(
         name=file.title,
         official=file.official,
