@@ -52,7 +52,7 @@ class Cell(Loaded):
             object.__setattr__(self, name, value)
 
     @property
-    def records(self) -> Records:  # type: ignore[override]
+    def records(self) -> Records:
         """Raises ValidationFailed when they are no longer what was verified."""
         path = self.path.with_suffix(".parquet")
         found = read_records(path, self.result)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ class Field:
         return next(iter(self.outcomes.values()))
 
     @cached_property
-    def right(self) -> list[NDArray[np.generic]]:
+    def right(self) -> list[NDArray[Any]]:
         """Per column the counts (N, n), as compact as the outcomes hold them."""
         return [
             np.stack([o.right for o in held]) for held in zip(*self.outcomes.values(), strict=True)
@@ -117,7 +118,8 @@ def standardised(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float
 def distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
     """Euclidean, from one vector (n,) to each of (N, n)."""
     apart = many - one
-    return np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    found: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    return found
 
 
 def root(n: int) -> float:
@@ -138,7 +140,7 @@ class Pairs:
 
     def behind(self, leader: str, others: Sequence[str]) -> dict[str, Paired]:
         """The leader's gap over each of the others, in their order."""
-        found = {}
+        found: dict[str, Paired] = {}
         for field in self.fields:
             asked = [name for name in others if name in field.order]
             if asked:

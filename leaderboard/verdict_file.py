@@ -27,15 +27,15 @@ GROUP = 1024
 
 class Row(NamedTuple):
     """One verdict. name: of the result, relative to the board; stamps: size, mtime and ctime (ns)
-    of its two files; key: sha-256 of both; result: as JSON; index, right, out_of: Outcomes as
-    bytes, no index for 0..n-1.
+    of its two files; key: sha-256 of both; result: as JSON; numbers, right, out_of: of its
+    Outcomes, as bytes; no numbers for 0..n-1.
     """
 
     name: str
     stamps: tuple[int, ...]
     key: bytes
     result: bytes
-    index: bytes
+    numbers: bytes
     right: bytes
     out_of: int
 

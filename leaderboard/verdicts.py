@@ -100,7 +100,7 @@ class Verdicts:
     def verdict(self, row: Row) -> Verdict:
         result = self.slim(Result.model_validate_json(row.result))
         right = np.frombuffer(row.right, np.min_scalar_type(row.out_of))
-        index = np.frombuffer(row.index, np.int64) if row.index else first(right.size)
+        index = np.frombuffer(row.numbers, np.int64) if row.numbers else first(right.size)
         held = Outcomes(index, right, draws(result), row.out_of)
         return Verdict(tuple(row.stamps), row.key, Cell(self.board / row.name, result, held))
 
@@ -117,9 +117,11 @@ class Verdicts:
 
 def row(name: str, verdict: Verdict) -> Row:
     result, held = verdict.cell.result, verdict.cell.outcomes
-    index = b"" if held.index is first(held.index.size) else held.index.tobytes()
+    numbers = b"" if held.index is first(held.index.size) else held.index.tobytes()
     content = result.model_dump_json().encode()
-    return Row(name, verdict.stamps, verdict.key, content, index, held.right.tobytes(), held.out_of)
+    return Row(
+        name, verdict.stamps, verdict.key, content, numbers, held.right.tobytes(), held.out_of
+    )
 
 
 def files(path: Path) -> tuple[Path, Path]:
