@@ -9,7 +9,7 @@ import numpy as np
 
 from fsbench import stats
 from fsbench.schema import BackboneFacts
-from leaderboard.methods.controls import Found, controls
+from leaderboard.methods.controls import Found, candidates, controls
 from leaderboard.methods.gains import adjusted, against, sides
 from leaderboard.methods.grouping import Group, Run, grouped
 from leaderboard.methods.pareto import fronts
@@ -41,7 +41,8 @@ def method_board(
     """contenders: entry -> column -> outcomes; backbones: entry -> what it is."""
     runs = [Run(entry, backbones[entry], held) for entry, held in contenders.items() if held]
     groups, left_out = grouped(runs)
-    found = {group.name: controls(group, groups) for group in groups}
+    among = candidates(groups)
+    found = {group.name: controls(group, among) for group in groups}
     gains = adjusted(all_gains(groups, found, columns))
     rows = [row(group, found[group.name], columns, gains) for group in groups]
     on = fronts(rows)

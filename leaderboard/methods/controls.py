@@ -10,11 +10,26 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from fsbench.training import Training
-from leaderboard.methods.grouping import RANDOM, Group
+from leaderboard.methods.grouping import Group
 from leaderboard.methods.record import Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
+
+
+class Candidates(NamedTuple):
+    """Rows that may be controls: plain ones by their conditions, random inits by their shape."""
+
+    plain: dict[str, Group]
+    random: dict[str, Group]
+
+
+def candidates(groups: Sequence[Group]) -> Candidates:
+    known = [(group, group.training) for group in groups]
+    return Candidates(
+        {training.conditions(): group for group, training in known if training and training.plain},
+        {group.runs[0].shape: group for group, training in known if training is None},
+    )
 
 
 class Found(NamedTuple):
@@ -25,46 +40,45 @@ class Found(NamedTuple):
     reason: str = ""
 
 
-def controls(group: Group, groups: Sequence[Group]) -> dict[Kind, Found]:
+def controls(group: Group, among: Candidates) -> dict[Kind, Found]:
     """Of a row, by kind; a random init has none."""
     training = group.training
     if training is None:
         return {}
     return {
-        "normal": normal(group, training, groups),
-        "other_schedule": other_schedule(group, training, groups),
-        "random_init": random_init(group, groups),
+        "normal": normal(group, training, among),
+        "other_schedule": other_schedule(group, training, among),
+        "random_init": random_init(group, among),
     }
 
 
-def normal(group: Group, training: Training, groups: Sequence[Group]) -> Found:
+def normal(group: Group, training: Training, among: Candidates) -> Found:
     if training.plain:
         return Found(reason="it is plain training itself")
-    return matched(group, training.conditions(), groups)
+    return matched(group, training.conditions(), among)
 
 
-def other_schedule(group: Group, training: Training, groups: Sequence[Group]) -> Found:
+def other_schedule(group: Group, training: Training, among: Candidates) -> Found:
     other = OTHER.get(training.view.schedule)
     if other is None:
         return Found(reason=f"schedule {training.view.schedule} has no counterpart")
     if training.rounds < 2:
         return Found(reason="one round: nothing restarts")
-    return matched(group, training.conditions(other), groups)
+    return matched(group, training.conditions(other), among)
 
 
-def random_init(group: Group, groups: Sequence[Group]) -> Found:
-    shape = group.runs[0].shape
-    for other in groups:
-        if other.method == RANDOM and other.runs[0].shape == shape:
-            return Found(other, group.seeds)
+def random_init(group: Group, among: Candidates) -> Found:
+    other = among.random.get(group.runs[0].shape)
+    if other is not None:
+        return Found(other, group.seeds)
     return Found(reason=f"no random init of {group.runs[0].facts.architecture} on this board")
 
 
-def matched(group: Group, conditions: str, groups: Sequence[Group]) -> Found:
+def matched(group: Group, conditions: str, among: Candidates) -> Found:
     """The plain row under these conditions, with the seeds on which both took as many steps."""
-    for other in groups:
-        if other.training and other.training.plain and other.training.conditions() == conditions:
-            return on_shared_seeds(group, other)
+    other = among.plain.get(conditions)
+    if other is not None:
+        return on_shared_seeds(group, other)
     return Found(reason="no normal under the same plan and settings on this board")
 
 

@@ -128,10 +128,10 @@ def unknown(facts: BackboneFacts) -> str:
 
 def named(groups: Sequence[Group]) -> tuple[Group, ...]:
     """With distinct names: the methods, and where several rows share them, what they differ in."""
-    return tuple(
-        replace(group, name=name_among(group, [g for g in groups if g.method == group.method]))
-        for group in groups
-    )
+    twins: dict[str, list[Group]] = {}
+    for group in groups:
+        twins.setdefault(group.method, []).append(group)
+    return tuple(replace(g, name=name_among(g, twins[g.method])) for g in groups)
 
 
 def name_among(group: Group, twins: Sequence[Group]) -> str:
@@ -156,5 +156,9 @@ def telling(name: str) -> tuple[int, str]:
 
 def shared(runs: Sequence[Run], column: str) -> list[NDArray[np.float64]]:
     """Outcomes (n,) of each run over the episodes or test images that all of them have."""
-    index = reduce(np.intersect1d, (run.held[column].index for run in runs))
-    return [run.held[column].values[np.isin(run.held[column].index, index)] for run in runs]
+    held = [run.held[column] for run in runs]
+    first = held[0].index
+    if all(each.index is first or np.array_equal(each.index, first) for each in held):
+        return [each.values for each in held]
+    index = reduce(np.intersect1d, (each.index for each in held))
+    return [each.values[np.isin(each.index, index)] for each in held]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.methods.controls import controls
+from leaderboard.methods.controls import candidates, controls
 from leaderboard.methods.grouping import Group, flat, grouped
 from tests import fakes
 from tests.fakes_methods import facts, groups, random_init, run
@@ -51,56 +51,56 @@ def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reaso
 
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
     plain, once, row = groups(facts(), facts(schedule="single_cycle"), facts("llf"))
-    found = controls(row, (plain, once, row))
+    found = controls(row, candidates((plain, once, row)))
     assert found["normal"].group is plain
     assert found["other_schedule"].group is once
     assert found["random_init"].group is None
     assert "no random init" in found["random_init"].reason
-    own = controls(plain, (plain, once, row))
+    own = controls(plain, candidates((plain, once, row)))
     assert own["normal"].group is None
     assert own["other_schedule"].group is once
-    back = controls(once, (plain, once, row))
+    back = controls(once, candidates((plain, once, row)))
     assert back["other_schedule"].group is plain
 
 
 def test_an_unmatched_run_is_never_a_control() -> None:
     for other in ({"lr": 0.2}, {"architecture": "x"}, {"source_fingerprint": "0" * 64}, META):
         rows = groups(facts(**other), facts("llf"))
-        found = controls(rows[1], rows)["normal"]
+        found = controls(rows[1], candidates(rows))["normal"]
         assert found.group is None
         assert "no normal" in found.reason
     method = groups(facts("swr"), facts("llf"))
-    assert controls(method[1], method)["normal"].group is None
+    assert controls(method[1], candidates(method))["normal"].group is None
 
 
 def test_equal_plans_that_took_other_steps_or_images_are_not_matched() -> None:
     for cost in ({"steps": 100}, {"samples": 9}):
         rows = groups(facts(**cost), facts("llf"))
-        found = controls(rows[1], rows)["normal"]
+        found = controls(rows[1], candidates(rows))["normal"]
         assert found.group is None
         assert "not 120 over 7680" in found.reason
     some = groups(facts(seed=0, steps=1), facts(seed=1), facts("llf"), facts("llf", 1))
-    assert controls(some[1], some)["normal"].seeds == (1,)
+    assert controls(some[1], candidates(some))["normal"].seeds == (1,)
 
 
 def test_a_meta_learner_is_matched_with_batches_of_as_many_images() -> None:
     rows = groups(facts(), facts("maml", **META))
-    assert controls(rows[1], rows)["normal"].group is rows[0]
+    assert controls(rows[1], candidates(rows))["normal"].group is rows[0]
 
 
 def test_gaps_are_taken_over_shared_seeds_only() -> None:
     rows = groups(facts(seed=1), facts(seed=2), facts("llf", 0), facts("llf", 2), facts("lw", 0))
-    assert controls(rows[1], rows)["normal"].seeds == (2,)
-    found = controls(rows[2], rows)["normal"]
+    assert controls(rows[1], candidates(rows))["normal"].seeds == (2,)
+    found = controls(rows[2], candidates(rows))["normal"]
     assert found.group is None
     assert "other seeds only: 1, 2" in found.reason
 
 
 def test_schedules_without_counterpart_and_single_rounds_say_so() -> None:
     rows = groups(facts("llf", schedule="constant"))
-    assert "no counterpart" in controls(rows[0], rows)["other_schedule"].reason
+    assert "no counterpart" in controls(rows[0], candidates(rows))["other_schedule"].reason
     rows = groups(facts("llf", plan={"stages": [{}], "rounds": 1, "epochs": 12}))
-    assert "nothing restarts" in controls(rows[0], rows)["other_schedule"].reason
+    assert "nothing restarts" in controls(rows[0], candidates(rows))["other_schedule"].reason
 
 
 def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
@@ -109,10 +109,10 @@ def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
     rows = by_name(*groups(facts("llf"), first, second, random_init(0, n_parameters=11)))
     assert len(rows) == 3
     row = rows["llf"]
-    found = controls(row, list(rows.values()))["random_init"].group
+    found = controls(row, candidates(list(rows.values())))["random_init"].group
     assert found is not None
     assert found.seeds == (0, 1)
-    assert controls(found, list(rows.values())) == {}
+    assert controls(found, candidates(list(rows.values()))) == {}
 
 
 def test_settings_stand_under_their_method() -> None:
