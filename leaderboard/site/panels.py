@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -47,17 +48,24 @@ def heat(board: MethodBoard) -> Iterator[Panel]:
             title=f"Gain over {words}",
             rows=tuple(row.name for row in rows[:MOST]),
             columns=tuple(shorten(board.columns)[0]),
-            values=tuple(tuple(g and g.gap for g in row) for row in gains),
-            low=tuple(tuple(g and end(g, -1) for g in row) for row in gains),
-            high=tuple(tuple(g and end(g, 1) for g in row) for row in gains),
+            values=grid(gains, lambda gain: gain.gap),
+            low=grid(gains, lambda gain: end(gain, -1)),
+            high=grid(gains, lambda gain: end(gain, 1)),
         )
         note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-        yield panel(chart.title, note, lambda name, width, c=chart: heat_map.draw(c, name, width))
+        yield panel(chart.title, note, partial(heat_map.draw, chart))
         return
 
 
 def at(cells: Mapping[str, Cell], column: str, kind: Kind) -> Gain | None:
     return cells[column].gains.get(kind) if column in cells else None
+
+
+def grid(
+    gains: Sequence[Sequence[Gain | None]], value: Callable[[Gain], float | None]
+) -> tuple[heat_map.Row, ...]:
+    """A number of each gain, None where there is none."""
+    return tuple(tuple(None if gain is None else value(gain) for gain in row) for row in gains)
 
 
 def end(gain: Gain, side: int) -> float | None:
@@ -74,7 +82,7 @@ def front(board: MethodBoard) -> Iterator[Panel]:
     if len(points) > 1:
         chart = pareto.Pareto("Accuracy against cost", "FLOPs of pretraining", points)
         note = "Overall accuracy in percent; the stair joins methods that none beats in both."
-        yield panel(chart.title, note, lambda name, width: pareto.draw(chart, name, width))
+        yield panel(chart.title, note, partial(pareto.draw, chart))
 
 
 def ends(cell: Cell) -> tuple[float | None, float | None]:
@@ -86,7 +94,7 @@ def by_shots(track: Track) -> Iterator[Panel]:
     for kind, found in curves(track).items():
         chart = shots.Shots(f"Accuracy by shots, {kind}", found)
         note = "Mean over the data sets, best entries first; bands are 95 % intervals."
-        yield panel(chart.title, note, lambda name, width, c=chart: shots.draw(c, name, width))
+        yield panel(chart.title, note, partial(shots.draw, chart))
 
 
 def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
@@ -114,7 +122,7 @@ def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
             *statistics.notes,
         )
     )
-    yield panel(title, note, lambda name, width: critical.draw(chart, name, width) or "")
+    yield panel(title, note, partial(critical.draw, chart))
 
 
 def matrix(tested: Friedman, names: Sequence[str]) -> tuple[tuple[float, ...], ...]:
@@ -124,11 +132,11 @@ def matrix(tested: Friedman, names: Sequence[str]) -> tuple[tuple[float, ...], .
     return tuple(tuple(known.get((a, b), 1.0) for b in names) for a in names)
 
 
-def panel(title: str, note: str, draw: Callable[[str, float], str]) -> Panel:
+def panel(title: str, note: str, draw: Callable[[str, float], str | None]) -> Panel:
     """The drawings, without style attributes, which the page's policy forbids."""
     slug = "".join(c if c.isalnum() else "-" for c in title.lower())
-    drawn = [unstyled(draw(f"{slug}-{width}", width)) for width in WIDTHS]
-    return {"title": title, "note": note, "drawings": drawn}
+    drawn = [draw(f"{slug}-{width}", width) for width in WIDTHS]
+    return {"title": title, "note": note, "drawings": [unstyled(svg) for svg in drawn if svg]}
 
 
 def unstyled(svg: str) -> str:

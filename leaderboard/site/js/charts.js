@@ -36,14 +36,15 @@ function drawGaps(rows, label, width) {
   const [line, top, left, right] = [26, 8, width < 500 ? 116 : 170, width - 60];
   const most = Math.floor(left / 6.2);
   const bottom = top + line * rows.length;
-  const reach = 1.06 * Math.max(...rows.map((row) => Math.abs(row.gap) + (row.half ?? 0)), 0.005);
-  const x = (value) => left + ((value + reach) / (2 * reach)) * (right - left);
+  const low = Math.min(...rows.map((row) => row.gap - (row.half ?? 0)), -0.002);
+  const high = Math.max(...rows.map((row) => row.gap + (row.half ?? 0)), 0.002);
+  const x = (value) => left + ((value - low) / (high - low)) * (right - left);
   const svg = drawing(width, bottom + 30, label);
-  for (const tick of roundTicks(-100 * reach, 100 * reach, width < 500 ? 4 : 6)) {
+  for (const tick of roundTicks(100 * low, 100 * high, width < 500 ? 4 : 6)) {
     const at = x(tick / 100);
     svg.append(
       draw("line", { class: tick === 0 ? "axis" : "grid", x1: at, x2: at, y1: top, y2: bottom }),
-      draw("text", { x: at, y: bottom + 18, "text-anchor": "middle" }, String(tick).replace("-", "−")),
+      draw("text", { x: at, y: bottom + 18, "text-anchor": "middle" }, shortTick(tick)),
     );
   }
   rows.forEach((row, i) => {
@@ -75,7 +76,7 @@ function drawShots(series, label) {
   for (const tick of roundTicks(100 * low, 100 * high, 4)) {
     svg.append(
       draw("line", { class: "grid", x1: left, x2: width, y1: y(tick / 100), y2: y(tick / 100) }),
-      draw("text", { x: left - 6, y: y(tick / 100) + 4, "text-anchor": "end" }, String(tick)),
+      draw("text", { x: left - 6, y: y(tick / 100) + 4, "text-anchor": "end" }, shortTick(tick)),
     );
   }
   for (const k of shots) {

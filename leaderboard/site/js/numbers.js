@@ -43,6 +43,11 @@ function shownP(p) {
   return `p = ${p.toFixed(p < 0.1 ? 3 : 2)}`;
 }
 
+// A tick without the rounding of its sum, e.g. 0.3 and not 0.30000000000000004.
+function shortTick(tick) {
+  return String(Number(tick.toPrecision(6))).replace("-", "−");
+}
+
 // About `wanted` round places in low..high.
 function roundTicks(low, high, wanted = 5) {
   const rough = (high - low) / wanted;
