@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fsbench.errors import UnknownName, ValidationFailed
+from fsbench.progress import SILENT, Reporter
 from fsbench.results import table as words
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
@@ -21,9 +22,14 @@ Models = dict[str, dict[Column, Loaded]]
 """Model -> column -> its result."""
 
 
-def of_board(folder: Path, control: str | None = None) -> list[Sheet]:
+def of_board(
+    folder: Path,
+    control: str | None = None,
+    cache: Path | None = None,
+    report: Reporter = SILENT,
+) -> list[Sheet]:
     """A sheet a track of a board. Raises ValidationFailed, UsageError, UnknownName."""
-    return checked([sheet(view, control) for view in views(folder)], control)
+    return checked([sheet(view, control) for view in views(folder, cache, report)], control)
 
 
 def of_results(paths: Sequence[Path], control: str | None = None) -> list[Sheet]:

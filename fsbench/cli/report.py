@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fsbench.cli import console
+from fsbench.cli import console, options
 from leaderboard import downloads
 
 Results = Annotated[
@@ -33,16 +33,20 @@ def report(
     output: Output = None,
     control: Control = None,
     board: Board = None,
+    cache: options.Cache = None,
 ) -> None:
     """Verify results and print them as tables, one a track of the evaluation: the best and its ties
     bold, significance against a control marked, the rules in the caption."""
+    from fsbench.folders import cache_folder
     from leaderboard import reports
 
     require_one(results, board)
     made = downloads.FORMATS.load(shape).make
-    text = made(
-        reports.of_board(board, control) if board else reports.of_results(results or [], control)
-    )
+    if board:
+        sheets = reports.of_board(board, control, cache_folder(cache), console.reporter())
+    else:
+        sheets = reports.of_results(results or [], control)
+    text = made(sheets)
     if output is None:
         typer.echo(text, nl=False)
         return
