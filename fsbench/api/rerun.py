@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsbench import data, provenance
 from fsbench.data.episodes import first
@@ -22,8 +24,9 @@ from leaderboard.badges import CellCheck
 AFFINE_FLIPS = 0.02
 """Part of the queries that affine tuning may flip in another environment: it is chaotic, and its
 own float32 test allows as many (design.md 5)."""
-FLIPS = 0.005
-"""The same of every other head: only queries on the border between two classes can flip."""
+FLIPS = 0.002
+"""The same of every other head: only queries on the border between two classes can flip. Seen: none
+of 258,000 outcomes of five heads between AVX-512 and no vector instructions."""
 SHOWN = 20
 
 
@@ -146,7 +149,9 @@ def flips(mine: EpisodeRecords, again: EpisodeRecords) -> tuple[int, int, int]:
 
 def other(mine: EpisodeRecords, again: EpisodeRecords, exact: bool) -> str | None:
     """What differs beside outcomes; exact: collapsed and non-finite episodes count too."""
-    pairs = {"classes": (mine.class_ids, again.class_ids)}
+    pairs: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {
+        "classes": (mine.class_ids, again.class_ids)
+    }
     if mine.dense_total is not None and again.dense_total is not None:
         pairs["dense queries"] = (mine.dense_total, again.dense_total)
     if exact:

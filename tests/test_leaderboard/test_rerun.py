@@ -102,11 +102,11 @@ def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -
     assert elsewhere.differs == ("threads: 1 -> 2",)
 
 
-@pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 5), ("affine", 20)])
+@pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 2), ("affine", 20)])
 def test_elsewhere_a_stated_number_may_flip(
     adaptation: str, allowed: int, held: tuple[Loaded, ...]
 ) -> None:
-    """Of 40 x 25 outcomes: 0.5 %, and 2 % of affine tuning."""
+    """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
     one = sample(held, adaptation)
     for n, verdict in ((allowed, "within tolerance"), (allowed + 1, "failed")):
         found = compare(one, flipped(n)(one.records), here(one, torch="1.0"))
