@@ -6,6 +6,7 @@ Refused: absolute paths, '..', links, devices, repeated names, encryption, decom
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import tarfile
 import zipfile
@@ -96,7 +97,7 @@ def unpack(path: Path, into: Path) -> None:
         else:
             with raw(path) as file:
                 metered = Metered(file)
-                with tarfile.open(fileobj=metered, mode="r:") as archive:
+                with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as archive:
                     extract(path, tar_members(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise ValidationFailed(f"{path} is no readable archive: {error}", fix=FIX) from error
@@ -119,25 +120,31 @@ def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
         )
 
 
+class Metered(io.RawIOBase):
+    """A file that gives no more than `left` bytes: tarfile reads headers of any stated size."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.left = file, MAX_HEADER
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = -1 if size is None else size
+        self.left -= wanted
+        if wanted < 0 or self.left < 0:
+            raise ValueError(f"headers of more than {MAX_HEADER} bytes")
+        return self.file.read(wanted)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+
 def raw(path: Path) -> IO[bytes]:
     """The bytes of a tar, decompressed on the way where its name says gz."""
     if path.name.lower().endswith(".tar"):
         return path.open("rb")
     return cast("IO[bytes]", gzip.open(path))
-
-
-class Metered:
-    """A file that gives no more than `left` bytes: tarfile reads headers of any stated size."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.left = file, MAX_HEADER
-        self.seek, self.tell = file.seek, file.tell
-
-    def read(self, size: int = -1) -> bytes:
-        self.left -= size
-        if size < 0 or self.left < 0:
-            raise ValueError(f"headers of more than {MAX_HEADER} bytes")
-        return self.file.read(size)
 
 
 def tar_members(archive: tarfile.TarFile, metered: Metered) -> Iterator[Member]:

@@ -98,4 +98,5 @@ def standing(badges: Iterable[Badge], chain: str) -> Badge | None:
     """The badge that counts for these results: a failed one, else the newest; None without any."""
     about = sorted((b for b in badges if b.chain == chain), key=lambda b: b.date)
     failed = [badge for badge in about if badge.verdict == "failed"]
-    return (failed or about or [None])[-1]
+    counted = failed or about
+    return counted[-1] if counted else None

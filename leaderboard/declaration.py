@@ -13,6 +13,7 @@ from fsbench.schema import Declaration
 NAMES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
 MAX_TEXT = 64 * 2**10
 """Bytes of a TOML or YAML file: their parsers are slow."""
+MAX_DEPTH = 8
 OPTIONS = {
     "name": "--name",
     "authors": "--authors",
@@ -82,11 +83,15 @@ def parse_text(file: Path) -> Any:
 
 
 def plain_yaml(text: str) -> Any:
-    """Raises ValueError for aliases, which can grow without end, and for repeated keys."""
+    """Raises ValueError for aliases and depth, which can grow without end, and repeated keys."""
     import yaml
 
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-        raise ValueError("it holds an alias")
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
+            raise ValueError(f"it holds an alias or nests deeper than {MAX_DEPTH}")
     root = yaml.compose(text, yaml.SafeLoader)
     if isinstance(root, yaml.MappingNode):
         keys = [str(key.value) for key, _ in root.value]

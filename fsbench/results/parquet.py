@@ -28,6 +28,8 @@ MAX_ROWS = 200_000
 MAX_BYTES = 64 * 2**20
 """Bounds of a file and of what is decoded from it; 600 episodes of 75 queries take 25 kB."""
 MAX_GROUPS = 1000
+MAX_STRING, MAX_ITEMS = 2**20, 100_000
+"""Bounds of texts (bytes) and lists in the footer."""
 
 DENSE = ("dense_correct", "dense_total")
 
@@ -157,8 +159,11 @@ def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
         raise ValidationFailed(f"the records {path} are missing", fix=FIX)
     try:
         data = contents(path)
-        limits = {"thrift_string_size_limit": 2**20, "thrift_container_size_limit": 100_000}
-        with pq.ParquetFile(pa.BufferReader(data), **limits) as file:
+        with pq.ParquetFile(
+            pa.BufferReader(data),
+            thrift_string_size_limit=MAX_STRING,
+            thrift_container_size_limit=MAX_ITEMS,
+        ) as file:
             schema = check_header(path, file, schemas)
             check_pages(data, file.metadata, [values(field.type) for field in schema])
             table = file.read(use_threads=False).combine_chunks()
