@@ -11,7 +11,7 @@ import pytest
 from fsbench import stats
 from leaderboard.site import data, page
 from leaderboard.site.source import Source
-from tests import browser, fakes_site
+from tests import browser, fakes_methods, fakes_site
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 NAMES = ["first", "second", "third", HOSTILE, "fifth"]
@@ -19,7 +19,11 @@ NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 @pytest.fixture(scope="module")
 def source() -> Source:
-    return fakes_site.source(NAMES)
+    runs = {
+        "first": fakes_methods.facts("seal", flops=2 * 10**12),
+        "second": fakes_methods.facts("normal"),
+    }
+    return fakes_site.source(NAMES, backbones=runs)
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +205,16 @@ def test_a_download_is_the_file_that_was_made(opened: Any) -> None:
 
 def test_charts_of_the_track_are_drawn(opened: Any) -> None:
     wait(opened, "#panels svg")
-    titles = [head.text for head in find(opened, "#panels h2")]
-    assert "Accuracy by shots, linear" in titles
+    assert [head.text for head in find(opened, "#panels h2")] == [
+        "Gain over plain training of matched compute",
+        "Accuracy against cost",
+        "Accuracy by shots, linear",
+        "Critical difference",
+    ]
+    for shown, hidden in (("wide", "narrow"), ("narrow", "wide")):
+        browser.resize(opened, browser.DESK if shown == "wide" else browser.PHONE)
+        assert all(each.is_displayed() for each in find(opened, f".{shown}-only svg"))
+        assert not any(each.is_displayed() for each in find(opened, f".{hidden}-only svg"))
 
 
 def test_text_of_every_colour_is_readable(opened: Any) -> None:
