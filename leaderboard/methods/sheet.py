@@ -1,4 +1,6 @@
-"""A method board as CSV: fractions, empty where nothing is known."""
+"""A method board as CSV: fractions, empty where nothing is known, no text that a sheet would run
+(downloads/csv.py).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
+from leaderboard.downloads.csv import guarded
 from leaderboard.methods.record import Cell, Kind, MethodBoard, Row
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -28,7 +31,8 @@ def as_csv(boards: Sequence[MethodBoard]) -> str:
         for row in board.rows:
             cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
             for column, cell in cells.items():
-                writer.writerow([board.track, *line(row, column, cell)])
+                shown = (board.track, *line(row, column, cell))
+                writer.writerow([guarded(v) if isinstance(v, str) else v for v in shown])
     return out.getvalue()
 
 

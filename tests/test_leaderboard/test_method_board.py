@@ -186,6 +186,19 @@ def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
     assert as_csv([found]).count("\n") == 1
 
 
+def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
+    hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
+    names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
+    held = {name: {"x": outcomes([0.5, 0.25], "x")} for name in names}
+    found = method_board("b", ["x"], held, names)
+    assert "swr.lam=<script>|x" in found.rows[0].name + found.rows[1].name
+    shown = markdown(found)
+    assert "<script>" not in shown
+    assert "&lt;script&gt;\\|x" in shown
+    lines = list(csv.DictReader(io.StringIO(as_csv([found]))))
+    assert {line["device"] for line in lines} == {"'=cmd()", "cpu"}
+
+
 def test_no_board_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         run(["leaderboard", "methods", "--board", str(tmp_path / "none")])
