@@ -1,0 +1,224 @@
+"""Submissions made to hurt: refused with a reason, in bounded time and memory, nothing written."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fsbench.cli.main import printable, run
+from fsbench.errors import FsbenchError, UsageError, ValidationFailed
+from leaderboard import archive, limits
+from leaderboard.candidate import collect
+from leaderboard.declaration import declare
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes import DECLARATION
+
+FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
+                suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+
+
+def header(size: int, kind: bytes) -> bytes:
+    """A tar header of a member that says it holds so many bytes."""
+    info = tarfile.TarInfo("x")
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_tar_whose_headers_have_no_end(kind: bytes, tmp_path: Path) -> None:
+    """tarfile reads a long name or an extended header whole, whatever size it states."""
+    path = tmp_path / "a.tar.gz"
+    with gzip.open(path, "wb") as out:
+        out.write(header(8 * 2**30, kind) + bytes(2**22))
+    with pytest.raises(ValidationFailed, match="headers of more than"), archive.opened(path):
+        pass
+
+
+def test_headers_of_every_member_have_their_own_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_HEADER", 11_000)  # tarfile reads blocks of 10 kB at the end
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as out:
+        for i in range(30):
+            info = tarfile.TarInfo(f"{i}/" + "long" * 50)
+            info.size = 50_000
+            out.addfile(info, io.BytesIO(bytes(50_000)))
+    with archive.opened(tmp_path / "a.tar") as folder:
+        assert sum(p.stat().st_size for p in folder.rglob("long*")) == 30 * 50_000
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_packers_that_take_memory_are_refused(method: int, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as out:
+        out.writestr("x", b"0" * 100)
+    with pytest.raises(ValidationFailed, match="not packed by deflate"):
+        archive.opened(tmp_path / "a.zip").__enter__()
+
+
+def test_a_tar_is_packed_as_its_name_says(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:xz") as out:
+        out.addfile(tarfile.TarInfo("x"))
+    with pytest.raises(ValidationFailed, match="no readable archive"):
+        archive.opened(tmp_path / "a.tar.gz").__enter__()
+
+
+def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_ARCHIVE", 100)
+    (tmp_path / "a.zip").write_bytes(bytes(101))
+    with pytest.raises(ValidationFailed, match="larger than 100"):
+        archive.opened(tmp_path / "a.zip").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "match"),
+    [
+        ("MAX_RESULTS", 1, "2 results of"),
+        ("MAX_FILE_BYTES", 1000, "allowed are"),
+        ("MAX_OUTCOMES", 1000, "outcomes of more than 1000"),
+    ],
+)
+def test_a_submission_is_bounded(
+    limit: str, value: int, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shots in (1, 5):
+        fakes.write(tmp_path, shots=shots)
+    assert len(collect(tmp_path, DECLARATION)[0].cells) == 2
+    monkeypatch.setattr(limits, limit, value)
+    with pytest.raises(ValidationFailed, match=match):
+        collect(tmp_path, DECLARATION)
+
+
+BAD_TEXTS = {
+    "alias.yaml": ("a: &a [x]\nname: *a\n", "alias"),
+    "laughs.yaml": ("a: &a [1]\nb: &b [*a, *a]\n", "alias"),
+    "twice.yaml": ("name: x\nname: y\n", "twice"),
+    "twice.toml": ('name = "x"\nname = "y"\n', "cannot be read"),
+    "twice.json": ('{"name": "x", "name": "y"}', "twice"),
+    "tag.yaml": ("name: !!python/object/apply:os.system [id]\n", "cannot be read"),
+    "deep.json": ("[" * 200_000, "no readable JSON"),
+    "deep.yaml": ("[" * 60_000, "nests deeper"),
+    "large.toml": ("#" * 70_000, "larger than"),
+    "nan.json": ('{"name": NaN}', "not finite"),
+    "digits.json": ('{"name": ' + "1" * 10_000 + "}", "no readable JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TEXTS)
+def test_declarations_that_hurt(name: str, tmp_path: Path) -> None:
+    text, match = BAD_TEXTS[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValidationFailed, match=match):
+        declare(tmp_path / name, {})
+
+
+def test_messages_escape_what_they_quote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printable("a\x1b[2Jb\u202ec\ud800\nd") == "a\\x1b[2Jb\\u202ec\\ud800\nd"
+    fakes.write(tmp_path / "r")
+    file = next((tmp_path / "r").rglob("5w*.json"))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"\x1b[2J\u202e": 1}))
+    (tmp_path / "r" / "declaration.json").write_text(DECLARATION.model_dump_json())
+    with pytest.raises(SystemExit) as stop:
+        run(["submit", str(tmp_path / "r"), "--board", str(tmp_path / "board")])
+    assert stop.value.code == 5
+    shown = capsys.readouterr().err
+    assert "\\u202e" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_hundred_thousand_episodes_are_refused_quickly(tmp_path: Path) -> None:
+    """Written as if evaluated: the records are sound, there are only far too many."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from fsbench.results import parquet
+    from fsbench.results.building import union
+
+    fakes.write(tmp_path / "r")
+    file = next((tmp_path / "r").rglob("5w*.parquet"))
+    one = parquet.read_episodes(file, 5, 5)
+    rows = np.arange(100_000) % 40
+    many = replace(one.take(rows), index=np.arange(100_000))
+    parquet.write(file, union([("x", many)]))
+    with pytest.raises(ValidationFailed, match=r"\[size\].*100000 episodes"):
+        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a nested record holds anything."""
+    yield at
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in items:
+            yield from places(inner, (*at, key))
+
+
+def spoiled(record: Any, at: tuple[Any, ...], value: Any) -> Any:
+    if not at:
+        return value
+    copied = copy.deepcopy(record)
+    inner = copied
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = value
+    return copied
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.text(max_size=20),
+    st.sampled_from(["../../x", "/etc/passwd", "<script>", "\u202e", "py:os:system", "a" * 5000]),
+    st.just([[[[]]]]), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    st.lists(st.integers(-5, 5), max_size=7),
+)  # fmt: skip
+
+
+def attempt(folder: Path, number: int, value: Any) -> None:
+    """Change one place of a result; it is refused with a reason, or it changed nothing of note."""
+    if not (folder / "r").exists():
+        fakes.write(folder / "r")
+        fakes.write_probe(folder / "r")
+    files = sorted((folder / "r").rglob("*px*.json"))
+    file = files[number % len(files)]
+    text = file.read_text()
+    record = json.loads(text)
+    spots = list(places(record))
+    file.write_text(json.dumps(spoiled(record, spots[number % len(spots)], value)))
+    try:
+        with suppress(FsbenchError):
+            submit(folder / "r", folder / "board", DECLARATION, dry_run=True)
+    finally:
+        file.write_text(text)
+    assert not (folder / "board").exists()
+
+
+@FUZZ
+@given(st.integers(0, 2**16), ODD)
+def test_changed_results_are_refused_or_harmless(tmp_path: Path, number: int, value: Any) -> None:
+    attempt(tmp_path, number, value)
+
+
+@pytest.mark.slow
+@settings(FUZZ, max_examples=3000)
+@given(st.integers(0, 2**16), ODD)
+def test_changed_results_at_length(tmp_path: Path, number: int, value: Any) -> None:
+    attempt(tmp_path, number, value)
+
+
+def test_an_unknown_archive_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        archive.opened(tmp_path / "a.tar.xz").__enter__()
