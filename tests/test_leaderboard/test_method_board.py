@@ -159,6 +159,25 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     assert overall.n == 6
 
 
+def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
+    names = {"a": facts(), "b": facts(schedule="single_cycle"), "c": facts("llf")}
+    values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
+    held = {name: {"x": outcomes(found, "x")} for name, found in values.items()}
+    found = method_board("b", ["x"], held, names)
+    gaps = {
+        row.name: {kind: gain.gap for kind, gain in row.cells["x"].gains.items()}
+        for row in found.rows
+    }
+    assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
+    assert gaps["normal (schedule=cosine)"] == pytest.approx({"other_schedule": 0.2})
+    assert gaps["normal (schedule=single_cycle)"] == pytest.approx({"other_schedule": -0.2})
+    table = tables(found)[0]
+    assert table.columns[5:7] == ("over normal", "over normal, other schedule")
+    assert [row[0] for row in table.rows if row[5] == "-"] == [
+        "normal (schedule=cosine)", "normal (schedule=single_cycle)",
+    ]  # fmt: skip
+
+
 def test_hours_are_compared_on_one_device_only() -> None:
     def row(name: str, mean: float, seconds: float, device: str) -> Row:
         known = facts(name, seconds=seconds, device=device)
