@@ -22,7 +22,7 @@ BLOCK = 500_000
 OCTETS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 """The eight signs that a byte stands for, (256, 8)."""
 DIGITS = 12
-"""Means equal up to rounding count as equal."""
+"""Differences that are zero up to rounding are zero."""
 
 Numbers = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def every(parts: Numbers) -> float:
 
     found = permutation_test(
         (parts,),
-        lambda x, axis: x.sum(axis=axis).round(DIGITS),
+        lambda x, axis: x.sum(axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=RESAMPLES,
@@ -79,7 +79,7 @@ def drawn(parts: Numbers, *names: Name) -> float:
     found = monte_carlo_test(
         np.zeros(len(sums)),
         octets(*names),
-        lambda octet, axis: added(sums, octet).round(DIGITS),
+        lambda octet, axis: added(sums, octet),
         vectorized=True,
         n_resamples=RESAMPLES,
         batch=max(1, BLOCK // len(sums)),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from fsbench import stats
-from fsbench.permutation import RESAMPLES, shares, sign_flip
+from fsbench.permutation import OCTETS, RESAMPLES, shares, sign_flip
 from fsbench.planning import Goal, episodes_needed
 
 small = st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8)
@@ -80,6 +80,11 @@ def test_columns_over_the_same_episodes_flip_together() -> None:
     apart = shares([index] * 4, [gaps] * 4, list("efgh"))
     assert sign_flip(joint, "x") == once > 0.02
     assert sign_flip(apart, "x") < once / 10
+
+
+def test_a_byte_stands_for_eight_signs() -> None:
+    assert sorted(map(tuple, OCTETS)) == list(product((-1.0, 1.0), repeat=8))
+    assert (OCTETS[0] == 1).all()
 
 
 def rejected(mean: float, n: int, trials: int, seed: int) -> int:

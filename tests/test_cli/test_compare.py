@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fsbench.api import wording
 from fsbench.cli.main import run
 from fsbench.planning import Goal, episodes_needed
 from leaderboard.submission import submit
 from tests import fakes
-from tests.fakes_pairs import COUNT, TASK, N, write
+from tests.fakes_pairs import COUNT, TASK, N, ahead, write
 from tests.fakes_pairs import pair as known
 
 
@@ -71,6 +72,26 @@ def test_a_known_gap_in_numbers_and_in_words(
     assert overall["words"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
     assert found["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
     assert found["track"] == "ibm 32px"
+
+
+def test_a_cell_is_decided_after_holm_over_its_neighbours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One cell at p about 0.03 is told apart alone, and is not as one of three."""
+    right = [5 + (2 if i % 2 or i == 0 else -1) for i in range(N)]
+    for shots in (1, 5, 20):
+        write(tmp_path / "a", right, "a", shots)
+        write(tmp_path / "b", [5] * N, "b", shots)
+    sides = [str(tmp_path / name) for name in "ab"]
+    ((three,), (one,)) = (
+        compared(capsys, *sides),
+        compared(capsys, *sides, "-t", "folder:blobs:5w1s"),
+    )
+    assert 0.02 < one["cells"][0]["p"] == one["cells"][0]["p_holm"] < 0.05
+    assert one["cells"][0]["better"] == "A"
+    assert three["cells"][0]["p"] == one["cells"][0]["p"]
+    assert [cell["better"] for cell in three["cells"]] == [None] * 3
+    assert three["overall"]["better"] == "A"
 
 
 def test_sides_mirror_and_a_command_twice_says_the_same(
@@ -187,6 +208,8 @@ def test_entries_of_a_board_and_only_shared_episodes(
     later = write(tmp_path / "c", [7] * N, "c", first=30)
     (found,) = compared(capsys, str(later), "of-a", "--board", str(board))
     assert [cell["n"] for cell in found["cells"]] == [10]
+    behind = np.mean([7 - ahead(i) for i in range(30, 40)]) / 25
+    assert found["cells"][0]["gap"] == pytest.approx(behind)
 
 
 def test_nothing_in_common_is_refused(
@@ -207,3 +230,12 @@ def test_nothing_in_common_is_refused(
         shown = capfd.readouterr().err
         assert said in shown
         assert "fix:" in shown
+
+
+def test_numbers_as_people_say_them() -> None:
+    said = {73: "about 73 would", 1140: "about 1,100 would", 13721: "about 14,000 would"}
+    said |= {100: "about 100 would", 2_000_000: "more than a million would"}
+    for needed, words in said.items():
+        assert wording.wanted(needed) == f"{words} be needed"
+    assert [wording.points(x) for x in (0.012, -0.0004, 0.0)] == ["1.2", "-0.04", "0.0"]
+    assert [wording.small(p) for p in (0.0312, 0.0002, 1.0)] == ["0.031", "0.0002", "1.000"]

@@ -54,9 +54,10 @@ def test_columns_over_the_same_episodes_are_drawn_together() -> None:
 
 
 def test_only_episodes_that_all_hold_are_drawn() -> None:
+    """b has the higher mean, but over other episodes; on the shared ones a is always ahead."""
     values = np.linspace(0.2, 0.8, 30)
     held = {"a": {"x": outcomes(values + 0.01, "e")}, "b": {"x": outcomes(values[10:], "e", 10)}}
-    assert places(held) == {"a": (1, 2, 2), "b": (1, 1, 2)} or places(held)["a"][2] == 2
+    assert places(held) == {"a": (1, 2, 2), "b": (1, 1, 2)}
     apart = {**held, "c": {"x": outcomes(values, "e", 29)}}
     with pytest.raises(UsageError, match="share 1 episodes"):
         places(apart)

@@ -89,7 +89,8 @@ def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
     }
     found = winner_tree(rank(contenders(board), CELLS))
     assert found == winner_tree(rank(contenders(dict(reversed(board.items()))), CELLS)) == planted()
-    ties = {name: {c: [0.5, 0.5] for c in CELLS} for name in ("b", "a")}
+    last_bit = {"b": [0.1, 0.2, 0.3], "a": [0.3, 0.2, 0.1]}
+    ties = {name: dict.fromkeys(CELLS, values) for name, values in last_bit.items()}
     assert winner_tree(rank(contenders(ties), CELLS)).root.wins == {"a": 12}
 
 
