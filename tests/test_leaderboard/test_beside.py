@@ -1,0 +1,62 @@
+"""Which published figures stand beside a table: never those of another track than papers used."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fsbench.results.tracks import Data, track_of
+from leaderboard.columns import Column
+from leaderboard.standing import beside
+from leaderboard.tables import Table
+from tests import fakes
+
+LINEAR = "isic:5w1s/linear@ibm 64px"
+
+
+def table(name: str, data: Data | None = None) -> Table:
+    column = Column(name=name, spec_digest="a" * 64, fingerprint=None)
+    return Table(track_of(name, data), (column,))
+
+
+def entry(*pretraining_data: str) -> Any:
+    backbone = fakes.facts(pretraining_data=pretraining_data)
+    return SimpleNamespace(cells=(SimpleNamespace(result=SimpleNamespace(backbone=backbone)),))
+
+
+def tasks(found: tuple[Any, ...]) -> set[str]:
+    return {cell.task for each in found for cell in each.cells}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("isic:5w1s/soft_kmeans@ibm 64px transductive", None),
+        ("isic:5w1s/soft_kmeans@ibm 64px transductive", "official"),
+        ("isic:5w1s/linear@startup-disjoint 64px", None),
+        ("isic:5w1s/linear@ibm-disjoint 64px", "official"),
+        (LINEAR, "subset"),
+    ],
+)
+def test_tracks_that_no_paper_measured_stand_alone(name: str, data: Data | None) -> None:
+    assert beside(table(name, data), [entry("tinyimagenet")]) == ()
+
+
+def test_one_adaptation_of_an_official_board_and_all_of_a_free_one() -> None:
+    shots = (1, 5, 20, 50)
+    linear = {f"isic:5w{k}s/linear" for k in shots}
+    assert tasks(beside(table(LINEAR), [])) == linear | {f"isic:5w{k}s/affine" for k in shots}
+    own = {"tinyimagenet:in-domain"}
+    assert tasks(beside(table(LINEAR, "official"), [])) == linear | own
+    held_out = beside(table("dogs:probe 224px lr-held-out", "official"), [])
+    assert tasks(held_out) == {"dogs:probe"} | own
+
+
+def test_accuracies_in_a_domain_stand_beside_entries_of_that_domain() -> None:
+    toys = table("folder-x:5w1s/linear@ibm 64px")
+    assert beside(toys, [entry(), entry("toy_source")]) == ()
+    found = beside(toys, [entry("toy_source"), entry("pets")])
+    assert tasks(found) == {f"pets:in-domain{k}" for k in ("", " augmented", " augmented dropout")}
+    assert len(found) == 24
