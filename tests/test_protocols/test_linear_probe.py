@@ -167,6 +167,17 @@ def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() 
     )
 
 
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, place: int) -> None:
+    heads = ProbeHeads(ProbeSpec(lrs=(0.1, 0.01)), torch.zeros(2, 3))
+    heads.bias[[0, 3]] = 1
+    image = Side(torch.ones(1, 1), torch.tensor([0]))
+    assert heads.correct(image).all()
+    heads.bias[3 + place] = value
+    assert heads.correct(image)[:, 0].tolist() == [True, False]
+
+
 def test_the_seed_changes_the_run_and_nothing_else_does() -> None:
     def curve(seed: int = 0) -> NDArray[np.float64]:
         return evaluate(inputs(mixed()), ProbeSpec(epochs=3, seed=seed), TRAIN, TEST).curve
