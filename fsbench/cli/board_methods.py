@@ -24,13 +24,14 @@ def register(app: typer.Typer) -> None:
     leaderboard.group(app).command("methods")(methods)
 
 
-def methods(board: options.Board, shape: Shape = Format.TABLE) -> None:
+def methods(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
     """Runs of our own by method: gain over plain training of the same plan, steps and images,
     spread over pretraining seeds, cost; a board a track."""
+    from fsbench.folders import cache_folder
     from leaderboard.methods import build, render, sheet
 
     leaderboard.require(board)
-    found = build.of_board(board)
+    found = build.of_board(board, cache_folder(cache), console.reporter())
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])
     elif shape is Format.CSV:

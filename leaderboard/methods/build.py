@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fsbench import stats
+from fsbench.progress import SILENT, Reporter
 from fsbench.schema import BackboneFacts
 from leaderboard.methods.controls import Found, candidates, controls
 from leaderboard.methods.gains import adjusted, against, sides
@@ -22,9 +23,11 @@ OVERALL = ""
 """Stands for all columns together."""
 
 
-def of_board(folder: Path) -> tuple[MethodBoard, ...]:
+def of_board(
+    folder: Path, cache: Path | None = None, report: Reporter = SILENT
+) -> tuple[MethodBoard, ...]:
     """One a track. Raises ValidationFailed, UsageError."""
-    return tuple(of_view(view) for view in views(folder))
+    return tuple(of_view(view) for view in views(folder, cache, report))
 
 
 def of_view(view: View) -> MethodBoard:
