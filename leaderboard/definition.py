@@ -44,12 +44,10 @@ class BoardFile(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, data: Any) -> Any:
-        """A file of schema 1 chose one of two tracks by `transductive`; now each has its table."""
-        if not isinstance(data, dict) or data.get("schema_version") != 1:
+        """A file of schema 1, or of none, might choose a track; now each has a table of its own."""
+        if not isinstance(data, dict) or data.get("schema_version", 1) != 1:
             return data
-        kept = {k: v for k, v in data.items() if k in {"name", "official", "columns"}}
-        wrong = {k: v for k, v in data.items() if k not in {*kept, "transductive"}}
-        return kept | wrong | {"schema_version": 2}
+        return {k: v for k, v in data.items() if k != "transductive"} | {"schema_version": 2}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -57,9 +57,12 @@ def test_a_board_of_schema_1_that_chose_a_track_is_read(tmp_path: Path, transduc
     raw = {"schema_version": 1, "name": "b", "transductive": transductive}
     (tmp_path / "board.json").write_text(json.dumps(raw))
     assert Board.open(tmp_path).file == BoardFile(name="b")
-    (tmp_path / "board.json").write_text(json.dumps(raw | {"colour": 1}))
-    with pytest.raises(ValidationFailed, match="colour"):
-        Board.open(tmp_path)
+    (tmp_path / "board.json").write_text(json.dumps({"name": "b", "transductive": transductive}))
+    assert Board.open(tmp_path).file == BoardFile(name="b")
+    for wrong in ({"colour": 1}, {"schema_version": 3}, {"schema_version": 2}):
+        (tmp_path / "board.json").write_text(json.dumps(raw | wrong))
+        with pytest.raises(ValidationFailed, match=r"colour|schema_version|transductive"):
+            Board.open(tmp_path)
 
 
 def test_tables_mark_them(mixed: Path, tmp_path: Path) -> None:
