@@ -30,6 +30,8 @@ def test_rows_of_one_method_are_called_by_what_they_differ_in() -> None:
         "normal (batch_size=8, lr=0.1)",
         "normal (lr=0.3)",
     ]
+    seeds = groups(facts(seed=0, width=8), facts(seed=1, width=16))
+    assert [group.name for group in seeds] == ["normal (width=8)", "normal (width=16)"]
     images = groups(facts(), facts(source_fingerprint="0" * 64))
     assert len({group.name for group in images}) == 2
 
