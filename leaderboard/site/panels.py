@@ -14,10 +14,11 @@ from leaderboard.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
 from leaderboard.statistics.record import BoardStatistics, Friedman
+from leaderboard.statistics.summary import caveats
 
 Panel = dict[str, Any]
-WIDTHS = (860, 358)
-"""Pixels, on a desk and on a phone."""
+PHONE, HALF, WHOLE = 358, 590, 1180
+"""Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
 NAMESPACE = "http://www.w3.org/2000/svg"
 MOST = 24
 """Entries of a critical-difference diagram, best first, and methods of a heat map."""
@@ -53,7 +54,7 @@ def heat(board: MethodBoard) -> Iterator[Panel]:
             high=grid(gains, lambda gain: end(gain, 1)),
         )
         note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-        yield panel(chart.title, note, partial(heat_map.draw, chart))
+        yield panel(chart.title, note, partial(heat_map.draw, chart), WHOLE)
         return
 
 
@@ -119,7 +120,7 @@ def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
         (
             f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
             f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g}).",
-            *statistics.notes,
+            *caveats(tested, statistics.columns),
         )
     )
     yield panel(title, note, partial(critical.draw, chart))
@@ -132,11 +133,18 @@ def matrix(tested: Friedman, names: Sequence[str]) -> tuple[tuple[float, ...], .
     return tuple(tuple(known.get((a, b), 1.0) for b in names) for a in names)
 
 
-def panel(title: str, note: str, draw: Callable[[str, float], str | None]) -> Panel:
+def panel(
+    title: str, note: str, draw: Callable[[str, float], str | None], width: int = HALF
+) -> Panel:
     """The drawings, without style attributes, which the page's policy forbids."""
     slug = "".join(c if c.isalnum() else "-" for c in title.lower())
-    drawn = [draw(f"{slug}-{width}", width) for width in WIDTHS]
-    return {"title": title, "note": note, "drawings": [unstyled(svg) for svg in drawn if svg]}
+    drawn = [draw(f"{slug}-{pixels}", pixels) for pixels in (width, PHONE)]
+    return {
+        "title": title,
+        "note": note,
+        "whole": width == WHOLE,
+        "drawings": [unstyled(svg) for svg in drawn if svg],
+    }
 
 
 def unstyled(svg: str) -> str:

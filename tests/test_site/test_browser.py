@@ -36,7 +36,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
     written = tmp_path_factory.mktemp("site") / "index.html"
-    written.write_text(page.render(data.of_board(source)), encoding="utf8")
+    made = data.of_board(source)
+    made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
+    made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
+    written.write_text(page.render(made), encoding="utf8")
     return written.as_uri()
 
 
@@ -74,8 +77,9 @@ def test_tiers_and_entries_stand_in_order(opened: Any, source: Source) -> None:
     assert names(opened) == source.tracks[0].names
     heads = [head.text.split(" ·")[0] for head in find(opened, ".tier-head th")]
     tiers = source.tracks[0].view.ranking.tiers
-    assert heads == [f"Tier {i}" for i in range(1, len(tiers) + 1)]
-    assert 1 < len(tiers) < len(NAMES)
+    assert heads == [f"Tier {i}" for i, tier in enumerate(tiers, 1) if len(tier) > 1] != []
+    marks = [mark.text for mark in find(opened, ".board tbody .badge")]
+    assert marks == [str(s.tier) for tier in tiers for s in tier]
 
 
 def test_sorting_by_keyboard_and_back(opened: Any, source: Source) -> None:
@@ -117,6 +121,7 @@ def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: Sourc
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
     assert sum(counts) == 60 * len(source.tracks[0].columns)
     assert "fsbench benchmark -m run:runs/a" in wait(opened, "#again").text
+    assert find(opened, 'dl.facts a[href="https://example.org"]')
     opened.back()
     assert wait(opened, ".board")
 
@@ -165,6 +170,9 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
     find(opened, ".name[title*='onerror']")[0].click()
     assert wait(opened, ".title h2").text == HOSTILE
     assert not find(opened, "main img, main script")
+    assert "javascript:window.hit=1" in wait(opened, "dl.facts").text
+    assert not find(opened, 'a[href^="javascript"]')
+    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#again pre").text
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:

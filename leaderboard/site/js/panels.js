@@ -7,9 +7,9 @@ function panelsSection(track) {
   return section;
 }
 
-function panelFigure({ title, note, drawings }) {
+function panelFigure({ title, note, whole, drawings }) {
   const names = ["wide-only", "narrow-only"];
-  return el("section", { class: "panel" },
+  return el("section", { class: whole ? "panel whole" : "panel" },
     el("h2", {}, title),
     note && el("p", { class: "note" }, note),
     drawings.map((text, i) =>

@@ -50,7 +50,7 @@ function tierHead(title, width) {
   const [name, note] = title;
   return el("tr", { class: "tier-head" },
     el("th", { colspan: width, scope: "rowgroup" },
-      el("span", {}, name, el("span", { class: "muted" }, note && ` · ${note}`))));
+      el("span", {}, name, el("span", { class: "muted" }, ` · ${note}`))));
 }
 
 function tableRow(track, row, columns, ranges, state, on) {
@@ -123,14 +123,15 @@ function sorted(track, rows, { key, down }) {
   return [...known, ...rows.filter((row) => value(row) === undefined)];
 }
 
-// In the order of tiers, one group a tier with what its ties mean; else one group.
+// In the order of tiers, one group a tier, those of ties under a head that says so; else one group.
 function bodies(track, rows, { sort }) {
   if (sort.key !== "tier") return [{ title: null, members: rows }];
   const groups = new Map();
   for (const row of rows) groups.set(row.tier, [...(groups.get(row.tier) ?? []), row]);
   return [...groups].map(([tier, members]) => {
     const size = track.rows.filter((row) => row.tier === tier).length;
-    const note = tier === undefined ? "lack a column" : size > 1 ? `${size} tied: not worse than the leader` : "";
-    return { title: [tier === undefined ? "Unranked" : `Tier ${tier}`, note], members };
+    if (tier === undefined) return { title: ["Unranked", "lack a column"], members };
+    const title = size > 1 ? [`Tier ${tier}`, `${size} tied: not worse than the leader`] : null;
+    return { title, members };
   });
 }
