@@ -42,8 +42,8 @@ class ProbeHeads:
         factor: on every learning rate.
         """
         lr, size = self.lr * factor, self.spec.batch_size
-        for rows, labels in zip(order.split(size), train.y[order].split(size), strict=True):
-            self.step(train.x[rows], self.targets[labels], lr)
+        for batch in torch.split(order, size):
+            self.step(train.x[batch], self.targets[train.y[batch]], lr)
 
     def step(self, x: Tensor, targets: Tensor, lr: Tensor) -> None:
         """torch.optim.SGD on the mean cross-entropy of x (m, D), targets (m, C), for every head."""

@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 ROWS = (
     Row("fsbench/pilot_resnet", 32, "arrays", 32),
-    Row("timm/resnet18", 64, "arrays"),
+    Row("timm/resnet18", 64, "arrays", 8),
     Row("timm/resnet18", 224, "arrays"),
     Row("timm/resnet50", 224, "arrays"),
     Row("timm/resnet18", 64, "files"),

@@ -33,7 +33,8 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
         for start in range(first * size, len(dataset), size)
     ]
     for start, n, pixels in found:
-        assert (pixels.shape, pixels.dtype) == ((size, 3, 16, 16), np.uint8)
+        assert pixels.shape == (size, 3, 16, 16)
+        assert pixels.dtype == np.uint8
         for i in range(n):
             image, name = dataset.image(start + i), dataset.canonical_ids[start + i]
             plain = (
