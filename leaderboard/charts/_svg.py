@@ -49,11 +49,11 @@ class Drawing:
                 "style": f"font-family:{FONT};font-size:{number(NORMAL)}px",
             },
         )
-        self.add("title", text=title, id=f"{self.name}-title")
-        self.add("desc", text=description, id=f"{self.name}-desc")
+        self.add("title", None, title, id=f"{self.name}-title")
+        self.add("desc", None, description, id=f"{self.name}-desc")
 
     def add(
-        self, tag: str, parent: Element | None = None, text: str = "", **attributes: object
+        self, tag: str, parent: Element | None = None, text: str = "", /, **attributes: object
     ) -> Element:
         """A new element; `stroke_width` becomes stroke-width, None is left out, numbers shorten."""
         given = {key.replace("_", "-"): value for key, value in attributes.items()}

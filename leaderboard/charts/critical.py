@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -70,7 +71,11 @@ def plotted(chart: Critical, width: float) -> bytes:
     narrow = width < PHONE
     left, right = (PHONE_SHARE, 0.04) if narrow else (SHARE, SHARE)
     height = FRAME + LINE * (len(keys) / (1 if narrow else 2) + 3)
-    settings = {"svg.hashsalt": "fsbench", "svg.fonttype": "none", "font.size": SMALL}
+    settings: dict[Any, Any] = {
+        "svg.hashsalt": "fsbench",
+        "svg.fonttype": "none",
+        "font.size": SMALL,
+    }
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         critical_difference_diagram(

@@ -46,11 +46,6 @@ def grouped(names: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
-def letters(sheet: Sheet) -> dict[str, str]:
-    """Flag -> the letter that marks it; after 26 they are numbers."""
-    return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(sheet.flags)}
-
-
 def sentences(sheet: Sheet) -> list[str]:
     """What stands below the table."""
     found = [INTERVAL, BEST]
@@ -63,7 +58,7 @@ def sentences(sheet: Sheet) -> list[str]:
         found.append(f"{sheet.control} has no result here, so nothing is marked against it.")
     found += [OVERALL] if sheet.has_overall else []
     found += [SOURCE] if sheet.has_source else []
-    for flag, letter in letters(sheet).items():
+    for flag, letter in sheet.letters.items():
         meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
         found.append(f"{letter}: {flag}{meaning}, not official.")
     return found + [f"{note.removesuffix('.')}." for note in sheet.notes]
@@ -77,5 +72,4 @@ def ends(sheet: Sheet) -> list[str]:
 
 def superscript(cell: Cell, sheet: Sheet) -> str:
     """Mark of significance, then the letters of the flags."""
-    known = letters(sheet)
-    return cell.mark() + "".join(known[flag] for flag in cell.flags)
+    return cell.mark() + "".join(sheet.letters[flag] for flag in cell.flags)

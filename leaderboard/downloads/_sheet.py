@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,7 @@ from fsbench import stats
 from fsbench.stats import Paired, Score
 from leaderboard.outcomes import Outcomes
 from leaderboard.pairs import Pairs
-from leaderboard.rank import ALPHA, Contenders, against_leader, holm, worse
+from leaderboard.rank import ALPHA, against_leader, holm, worse
 from leaderboard.standing import View
 
 BETTER, WORSE = "†", "‡"
@@ -69,11 +70,11 @@ class Sheet:
     control: str | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def has_overall(self) -> bool:
         return any(row.overall for row in self.rows)
 
-    @property
+    @cached_property
     def has_source(self) -> bool:
         return any(row.source is not None for row in self.rows)
 
@@ -82,20 +83,21 @@ class Sheet:
         """Whether the control holds a column here, so that others can be marked against it."""
         return any(row.name == self.control for row in self.rows)
 
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """Every flag of any cell, each once."""
+    @cached_property
+    def letters(self) -> dict[str, str]:
+        """Flag of any cell -> the letter that marks it; after 26 they are numbers."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
-        return tuple(dict.fromkeys(flag for cell in cells for flag in cell.flags))
+        flags = dict.fromkeys(flag for cell in cells for flag in cell.flags)
+        return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(flags)}
 
 
 def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> Sheet:
     """The table of a view; a control that is no entry of it marks nothing."""
-    columns, held = view.ranking.columns, view.contenders
-    cells = {c: cells_over(held, [c], control) for c in columns}
-    overall = cells_over(held, columns, control) if len(columns) > 1 else {}
+    columns, held, standings = view.ranking.columns, view.contenders, view.ranking.standings
+    cells = {c: cells_of_column(view, c, control) for c in columns}
+    overall = cells_of_mean(view, control) if len(columns) > 1 else {}
     rows = []
-    for standing in view.ranking.standings:
+    for standing in standings:
         name = standing.name
         known = view.cell_flags.get(name, {})
         own = {
@@ -109,23 +111,36 @@ def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> 
     return Sheet(title, track.label if track else "", columns, tuple(rows), control, tuple(notes))
 
 
-def cells_over(held: Contenders, columns: Sequence[str], control: str | None) -> dict[str, Cell]:
-    """Cells of all entries that hold these columns: of one column, or of the mean over several."""
-    whole = {n: [own[c] for c in columns] for n, own in held.items() if own.keys() >= set(columns)}
-    scores = {name: mean_over(own) for name, own in whole.items()}
+def cells_of_column(view: View, column: str, control: str | None) -> dict[str, Cell]:
+    """Cells of all entries that hold this column."""
+    standings = [s for s in view.ranking.standings if column in s.scores]
+    scores = {s.name: s.scores[column] for s in standings}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
-    pairs = Pairs({name: whole[name] for name in order})
-    best = not_worse(pairs, order)
-    gaps = over_control(pairs, order, control) if control in whole else {}
+    pairs = Pairs({name: [view.contenders[name][column]] for name in order})
+    return marked(scores, not_worse(pairs, order), over_control(pairs, order, control))
+
+
+def cells_of_mean(view: View, control: str | None) -> dict[str, Cell]:
+    """Cells of the mean over all columns, of the entries that hold them all: those of the first
+    tier are the best."""
+    ranked = [s for s in view.ranking.standings if s.tier is not None]
+    whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
+    gaps = over_control(Pairs(whole), list(whole), control) if control in whole else {}
+    best = {s.name for s in ranked if s.tier == 1}
+    return marked({name: mean_over(own) for name, own in whole.items()}, best, gaps)
+
+
+def marked(
+    scores: Mapping[str, Score], best: set[str], gaps: Mapping[str, Paired]
+) -> dict[str, Cell]:
+    """Cells of one column: Holm over its comparisons with the control."""
     adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
-    return {n: Cell(scores[n], n in best, gaps.get(n), adjusted.get(n)) for n in order}
+    return {n: Cell(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
 
 
 def mean_over(own: Sequence[Outcomes]) -> Score:
-    """Of several columns the mean of their means; its interval knows which share their episodes,
-    as that of a gap does: here of the gap over nothing (zeros)."""
-    if len(own) == 1:
-        return stats.score(own[0].values)
+    """The mean of the columns' means; its interval knows which share their episodes, as that of a
+    gap does: here of the gap over nothing (zeros)."""
     values = [outcomes.values for outcomes in own]
     nothing = [np.zeros_like(each) for each in values]
     found = stats.paired(values, nothing, [outcomes.draws for outcomes in own])
@@ -141,6 +156,8 @@ def not_worse(pairs: Pairs, order: Sequence[str]) -> set[str]:
 
 
 def over_control(pairs: Pairs, order: Sequence[str], control: str | None) -> dict[str, Paired]:
-    """The gap of every other entry over the control."""
+    """The gap of every other entry over the control; nothing where it is not among them."""
+    if control not in order:
+        return {}
     behind = pairs.behind(str(control), [name for name in order if name != control])
     return {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}

@@ -60,7 +60,7 @@ def character(c: str) -> str:
         return SPECIAL[c]
     if " " <= c <= "~":
         return c
-    base, *marks = unicodedata.normalize("NFD", c)
+    base, *marks = list(unicodedata.normalize("NFD", c))
     if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in ACCENTS:
         return f"{ACCENTS[marks[0]]}{{{base}}}"
     return rf"\texttt{{U+{ord(c):04X}}}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.downloads._caption import ends, grouped, labels, letters, sentences, title
+from leaderboard.downloads._caption import ends, grouped, labels, sentences, title
 from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Row, Sheet
 from leaderboard.downloads._tex import tex
 from leaderboard.render import percent
@@ -70,7 +70,6 @@ def number(cell: Cell | None, sheet: Sheet) -> str:
     mean, ci95, _ = cell.score
     shown = rf"\mathbf{{{percent(mean)}}}" if cell.best else percent(mean)
     half = "" if ci95 != ci95 else rf"_{{\pm {percent(ci95)}}}"
-    known = letters(sheet)
-    flags = "".join(known[flag] for flag in cell.flags)
+    flags = "".join(sheet.letters[flag] for flag in cell.flags)
     raised = MARKS[cell.mark()] + (rf"\mathrm{{{flags}}}" if flags else "")
     return f"${shown}{half}" + (f"^{{{raised}}}$" if raised else "$")

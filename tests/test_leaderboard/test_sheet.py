@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from leaderboard.downloads._caption import grouped, letters, sentences, title
+from leaderboard.downloads._caption import grouped, sentences, title
 from leaderboard.downloads._sheet import Sheet, sheet
 from tests.fakes_sheets import COLUMNS, ERROR, constant, swinging, view
 
@@ -89,7 +89,7 @@ def test_flags_are_marked_in_cells_and_in_the_mean_and_explained() -> None:
     assert row.cells[FIVE].flags == ("subset", "short")
     assert row.overall is not None
     assert row.overall.flags == ("subset", "short")
-    assert letters(found) == {"subset": "a", "short": "b"}
+    assert found.letters == {"subset": "a", "short": "b"}
     assert "b: short (fewer episodes than the spec), not official." in sentences(found)
 
 
