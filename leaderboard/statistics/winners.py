@@ -1,9 +1,9 @@
 """When does which entry win: a shallow decision tree over what is known of the columns.
 
-A column's facts are its data set, shots, adaptation, protocol, input size and variant; its winner
-has the highest mean there. The tree (scikit-learn) asks at most three questions. With few columns
-such a tree describes more than it predicts, so it says how often it names the winner of a column
-that it was grown without.
+A column's facts are its data set, shots, adaptation, input size and variant (a track has one
+protocol); its winner has the highest mean there. The tree (scikit-learn) asks at most three
+questions. With few columns such a tree describes more than it predicts, so it says how often it
+names the winner of a column that it was grown without.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL_IMAGES = 1_000_000
 """Shots of a probe, which trains on whole classes: more than any episode has."""
 
 COLUMN = re.compile(
-    r"(?P<dataset>[^:]+):(?P<shape>[^/@ ]+)(?:/(?P<adaptation>[^@ ]+))?(?:@(?P<protocol>\S+))?"
+    r"(?P<dataset>[^:]+):(?P<shape>[^/@ ]+)(?:/(?P<adaptation>[^@ ]+))?(?:@\S+)?"
     r" (?P<size>\d+)px(?P<variant>.*)"
 )
 Facts = Mapping[str, str | int]
@@ -65,7 +65,6 @@ def facts(column: str) -> Facts:
     return {
         "data set": found["dataset"],
         "adaptation": found["adaptation"] or found["shape"],
-        "protocol": found["protocol"] or "none",
         "variant": found["variant"].strip() or "none",
         "shots": int(shots) if episodic else ALL_IMAGES,
         "input size": int(found["size"]),

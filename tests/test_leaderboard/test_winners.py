@@ -30,13 +30,12 @@ def test_facts_of_a_column() -> None:
     assert facts("chestx:5w20s/affine@startup-disjoint 224px bn-train") == {
         "data set": "chestx",
         "adaptation": "affine",
-        "protocol": "startup-disjoint",
         "variant": "bn-train",
         "shots": 20,
         "input size": 224,
     }
     probe = facts("folder-a.b:probe 64px")
-    assert (probe["adaptation"], probe["protocol"], probe["variant"]) == ("probe", "none", "none")
+    assert (probe["adaptation"], probe["variant"]) == ("probe", "none")
     assert probe["shots"] > 1000
     assert facts("eurosat:knn 64px #ab12ef")["variant"] == "#ab12ef"
 
@@ -63,7 +62,7 @@ def test_probes_have_more_shots_than_any_episode() -> None:
     columns = [*CELLS, "chestx:probe 64px", "eurosat:probe 64px", "isic:probe 64px"]
     winners = ["all" if "probe" in c else "few" for c in columns]
     root = grow([facts(c) for c in columns], winners).root
-    assert root.question in {"shots <= 50", "adaptation is linear", "protocol is ibm"}
+    assert root.question in {"shots <= 50", "adaptation is linear"}
     assert root.yes is not None
     assert root.yes.wins == {"few": 12}
 
