@@ -5,9 +5,9 @@ for each learning rate a pass of nn.Linear and torch.optim.SGD, one step a mini-
 code does. Ours, apart: the suite's probe with one learning rate, three times. Ours: all three side
 by side. Products: nothing but the matrix products of that pass, forward and backward in each step
 and forward over the test images; three heads have as many multiplications side by side as in three
-passes, so plain over products bounds what any way of sharing a pass can give. All are warmed and
-taken in turns; the table shows medians over one run, and an A/A row (ours against ours) for the
-noise. Shapes are those of the transfer targets, cut to fewer images, and of EuroSAT's ten classes.
+passes, so plain over products (`bound`) is what this layout of the heads would give if all else
+cost nothing. All are warmed and taken in turns; the table shows medians over one run, and an A/A
+row (ours against ours) for the noise. Shapes are those of the transfer targets, cut to fewer images, and of EuroSAT's ten classes.
 
 On one core (86 GFLOP/s in float32) 2.2x is reached at D 512 up to 120 classes (5.0x at 10 classes,
 2.5x at 120) and at D 2048 for 10 (2.6x). Beyond, the products alone are too long: their bound is
