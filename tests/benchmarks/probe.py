@@ -7,7 +7,8 @@ by side. Products: nothing but the matrix products of that pass, forward and bac
 and forward over the test images; three heads have as many multiplications side by side as in three
 passes, so plain over products (`bound`) is what this layout of the heads would give if all else
 cost nothing. All are warmed and taken in turns; the table shows medians over one run, and an A/A
-row (ours against ours) for the noise. Shapes are those of the transfer targets, cut to fewer images, and of EuroSAT's ten classes.
+row (ours against ours) for the noise. Shapes are those of the transfer targets, cut to fewer
+images, and of EuroSAT's ten classes.
 
 On one core (86 GFLOP/s in float32) 2.2x is reached at D 512 up to 120 classes (5.0x at 10 classes,
 2.5x at 120) and at D 2048 for 10 (2.6x). Beyond, the products alone are too long: their bound is
