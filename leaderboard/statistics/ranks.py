@@ -21,7 +21,7 @@ from leaderboard.statistics.record import RankInterval, RankIntervals
 
 RESAMPLES = 2000
 LEVEL = 0.95
-BLOCK = 2_000_000
+BLOCK = 250_000
 """Numbers that one block of resamples may hold."""
 DIGITS = 12
 """Means equal up to rounding tie."""
