@@ -141,6 +141,16 @@ def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
         assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
 
 
+def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
+    names = tuple(f"d{i // 3}:5w{i}s/linear@ibm 64px" for i in range(8))
+    lines = table(sheet(view({"a": {c: constant(0.5) for c in names}}, names)))
+    assert [line for line in lines if line.startswith(r"\cmidrule")] == [
+        r"\cmidrule(lr){2-4}",
+        r"\cmidrule(lr){5-7}",
+        r"\cmidrule(lr){8-9}",
+    ]
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_pdflatex_takes_hostile_names(tmp_path: Path) -> None:
     everything = "".join(chr(i) for i in range(32, 0x250)) + "日本−±×†‡… ff fi -- ``''"
