@@ -36,12 +36,14 @@ def free(file: BoardFile, results: Iterable[Result]) -> list[Table]:
     """The columns named, else all that are held, sorted; a table a track."""
     columns = file.columns
     if columns is None:
-        held = {column_of(result) for result in results}
-        key = lambda c: (row_key(c.name), c.spec_digest, c.fingerprint)  # noqa: E731
-        columns = tuple(sorted(held, key=key))
+        columns = tuple(sorted({column_of(result) for result in results}, key=order))
     tracks = by_track(column.name for column in columns).items()
     found = [Table(track, tuple(c for c in columns if c.name in names)) for track, names in tracks]
     return found or [Table(None, ())]
+
+
+def order(column: Column) -> tuple[tuple[str, int, str], str, str]:
+    return row_key(column.name), column.spec_digest, column.fingerprint or ""
 
 
 def versioned(file: BoardFile, results: Iterable[Result]) -> list[Table]:
@@ -58,7 +60,7 @@ def versioned(file: BoardFile, results: Iterable[Result]) -> list[Table]:
     sides: tuple[Data, ...] = ("official", "subset")
     for data in sides:
         for column in file.columns or ():
-            own = sorted(held[column.name, data], key=lambda c: c.fingerprint or "")
+            own = sorted(held[column.name, data], key=order)
             spare = [column] if data == "official" else []
             found[track_of(column.name, data)] += own or spare
     filled = [Table(track, tuple(columns)) for track, columns in found.items()]
