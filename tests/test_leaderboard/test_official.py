@@ -184,6 +184,16 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     assert first.cells[0].result == other
 
 
+def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> None:
+    for name, images in (("a", "1"), ("z", "2")):
+        part = fakes_official.dataset("dogs", subset=True, images=images)
+        fakes_official.write(tmp_path / name, 0.7, part, name)
+    submit(tmp_path / "a", board, named("a-subset"))
+    submit(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
+    submit(tmp_path / "z", board, named("z-subset"))
+    assert Board.open(board).names() == ["a-subset", "official", "z-subset"]
+
+
 def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) -> None:
     data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
