@@ -90,8 +90,9 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
     from fsbench.data.episodes import manifest
 
     data, index = cell.result.dataset, records.index
-    if len(records.index) > MAX_EPISODES or sum(data.class_counts) > MAX_IMAGES:
-        size = f"{len(records.index)} episodes over {sum(data.class_counts)} images"
+    images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
+    if len(records.index) > MAX_EPISODES or images > MAX_IMAGES:
+        size = f"{len(records.index)} episodes over {images} images"
         yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
     if len(data.class_ids) != len(data.class_counts):
