@@ -35,7 +35,8 @@ def test_the_wheel_holds_the_four_packages_and_no_tests(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"fsbench", "pretrain", "protocols", "leaderboard"}
     assert {f"{top}/py.typed" for top in tops} <= set(names)
-    assert any(name.startswith("leaderboard/entries/") for name in names)
+    for folder in ("entries", "boards"):
+        assert any(name.startswith(f"leaderboard/{folder}/") for name in names)
 
 
 def test_an_installed_wheel_evaluates_and_ranks_from_another_folder(
