@@ -14,6 +14,7 @@ from leaderboard.site.source import Source
 from tests import browser, fakes_methods, fakes_site
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
+OTHER = "startup 224px"
 NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 
@@ -37,6 +38,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
     written = tmp_path_factory.mktemp("site") / "index.html"
     made = data.of_board(source)
+    made["tracks"].append({**made["tracks"][0], "title": OTHER})
     made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
     made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
     written.write_text(page.render(made), encoding="utf8")
@@ -80,6 +82,17 @@ def test_tiers_and_entries_stand_in_order(opened: Any, source: Source) -> None:
     assert heads == [f"Tier {i}" for i, tier in enumerate(tiers, 1) if len(tier) > 1] != []
     marks = [mark.text for mark in find(opened, ".board tbody .badge")]
     assert marks == [str(s.tier) for tier in tiers for s in tier]
+
+
+def test_tracks_are_tabs_that_keep_their_own_filter(opened: Any) -> None:
+    assert [tab.text for tab in find(opened, ".tabs a")] == ["ibm 224px", OTHER]
+    wait(opened, "#filter").send_keys("first")
+    wait(opened, ".tabs a:last-child").click()
+    assert wait(opened, '.tabs a:last-child[aria-current="page"]')
+    assert len(names(opened)) == len(NAMES)
+    wait(opened, ".tabs a:first-child").click()
+    assert wait(opened, '.tabs a:first-child[aria-current="page"]')
+    assert names(opened) == ["first"]
 
 
 def test_sorting_by_keyboard_and_back(opened: Any, source: Source) -> None:
