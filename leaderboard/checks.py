@@ -95,7 +95,7 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
         size = f"{len(records.index)} episodes over {images} images"
         yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
-    if len(data.class_ids) != len(data.class_counts):
+    if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
         return  # a Problem of its own
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
