@@ -256,3 +256,19 @@ def test_empty_charts_are_drawn() -> None:
     for text in empty:
         assert not math.isnan(float(ElementTree.fromstring(text).attrib["height"]))
         assert "nan" not in text
+
+
+def test_a_label_without_room_is_left_out() -> None:
+    crowd = tuple(pareto.Point(f"name-{i}", 100 + i, 0.5 + i * 1e-5) for i in range(40))
+    text = pareto.draw(pareto.Pareto("p", "steps", (*crowd, pareto.Point("far", 9, 0.1))), "p", 358)
+    named = [e.text for e in elements(text, "text") if str(e.text).startswith("name-")]
+    assert 0 < len(named) <= 8
+    assert len([hint for hint in hinted(text, "circle") if hint.startswith("name-")]) == 40
+
+
+def test_a_tick_without_room_has_no_label() -> None:
+    every = tuple(range(100, 140))
+    text = shots.draw(shots.Shots("s", (shots.Curve("a", every, (0.5,) * 40),)), "s", 358)
+    shown = [int(str(e.text)) for e in elements(text, "text") if str(e.text) in map(str, every)]
+    assert 2 <= len(shown) <= 14
+    assert shown[0] == 100
