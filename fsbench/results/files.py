@@ -67,7 +67,10 @@ def read_json(path: Path) -> Any:
         if path.stat().st_size > MAX_JSON:
             raise ValueError(f"it is larger than {MAX_JSON} bytes")
         text = path.read_text(encoding="utf8")
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        data = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        if "\\ud" in text.lower():  # an escaped half of a character is no text (UnicodeEncodeError)
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
     except (OSError, ValueError, RecursionError) as error:
         raise ValidationFailed(
             f"{path} is no readable JSON: {error}", fix="restore the file or make it again"

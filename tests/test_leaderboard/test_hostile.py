@@ -112,6 +112,7 @@ BAD_TEXTS = {
     "deep.yaml": ("[" * 60_000, "nests deeper"),
     "large.toml": ("#" * 70_000, "larger than"),
     "nan.json": ('{"name": NaN}', "not finite"),
+    "half.json": ('{"name": "\\ud800"}', "no readable JSON"),
     "digits.json": ('{"name": ' + "1" * 10_000 + "}", "no readable JSON"),
 }
 
