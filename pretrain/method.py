@@ -79,6 +79,8 @@ class Method(Frozen):
     PAPER: its rows in papers; PILOT and TOY: overrides of the base recipe of that scale, as
     `field -> value`; NEUTRAL: settings at which it equals `normal` bit for bit, or the reason why
     there are none; RANK: its place among combined methods; SOURCE: paper and official code.
+    PLAIN_ROUND_0: whatever its settings, round 0 is plain training to the bit and leaves nothing
+    behind but what `setup` makes anew, so that a run may start from its control's round 0.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
@@ -87,6 +89,7 @@ class Method(Frozen):
     NEUTRAL: ClassVar[Neutral] = "not declared"
     RANK: ClassVar[Rank]
     SOURCE: ClassVar[str]
+    PLAIN_ROUND_0: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

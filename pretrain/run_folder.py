@@ -1,15 +1,16 @@
 """A run's folder: whose run it is, its logs, and the finished run that `run:DIR` loads.
 
 recipe.json is written first and says which recipe and data the folder belongs to; log.jsonl (one
-line an epoch) and rewrites.jsonl (one line a rewrite) grow; checkpoint.* carry the state; run.json
-is written last, so its presence means that the run is complete.
+line an epoch) and rewrites.jsonl (one line a rewrite) grow; shared.jsonl has a line for a round that
+was taken over from another run (branching.py); checkpoint.* carry the state; run.json is written
+last, so its presence means that the run is complete.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,14 @@ from torch import Tensor
 
 from fsbench.errors import CheckpointError, FsbenchError, UsageError
 from pretrain.checkpoint import write_tensors
+from pretrain.distributed import ALONE, Ranks
 from pretrain.files import write_atomic
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipe import Recipe
 
-LOGS = ("log.jsonl", "rewrites.jsonl")
+LOGS = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
 
 
 def finished(folder: Path) -> bool:
@@ -34,11 +36,22 @@ def finished(folder: Path) -> bool:
 
 
 @contextmanager
-def claimed(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
-    """The folder belongs to this recipe, data and process while the block runs.
+def claimed(
+    folder: Path, recipe: Recipe, source: SourceDataset, ranks: Ranks = ALONE
+) -> Iterator[None]:
+    """The folder belongs to this recipe, data and run while the block runs, which rank 0 sees to.
 
     Raises UsageError when it holds another run, FsbenchError when another process works in it.
     """
+    with locked(folder, recipe, source) if ranks.first else nullcontext():
+        ranks.wait()
+        yield
+        ranks.wait()
+
+
+@contextmanager
+def locked(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
+    """No other process trains in the folder, and it is this run's. Raises as `claimed`."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
     try:
@@ -111,6 +124,11 @@ class Journal:
         lines = (self.folder / name).read_text(encoding="utf8").splitlines()
         return [json.loads(line) for line in lines]
 
+    def shared(self) -> dict[str, Any]:
+        """Which rounds were taken over from which run, for the run's record; {} for none."""
+        rounds = self.read("shared.jsonl") if (self.folder / "shared.jsonl").exists() else []
+        return {"shared_rounds": rounds} if rounds else {}
+
     def rewind(self, positions: dict[str, int]) -> None:
         """Cut every log to this many bytes."""
         for name in LOGS:
@@ -118,7 +136,18 @@ class Journal:
                 file.truncate(positions.get(name, 0))
 
 
+class NoJournal(Journal):
+    """That of a rank which does not write."""
+
+    def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
+        return None
+
+    def rewind(self, positions: dict[str, int]) -> None:
+        return None
+
+
 def finish(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write the finished run: weights first, run.json last."""
     write_tensors(folder / "model.safetensors", weights)
-    write_atomic(folder / "run.json", json.dumps(facts, indent=1).encode())
+    whole = facts | Journal(folder).shared()
+    write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())

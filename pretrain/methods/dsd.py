@@ -47,6 +47,7 @@ class Dsd(Method):
 
     SOURCE: ClassVar = "reinitialization study, section 1; Han et al. 2017"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:

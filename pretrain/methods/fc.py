@@ -44,6 +44,7 @@ class Fc(Method):
 
     SOURCE: ClassVar = "reinitialization study, section 1; RIFLE; Zhao et al. 2018"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always re-draws the head"
 
     def check(self, recipe: Recipe) -> None:

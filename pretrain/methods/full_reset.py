@@ -37,6 +37,7 @@ class FullReset(Method):
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the network"
     PILOT: ClassVar = fields("warm-start")
     TOY: ClassVar = fields("warm-start")

@@ -51,6 +51,7 @@ class HeadReset(Method):
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the head"
     PILOT: ClassVar = fields("warm-start")
     TOY: ClassVar = fields("warm-start")

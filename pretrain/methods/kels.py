@@ -113,6 +113,7 @@ class Kels(Method):
 
     SOURCE: ClassVar = "KELS (Taha et al. 2021); code ahmdtaha/knowledge_evolution"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"keep": 1.0}
 
     def check(self, recipe: Recipe) -> None:

@@ -42,6 +42,7 @@ class LLF(Method):
 
     SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; code hlml/fortuitous_forgetting"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar = {"threshold": surgery.END}
     PAPER: ClassVar = (
         PaperRecipe(

@@ -61,6 +61,7 @@ class Rescale(Method):
 
     SOURCE: ClassVar = "reinitialization study, appendix B; Niehaus et al. 2024"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always rescales"
 
     def check(self, recipe: Recipe) -> None:

@@ -65,6 +65,7 @@ class Seal(Method):
 
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "Table 2")
 

@@ -64,6 +64,7 @@ class ShrinkPerturb(Method):
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = fields("warm-start")
     TOY: ClassVar = fields("warm-start")

@@ -41,6 +41,7 @@ class Welsr(Method):
         "reinitialization study, section 1"
     )
     RANK: ClassVar = Rank.ROUND
+    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:
