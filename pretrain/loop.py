@@ -21,7 +21,8 @@
     finalize                                 back to the plain architecture, export
 
 Random streams (fsbench/seeding.py): `init`, `order`, `augmentation`, `stages` and `step` (dropout)
-are keyed by the recipe's seed and the position alone, `method` by the method's name too.
+are keyed by the recipe's seed and the position alone, `method` by the method's name too. Several
+processes share the steps of one run (pretrain/distributed.py).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -40,12 +41,15 @@ from torch.nn.utils.parametrize import cached
 from fsbench import seeding
 from fsbench.errors import FsbenchError
 from fsbench.progress import SILENT, Advance, Reporter
+from fsbench.stopping import postponed
 from pretrain import checkpoint, optimizer, run_folder, schedules
 from pretrain.build import build_context, build_validation, deterministic
 from pretrain.cost import Cost
+from pretrain.distributed import drifted, follow
 from pretrain.export import facts, machine, warn_of_other_bits
 from pretrain.plateau import Plateau
-from pretrain.rounds import rounds
+from pretrain.ranks import ALONE, Ranks, joined
+from pretrain.rounds import rounds, row
 from pretrain.state import pack, unpack
 from pretrain.steps import fitted
 from pretrain.tally import Tally
@@ -61,7 +65,6 @@ CHECKPOINT_SECONDS = 60.0
 """A checkpoint inside an epoch is written when the last one is older than this."""
 GPU_CHECK_STEPS = 25
 """Steps between looks at the loss on a GPU, where every look waits for the device."""
-
 
 Watch = Callable[["Context"], None]
 
@@ -83,12 +86,13 @@ def pretrain(
 
     watch sees the context after setup and after every epoch, and may look but not touch. The folder
     then loads as `run:DIR`. Raises UsageError when it holds another run,
-    CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite.
+    CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite,
+    Stopped after a checkpoint on a signal that the command line handles.
     """
     recipe = fitted(recipe, source)
-    with run_folder.claimed(out, recipe, source):
+    with joined(device) as (ranks, place), run_folder.claimed(out, recipe, source, ranks):
         if not run_folder.finished(out):
-            Trainer(recipe, source, out, torch.device(device), report, watch).run()
+            Trainer(recipe, source, out, place, report, watch, ranks).run()
     return out
 
 
@@ -103,15 +107,15 @@ class Trainer:
         device: torch.device,
         report: Reporter,
         watch: Watch = unwatched,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.recipe, self.source, self.out, self.report = recipe, source, out, report
-        self.watch = watch
-        self.journal = run_folder.Journal(out)
-        self.ctx = build_context(
-            recipe, source, device, partial(self.journal.append, "rewrites.jsonl")
-        )
-        self.validation = build_validation(recipe, source, device)
-        self.tally, self.cost, self.plateau = Tally(device), Cost(device), Plateau()
+        self.recipe, self.source, self.out, self.ranks = recipe, source, out, ranks
+        self.report, self.watch = (report, watch) if ranks.first else (SILENT, unwatched)
+        self.journal = (run_folder.Journal if ranks.first else run_folder.NoJournal)(out)
+        log = partial(self.journal.append, "rewrites.jsonl")
+        self.ctx = build_context(recipe, source, device, log, ranks)
+        self.validation = build_validation(recipe, source, device, ranks)
+        self.tally, self.cost, self.plateau = Tally(device, ranks), Cost(device, ranks), Plateau()
         self.lr, self.accuracy, self.saves = recipe.lr, 0.0, 0
 
     def run(self) -> None:
@@ -122,6 +126,7 @@ class Trainer:
         with (
             deterministic(self.recipe.deterministic),
             self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
+            postponed() as self.stop,
         ):
             while not clock.done:
                 self._epoch(advance)
@@ -145,11 +150,17 @@ class Trainer:
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
         if found is None:
+            follow(ctx, self.ranks)
             self.watch(ctx)
-            return
-        tensors, state = found
+        else:
+            self._restore(*found)
+        self._check_ranks()
+
+    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        ctx = self.ctx
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
-        warn_of_other_bits(state["machine"], machine(ctx.device), self.report)
+        warn_of_other_bits(state["machine"], machine(ctx.device, self.ranks), self.report)
         self.tally.sums = tensors.pop("seen").to(ctx.device)
         unpack(ctx, tensors, state)
         self.saves, self.accuracy = state["saves"], state["accuracy"]
@@ -159,6 +170,16 @@ class Trainer:
         if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
             ctx.rebuild_optimizer("none")
 
+    def _check_ranks(self) -> None:
+        """Raises FsbenchError when the ranks of the run no longer hold the same state."""
+        if drifted(self.ctx, self.ranks):
+            raise FsbenchError(
+                f"the processes of {self.recipe.name} hold different states at step"
+                f" {self.ctx.clock.step}",
+                fix="give all of them the same folder, machine and versions; --set"
+                " deterministic=true on GPUs",
+            )
+
     def _epoch(self, advance: Advance) -> None:
         """The rest of the current epoch."""
         clock = self.ctx.clock
@@ -166,11 +187,13 @@ class Trainer:
         if clock.batch == 0:
             with self.cost.event():
                 self._open_epoch(steps)
+            follow(self.ctx, self.ranks)
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            if self.cost.unsaved >= CHECKPOINT_SECONDS:
+            if self.cost.unsaved >= CHECKPOINT_SECONDS or self.stop.asked:
                 self._save()
+                self.stop.obey()
         self._close_epoch()
 
     def _open_epoch(self, steps: int) -> None:
@@ -193,21 +216,29 @@ class Trainer:
         ctx, recipe = self.ctx, self.recipe
         self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps, self.plateau)
         optimizer.set_lr(ctx.optimizer, self.lr)
-        batch = ctx.loader.batch(ctx.clock)
-        names = (*recipe.stream("step"), *ctx.clock.names)
+        batch = ctx.loader.batch(ctx.clock, self.ranks)
+        names = (*recipe.stream("step"), *ctx.clock.names, *self.ranks.names)
         with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):
             with cached():  # a reparametrized weight is computed once a step
                 with seeding.stream(*names, device=str(ctx.device)):
                     for parameter in ctx.parameters.values():
                         parameter.grad = None
                     loss, right = self._task_loss(batch)
-                    torch.autograd.backward(sum(ctx.call("loss_term"), loss))
+                    self._backward(sum(ctx.call("loss_term"), loss), batch.share)
                 ctx.call("after_backward")
                 ctx.call("before_step")
             ctx.optimizer.step()
             ctx.call("after_step")
-        self._count(loss.detach(), right, len(batch.labels))
+        self._count(loss.detach(), right, batch)
         ctx.clock.tick()
+
+    def _backward(self, loss: Tensor, share: float) -> None:
+        """The gradients of the whole step's loss, of which this rank has a share."""
+        ctx = self.ctx
+        torch.autograd.backward(loss if share == 1 else share * loss)
+        gradients = [p.grad for p in ctx.parameters.values() if p.grad is not None]
+        self.ranks.sum(gradients)
+        self.ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
 
     def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Loss of the batch and its number of right answers (nan where a method steps itself)."""
@@ -221,10 +252,11 @@ class Trainer:
             loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
         return loss, (logits.detach().argmax(dim=1) == batch.labels).sum()
 
-    def _count(self, loss: Tensor, right: Tensor, images: int) -> None:
+    def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
+        images = len(batch.labels)
         self.tally.add(loss, right, images)
-        self.cost.samples += images
+        self.cost.samples += round(images / batch.share)
         every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
         if self.ctx.clock.step % every == 0 and not self.tally.finite:
             self._fail("the loss is not finite")
@@ -247,45 +279,29 @@ class Trainer:
             self.accuracy = self.validation.measure(ctx)
         seen = self.accuracy if due else None
         self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
-        self.journal.append("log.jsonl", self._row(loss, learned, seen))
+        line = row(clock, self.lr, loss, learned) | {self.validation.column: seen}
+        self.journal.append("log.jsonl", line)
         if clock.last_epoch:
             with self.cost.event():
                 ctx.call("round_end")
             what = self.validation.column.replace("_", " ")
             self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
+        self._check_ranks()
         self.watch(ctx)
         clock.next_epoch()
         self._save()
 
-    def _row(
-        self, loss: float, learned: float | None, accuracy: float | None
-    ) -> dict[str, float | None]:
-        """The epoch's line of log.jsonl; accuracies are fractions, null where not measured.
-
-        A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
-        """
-        clock = self.ctx.clock
-        row = {
-            "step": clock.step,
-            "stage": clock.stage,
-            "round": clock.round,
-            "epoch": clock.epoch,
-            "lr": self.lr,
-            "train_loss": loss,
-            "train_accuracy": learned,
-            "val_accuracy": None,
-        }
-        return row | {self.validation.column: accuracy}
-
     def _save(self) -> None:
         """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
+        if not self.ranks.first:
+            return
         tensors, state = pack(self.ctx)
         floats = [value for value in tensors.values() if value.is_floating_point()]
         if not all(torch.isfinite(value).all() for value in floats):
             self._fail("a weight is not finite")
         state |= {"saves": self.saves, "accuracy": self.accuracy}
         state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
-        state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device)}
+        state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device, self.ranks)}
         checkpoint.save(self.out, tensors | {"seen": self.tally.sums}, state)
         self.saves = state["saves"]
 
@@ -293,6 +309,8 @@ class Trainer:
         """Back to the plain architecture, and export."""
         with self.cost.event():
             self.ctx.call("finalize")
+        if not self.ranks.first:
+            return
         run_folder.finish(
             self.out,
             dict(self.ctx.model.state_dict()),

@@ -14,6 +14,7 @@ import typer
 from fsbench import __version__
 from fsbench.errors import FsbenchError
 from fsbench.registry import Registry, attribute
+from fsbench.stopping import Stopped, handled
 
 GROUPS: Registry[Any] = Registry(
     "command group",
@@ -60,9 +61,14 @@ def root(
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
-    """Entry point of the console command; exits with the codes of fsbench/errors.py."""
+    """Entry point of the console command; exits with the codes of fsbench/errors.py, after a
+    signal with 128 + its number."""
     try:
-        build()(args=arguments, prog_name="fsbench")
+        with handled():
+            build()(args=arguments, prog_name="fsbench")
+    except Stopped as stopped:
+        typer.echo(stopped, err=True)
+        sys.exit(stopped.exit_code)
     except FsbenchError as error:
         typer.echo(f"error: {printable(str(error))}", err=True)
         sys.exit(error.exit_code)

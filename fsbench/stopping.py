@@ -1,0 +1,84 @@
+"""SIGTERM and SIGINT: work stops where it can go on, says so and exits with 128 + the signal.
+
+`handled` (around every command) lets both signals raise `Stopped` wherever the main thread is:
+files appear by rename, so that costs what is in flight. `postponed` (around a training loop) keeps
+the first signal until the loop has written a checkpoint; a second one stops at once.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import NoReturn
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """A signal asked to stop. No Exception: what handles failures must let it through."""
+
+    def __init__(self, number: int) -> None:
+        self.name = signal.Signals(number).name
+        self.exit_code = 128 + number
+        super().__init__(f"stopped by {self.name}: the same command goes on where it stopped")
+
+
+class Wish:
+    """Whether a signal has come. asked: its number, 0 for none."""
+
+    asked = 0
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handler: remember the first signal. Raises Stopped at the second."""
+        if self.asked:
+            raise Stopped(number)
+        self.asked = number
+
+    def obey(self) -> None:
+        """Raises Stopped if a signal has come."""
+        if self.asked:
+            raise Stopped(self.asked)
+
+
+def stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Handler: raises Stopped."""
+    raise Stopped(number)
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Both signals raise Stopped while the block runs; one that the caller ignores stays ignored.
+
+    Does nothing outside the main thread, which alone meets signals.
+    """
+    here = current_thread() is main_thread()
+    before = {n: signal.getsignal(n) for n in SIGNALS if here}
+    mine = [n for n, handler in before.items() if handler not in (None, signal.SIG_IGN)]
+    for number in mine:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, before[number])
+
+
+@contextmanager
+def postponed() -> Iterator[Wish]:
+    """Signals that would raise Stopped are noted instead; who opens this asks the Wish and obeys.
+
+    Raises Stopped at the end for a signal that nobody obeyed.
+    """
+    wish, here = Wish(), current_thread() is main_thread()
+    mine = [n for n in SIGNALS if here and signal.getsignal(n) is stop]
+    for number in mine:
+        signal.signal(number, wish.note)
+    try:
+        yield wish
+    finally:
+        for number in mine:
+            signal.signal(number, stop)
+    wish.obey()
