@@ -17,6 +17,7 @@ from torch import Tensor
 from fsbench import seeding
 from fsbench.data.augmentation import augment
 from fsbench.errors import DataError
+from pretrain.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset, Split
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """Normalised images (B, 3, s, s) float32 and labels (B,) int64 on the run's device."""
+    """Normalised images (B, 3, s, s) float32 and labels (B,) int64 on the run's device.
+
+    share: which part of the step's images they are, below 1 where several ranks share a step.
+    """
 
     images: Tensor
     labels: Tensor
+    share: float = 1.0
 
 
 def in_memory(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -39,6 +44,9 @@ def in_memory(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
 
 class Batches:
     """The recipe's loader `batches`: shuffled classification batches of the current stage."""
+
+    unit = 1
+    """Images that ranks never part: those of a task."""
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device, self.classes = recipe, device, source.n_classes
@@ -68,11 +76,12 @@ class Batches:
         """Optimizer steps an epoch."""
         return max(1, self.epoch_size(stage) // self.recipe.batch_size)
 
-    def batch(self, clock: Clock) -> Batch:
-        """The batch of this position."""
+    def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
+        """The batch of this position, or this rank's rows of it: the same images, bit by bit."""
         size = self.recipe.batch_size
         chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
-        return self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names))
+        names = (*self.recipe.stream("augmentation"), *clock.names)
+        return self._load(chosen, names, ranks.rows(len(chosen)))
 
     def passes(self, size: int, stage: int, names: tuple[seeding.Name, ...]) -> Iterator[Batch]:
         """Endless batches of `size` images, in shuffled passes over a stage under a stream's name.
@@ -87,10 +96,15 @@ class Batches:
                 chosen = torch.from_numpy(order[start : start + size]).to(self.device)
                 yield self._load(chosen, (*names, "augmentation", number, start))
 
-    def _load(self, chosen: Tensor, names: tuple[seeding.Name, ...]) -> Batch:
-        """These images, augmented under the stream called `names`, and their labels."""
-        images = augment(self.images[chosen], self.recipe.augmentation, names)
-        return Batch(self.normalise(images), self.labels[chosen])
+    def _load(
+        self, chosen: Tensor, names: tuple[seeding.Name, ...], rows: slice | None = None
+    ) -> Batch:
+        """These images or some rows of them, augmented under the stream called `names`."""
+        rows = rows or slice(0, len(chosen))
+        part = chosen[rows]
+        kind = self.recipe.augmentation
+        images = augment(self.images[part], kind, names, first=rows.start, of=len(chosen))
+        return Batch(self.normalise(images), self.labels[part], len(part) / len(chosen))
 
     def _epoch_order(self, clock: Clock) -> Tensor:
         """Image indices of this epoch, shuffled; kept until the epoch changes."""

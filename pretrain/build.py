@@ -13,11 +13,13 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.errors import DataError
 from pretrain.batches import Batches
 from pretrain.context import Context, Rewrite
+from pretrain.distributed import refuse
 from pretrain.dropout import drop_before
 from pretrain.episodes import Episodes
 from pretrain.episodic_validation import EpisodicValidation
 from pretrain.full_batch import FullBatch
 from pretrain.plan import Clock
+from pretrain.ranks import ALONE, Ranks
 from pretrain.validation import Validation
 
 if TYPE_CHECKING:
@@ -37,8 +39,13 @@ def build_context(
     source: SourceDataset,
     device: torch.device,
     log_rewrite: Callable[[Rewrite], None],
+    ranks: Ranks = ALONE,
 ) -> Context:
-    """A context at step 0. Raises DataError when the source's images have another size."""
+    """A context at step 0.
+
+    Raises DataError when the source's images have another size, UsageError where the ranks cannot
+    train the recipe.
+    """
     side = source.train.images.shape[-1]
     if side != recipe.input_size:
         raise DataError(
@@ -47,6 +54,7 @@ def build_context(
             fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
         )
     loader = LOADERS[recipe.loader](recipe, source, device)
+    refuse(recipe, loader, ranks, device)
     architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
         model = architecture.build(loader.classes, recipe.width)
@@ -54,15 +62,19 @@ def build_context(
         drop_before(model.get_submodule(architecture.roles(model).head), recipe.dropout)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
+    if recipe.sync_bn and ranks.size > 1:
+        from timm.layers import convert_sync_batchnorm  # torch's own drops timm's activations
+
+        model = convert_sync_batchnorm(model)
     return Context(recipe, architecture, model, loader, Clock(recipe.plan), device, log_rewrite)
 
 
 def build_validation(
-    recipe: Recipe, source: SourceDataset, device: torch.device
+    recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
 ) -> Validation | EpisodicValidation:
     """What measures a run: as its loader has it."""
     kind = EpisodicValidation if recipe.loader == "episodes" else Validation
-    return kind(recipe, source, device)
+    return kind(recipe, source, device, ranks)
 
 
 @contextmanager

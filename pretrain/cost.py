@@ -4,6 +4,8 @@ FLOPs are those of matrix products and convolutions by the formulas of torch.uti
 multiply-add is two). Counted are the training steps, forward and backward with everything that
 methods add to them, as the first step of every round times the round's steps; and what hooks do
 between steps (NIO's search, layerwise statistics). Not counted: validation, elementwise operations.
+Of several ranks the steps are summed; what hooks do between them, which each rank repeats, counts
+once. Seconds and memory are those of the rank that writes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+
+from pretrain.ranks import ALONE, Ranks
 
 KEPT = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
 
@@ -48,8 +52,8 @@ class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class Cost:
     """Totals so far. peak_memory_bytes: of the GPU, or resident of the whole process on a CPU."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, ranks: Ranks = ALONE) -> None:
+        self.device, self.ranks = device, ranks
         self.samples = self.flops = self.event_flops = self.step_flops = 0
         self.seconds, self.peak_memory_bytes = 0.0, 0
         self._last = time.monotonic()
@@ -69,7 +73,7 @@ class Cost:
         if first:
             with Counting() as counter:
                 yield
-            self.step_flops = counter.flops
+            self.step_flops = self.ranks.total(counter.flops, self.device)
         else:
             yield
         self.flops += self.step_flops

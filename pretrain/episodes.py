@@ -17,6 +17,7 @@ from fsbench.data.episodes import EpisodeSampler
 from fsbench.errors import DataError
 from pretrain.batches import Batch, Batches
 from pretrain.episodic import Episodic, learner_of
+from pretrain.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -61,15 +62,18 @@ class Episodes(Batches):
         super().__init__(recipe, source, device)
         learner = learner_of(recipe)
         self.classes = learner.way
-        self.count = recipe.batch_size // learner.task_images
+        self.unit = learner.task_images
+        self.count = recipe.batch_size // self.unit
         self.tasks = [
             Tasks(learner, recipe.seed, f"{source.name}/train/{stage}", images, source.train.labels)
             for stage, images in enumerate(self.stages)
         ]
 
-    def batch(self, clock: Clock) -> Batch:
+    def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
         tasks, first = self.tasks[clock.stage], clock.step * self.count
         drawn = [tasks.images(i) for i in range(first, first + self.count)]
         chosen = torch.from_numpy(np.concatenate(drawn)).to(self.device)
-        loaded = self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names))
-        return Batch(loaded.images, tasks.labels.repeat(self.count).to(self.device))
+        rows = ranks.rows(len(chosen), self.unit)
+        loaded = self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names), rows)
+        labels = tasks.labels.repeat(self.count)[rows].to(self.device)
+        return Batch(loaded.images, labels, loaded.share)

@@ -23,6 +23,7 @@ from pretrain.batches import Batch, Normalise, in_memory
 from pretrain.episodes import Tasks
 from pretrain.episodic import learner_of
 from pretrain.observe import batch_statistics
+from pretrain.ranks import ALONE, Ranks
 from pretrain.validation import autocast, evaluating
 
 if TYPE_CHECKING:
@@ -32,12 +33,19 @@ if TYPE_CHECKING:
 
 
 class EpisodicValidation:
-    """Tasks 0 .. val_episodes - 1 of the validation split."""
+    """Tasks 0 .. val_episodes - 1 of the validation split; ranks take turns at them."""
 
     column = "episodic_accuracy"
 
-    def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: SourceDataset,
+        device: torch.device,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.recipe, self.device, self.learner = recipe, device, learner_of(recipe)
+        self.ranks = ranks
         self.images, labels = in_memory(source.val, device)
         self.normalise = Normalise(source, device, recipe.channels_last)
         every = labels.cpu().numpy()
@@ -49,8 +57,10 @@ class EpisodicValidation:
         """Mean fraction of right answers to the queries of a task."""
         ctx.acting = self.learner.name
         with evaluating(ctx.model), self._norm(ctx), autocast(self.recipe, self.device):
-            right = [self._right(ctx, i) for i in range(self.learner.val_episodes)]
-        return int(torch.stack(right).sum()) / (len(right) * self.queries)
+            mine = range(self.ranks.rank, self.learner.val_episodes, self.ranks.size)
+            right = sum(int(r) for r in [self._right(ctx, i) for i in mine])
+        total = self.ranks.total(right, self.device)
+        return total / (self.learner.val_episodes * self.queries)
 
     @contextmanager
     def _norm(self, ctx: Context) -> Iterator[None]:

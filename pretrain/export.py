@@ -10,7 +10,9 @@ from fsbench import __version__
 from fsbench.backbones import devices, normalizers
 from fsbench.backbones.weights import weights_hash
 from fsbench.progress import Reporter
+from pretrain.distributed import unlike_one_process
 from pretrain.episodic_validation import measured_on
+from pretrain.ranks import ALONE, Ranks
 from pretrain.rounds import stage_accuracies
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ def facts(
         **cost.facts(),
         "flags": sorted(source.flags),
         "weights_hash": weights_hash(dict(ctx.model.state_dict()), (ctx.roles.head,)),
-        **machine(ctx.device),
+        **machine(ctx.device, cost.ranks),
+        **unlike_one_process(recipe, ctx.model, cost.ranks),
         "fsbench": __version__,
     }
 
@@ -64,18 +67,20 @@ def episodic(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]:
     return {"episodic_accuracy": accuracy, "episodic_tasks": measured_on(ctx.recipe)}
 
 
-def machine(device: torch.device) -> dict[str, Any]:
+def machine(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
     """What equal bits depend on (design.md 5)."""
     return {
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "device": devices.model_name(str(device)),
+        **ranks.facts(),
     }
 
 
 def warn_of_other_bits(then: dict[str, Any], now: dict[str, Any], report: Reporter) -> None:
     """Say so when a resumed run cannot repeat the bits of an uninterrupted one."""
+    then, now = ({"processes": 1, "backend": None} | facts for facts in (then, now))
     changed = [
         f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name]
     ]

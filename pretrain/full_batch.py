@@ -11,6 +11,7 @@ import torch
 
 from fsbench.errors import UsageError
 from pretrain.batches import Batch, Batches
+from pretrain.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -24,7 +25,7 @@ class FullBatch(Batches):
     Raises UsageError when batch_size is not the number of images of every stage.
     """
 
-    _held: tuple[int, Batch] | None = None
+    _held: tuple[tuple[int, Ranks], Batch] | None = None
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         super().__init__(recipe, source, device)
@@ -39,11 +40,14 @@ class FullBatch(Batches):
     def epoch_size(self, stage: int) -> int:
         return self.recipe.plan.epoch_images or len(self.stages[stage])
 
-    def batch(self, clock: Clock) -> Batch:
+    def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
+        chosen, key = self._all(clock), (clock.stage, ranks)
+        rows = ranks.rows(len(chosen))
         if self.recipe.augmentation != "none":
-            return self._load(self._all(clock), (*self.recipe.stream("augmentation"), *clock.names))
-        if self._held is None or self._held[0] != clock.stage:
-            self._held = clock.stage, self._load(self._all(clock), ())
+            names = (*self.recipe.stream("augmentation"), *clock.names)
+            return self._load(chosen, names, rows)
+        if self._held is None or self._held[0] != key:
+            self._held = key, self._load(chosen, (), rows)
         return self._held[1]
 
     def _all(self, clock: Clock) -> torch.Tensor:

@@ -81,6 +81,11 @@ class Recipe(Frozen):
     )
     loader: Literal["batches", "full_batch", "episodes"] = "batches"
     validate_every: int = Field(1, ge=1, description="epochs; a round's end is always validated")
+    sync_bn: bool = Field(
+        False,
+        exclude_if=lambda value: value is False,
+        description="batch norm over the images of all processes; on GPUs",
+    )
 
     @field_validator("methods")
     @classmethod

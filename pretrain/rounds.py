@@ -7,11 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pretrain.plan import Clock
 
 Row = Mapping[str, Any]
 MEASURED = ("val_accuracy", "episodic_accuracy")
 """The columns of validation; only meta-learners have the second one."""
+
+
+def row(clock: Clock, lr: float, loss: float, learned: float | None) -> dict[str, float | None]:
+    """An epoch's line of log.jsonl; accuracies are fractions, null where not measured.
+
+    A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
+    """
+    return {
+        "step": clock.step,
+        "stage": clock.stage,
+        "round": clock.round,
+        "epoch": clock.epoch,
+        "lr": lr,
+        "train_loss": loss,
+        "train_accuracy": learned,
+        "val_accuracy": None,
+    }
 
 
 def rounds(log: Iterable[Row]) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """A run's folder: whose run it is, its logs, and the finished run that `run:DIR` loads.
 
 recipe.json is written first and says which recipe and data the folder belongs to; log.jsonl (one
-line an epoch) and rewrites.jsonl (one line a rewrite) grow; shared.jsonl has a line for a round that
-was taken over from another run (branching.py); checkpoint.* carry the state; run.json is written
-last, so its presence means that the run is complete.
+line an epoch) and rewrites.jsonl (one line a rewrite) grow; shared.jsonl has a line for a round
+that was taken over from another run (branching.py); checkpoint.* carry the state; run.json is
+written last, so its presence means that the run is complete.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import Tensor
 
 from fsbench.errors import CheckpointError, FsbenchError, UsageError
 from pretrain.checkpoint import write_tensors
-from pretrain.distributed import ALONE, Ranks
 from pretrain.files import write_atomic
+from pretrain.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset

@@ -7,11 +7,14 @@ import math
 import torch
 from torch import Tensor
 
+from pretrain.ranks import ALONE, Ranks
+
 
 class Tally:
-    """Sums of an epoch's training batches, each as it was before its step."""
+    """Sums of an epoch's training batches, each as it was before its step, over all ranks."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, ranks: Ranks = ALONE) -> None:
+        self.ranks = ranks
         self.sums = torch.zeros(3, device=device)
         """Loss times images, right answers, images."""
 
@@ -19,8 +22,13 @@ class Tally:
         self.sums.zero_()
 
     def add(self, loss: Tensor, right: Tensor, images: int) -> None:
-        """The mean loss of a batch, its right answers (nan: not measured) and its images."""
-        self.sums += torch.stack([loss.float() * images, right.float(), right.new_tensor(images)])
+        """The mean loss of a batch, its right answers (nan: not measured) and its images.
+
+        Every rank adds its own and sees the sums, so that all of them decide alike.
+        """
+        seen = torch.stack([loss.float() * images, right.float(), right.new_tensor(images)])
+        self.ranks.sum([seen])
+        self.sums += seen
 
     @property
     def finite(self) -> bool:

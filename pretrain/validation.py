@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pretrain.batches import Normalise, in_memory
+from pretrain.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -50,12 +51,18 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 class Validation:
-    """The validation split on the device."""
+    """The validation split on the device; ranks take turns at its blocks."""
 
     column = "val_accuracy"
 
-    def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
-        self.recipe, self.device = recipe, device
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: SourceDataset,
+        device: torch.device,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.recipe, self.device, self.ranks = recipe, device, ranks
         self.images, self.labels = in_memory(source.val, device)
         self.normalise = Normalise(source, device, recipe.channels_last)
 
@@ -68,8 +75,9 @@ class Validation:
         """Fraction of the validation images whose largest logit is their label's."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         with evaluating(model), autocast(self.recipe, self.device):
-            for start in range(0, len(self.labels), BLOCK):
+            every = range(0, len(self.labels), BLOCK)
+            for start in every[self.ranks.rank :: self.ranks.size]:
                 block = slice(start, start + BLOCK)
                 logits: Tensor = model(self.normalise(self.images[block]))
                 right += (logits.argmax(dim=1) == self.labels[block]).sum()
-        return int(right) / len(self.labels)
+        return self.ranks.total(int(right), self.device) / len(self.labels)

@@ -20,13 +20,23 @@ ENLARGED = 248 / 224
 """How much larger `resize_crop_flip` makes an image before the crop (reinitialization study)."""
 
 
-def augment(images: Tensor, kind: Augmentation, names: tuple[Name, ...]) -> Tensor:
-    """images (B, 3, s, s) uint8 under the stream called `names`; uint8, or float32 in 0..255."""
+def augment(
+    images: Tensor,
+    kind: Augmentation,
+    names: tuple[Name, ...],
+    first: int = 0,
+    of: int | None = None,
+) -> Tensor:
+    """images (B, 3, s, s) uint8 under the stream called `names`; uint8, or float32 in 0..255.
+
+    The images may be the rows from `first` on of a batch of `of`: each gets the draws of its row.
+    """
     if kind == "none":
         return images
     function = resize_crop_flip if kind == "resize_crop_flip" else crop_flip
-    offsets, flip = draws(kind, len(images), images.shape[-1], names)
-    return function(images, offsets.to(images.device), flip.to(images.device))
+    offsets, flip = draws(kind, of or len(images), images.shape[-1], names)
+    rows = slice(first, first + len(images))
+    return function(images, offsets[rows].to(images.device), flip[rows].to(images.device))
 
 
 def draws(kind: Augmentation, n: int, side: int, names: tuple[Name, ...]) -> tuple[Tensor, Tensor]:
