@@ -260,7 +260,7 @@ def evaluate(
     machine = machine or Machine()
     clock = machine.start()
     targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
-    store = ResultStore(output, clock.environment)
+    store = ResultStore(output, clock.environment, report)
     features = feature_store(machine, clock.device, report)
     results = []
     for i in range(len(models.refs)):

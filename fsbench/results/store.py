@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsbench import provenance as environments
 from fsbench.errors import ValidationFailed
+from fsbench.progress import SILENT, Reporter
 from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.results import building
 from fsbench.results.files import write_record
-from fsbench.results.journal import Journal
+from fsbench.results.journal import EARLIER, Journal
 from fsbench.results.names import MODEL_FILE, model_name, safe, stem
 from fsbench.results.reading import verified
 from fsbench.results.rules import Loaded
@@ -32,11 +33,16 @@ class ResultStore:
     """Results below `root`, laid out as results/names.py says.
 
     environment: what bits depend on (fsbench.provenance.environment); unfinished blocks of another
-    environment are left alone.
+    environment are left alone. report: hears of damaged blocks.
     """
 
-    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
-        self.root, self.environment = root, dict(environment or {})
+    def __init__(
+        self,
+        root: Path,
+        environment: Mapping[str, str] | None = None,
+        report: Reporter = SILENT,
+    ) -> None:
+        self.root, self.environment, self.report = root, dict(environment or {}), report
 
     def cell(
         self,
@@ -49,7 +55,7 @@ class ResultStore:
         """The place of one result; `model` replaces the name that follows from the reference."""
         name = safe(model) if model else model_name(facts)
         folder = self.root / name / facts.weights_hash[:12]
-        return Cell(folder, name, facts, dataset, task, spec, self.environment)
+        return Cell(folder, name, facts, dataset, task, spec, self.environment, self.report)
 
 
 class Cell:
@@ -64,21 +70,29 @@ class Cell:
         task: str,
         spec: Spec,
         environment: Mapping[str, str],
+        report: Reporter = SILENT,
     ) -> None:
         self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
         self.task, self.spec = task, spec
         self.path = home / dataset.name / f"{stem(spec)}.json"
         key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
         episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()
-        self.journal = Journal(self.path.parent, stem(spec), key, episode)
+        self.journal = Journal(self.path.parent, stem(spec), key, episode, report)
         self.environment = dict(environment)
+        self._lock: BaseFileLock | None = None
         self._held: NDArray[np.int64] | None = None
 
     def earlier(self) -> Loaded | None:
         """The verified result already there. Raises ValidationFailed if it is of something else."""
         if not self.path.is_file():
             return None
-        cell = verified(self.path)
+        try:
+            cell = verified(self.path)
+        except ValidationFailed:
+            with self.lock():  # another process may have been replacing it
+                if not self.path.is_file():
+                    return None
+                cell = verified(self.path)
         building.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
@@ -119,14 +133,17 @@ class Cell:
 
     def clear(self) -> None:
         """Forget the result and the journal (--overwrite)."""
-        self.path.unlink(missing_ok=True)
-        self.path.with_suffix(".parquet").unlink(missing_ok=True)
-        self.journal.remove(self.journal.files())
+        if self.path.parent.is_dir():
+            with self.lock():
+                self.path.unlink(missing_ok=True)
+                self.path.with_suffix(".parquet").unlink(missing_ok=True)
+                self.journal.remove(self.journal.files())
         self._held = None
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         """Keep one finished block."""
-        self.journal.write(block, records)
+        with self.lock():
+            self.journal.write(block, records)
         self._held = None
 
     def finish(
@@ -138,18 +155,26 @@ class Cell:
         missing episodes, or overlapping ones that differ.
         """
         with self.lock():
-            earlier, blocks = self.earlier(), self.journal.read()
+            earlier, found = self.earlier(), self.parts(wanted)
             if earlier is not None:
                 self.require_environment(earlier, environments.environment(provenance))
-            used = {file: r for file, r in blocks.items() if np.isin(r.index, wanted).any()}
-            parts = [(str(file), r.take(np.isin(r.index, wanted))) for file, r in used.items()]
-            if earlier is not None and isinstance(earlier.records, EpisodeRecords):
-                parts.insert(0, (str(earlier.path), earlier.records))
-            records = building.union(parts)
+            before = earlier.records if earlier else None
+            known = {self.path: before} if isinstance(before, EpisodeRecords) else {}
+            records = building.union([(str(file), r) for file, r in (known | found).items()])
             building.require_all(records.index, np.asarray(wanted), self.path)
+            kept = [self.journal.keep(EARLIER, each) for each in known.values()]
             result = self.write(records, "limited" in flags, provenance)
-            self.journal.remove(list(used))
+            self.journal.remove([*found, *kept])
         return result
+
+    def parts(self, wanted: ArrayLike) -> dict[Path, EpisodeRecords]:
+        """The wanted episodes of every block, and all of a result that was being replaced."""
+        found = {}
+        for file, records in self.journal.read().items():
+            rows = np.isin(records.index, wanted) | file.name.startswith(EARLIER)
+            if rows.any():
+                found[file] = records.take(rows)
+        return found
 
     def write_probe(
         self,
@@ -181,11 +206,13 @@ class Cell:
             )
 
     def lock(self) -> BaseFileLock:
-        """Two processes may finish shards of one cell in one folder."""
+        """Two processes may work on one cell in one folder; a process may take it again."""
         from filelock import FileLock
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.path.with_name(f".{self.path.stem}.lock"))
+        if self._lock is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self.path.with_name(f".{self.path.stem}.lock"))
+        return self._lock
 
 
 def episodes_of(cell: Loaded | None) -> NDArray[np.int64]:
