@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.results.files import parse_record, read_json
+from fsbench.errors import UsageError
+from fsbench.results.files import parse_record
+from fsbench.results.plain import read_mapping
 from fsbench.schema import Declaration
 
 NAMES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
-MAX_TEXT = 64 * 2**10
-"""Bytes of a TOML or YAML file: their parsers are slow."""
-MAX_DEPTH = 8
 OPTIONS = {
     "name": "--name",
     "authors": "--authors",
@@ -36,7 +34,7 @@ def declare(file: Path | None, options: Mapping[str, Any]) -> Declaration:
 
     Raises UsageError naming what is missing, ValidationFailed for a file that cannot be read.
     """
-    values: dict[str, Any] = dict(parse(file)) if file else {}
+    values: dict[str, Any] = read_mapping(file, ", ".join(OPTIONS)) if file else {}
     values |= {name: value for name, value in options.items() if value is not None}
     missing = [option for name, option in OPTIONS.items() if name not in values]
     if missing:
@@ -53,48 +51,3 @@ def listed(value: Any) -> Any:
     """A list of names; the word none, alone, is the empty list."""
     names = [value] if isinstance(value, str) else value
     return () if names in (["none"], [], ()) else names
-
-
-def parse(file: Path) -> Mapping[str, Any]:
-    """The file as a mapping, by its suffix. Raises ValidationFailed naming it."""
-    data = read_json(file) if file.suffix == ".json" else parse_text(file)
-    if not isinstance(data, dict):
-        raise ValidationFailed(
-            f"{file} is no mapping of fields", fix=f"fields: {', '.join(OPTIONS)}"
-        )
-    return data
-
-
-def parse_text(file: Path) -> Any:
-    """TOML or YAML, without tags that build objects, aliases, or a key that stands there twice."""
-    import tomllib
-
-    import yaml
-
-    try:
-        if file.stat().st_size > MAX_TEXT:
-            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
-        text = file.read_text(encoding="utf8")
-        return tomllib.loads(text) if file.suffix == ".toml" else plain_yaml(text)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValidationFailed(
-            f"{file} cannot be read: {error}", fix="write it as JSON, TOML or YAML in UTF-8"
-        ) from error
-
-
-def plain_yaml(text: str) -> Any:
-    """Raises ValueError for aliases and depth, which can grow without end, and repeated keys."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
-            raise ValueError(f"it holds an alias or nests deeper than {MAX_DEPTH}")
-    root = yaml.compose(text, yaml.SafeLoader)
-    if isinstance(root, yaml.MappingNode):
-        keys = [str(key.value) for key, _ in root.value]
-        if len(set(keys)) != len(keys):
-            raise ValueError("a key stands there twice")
-    return yaml.safe_load(text)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import pickle
 import pickletools
 import re
+import struct
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +27,17 @@ BROKEN = (
     LookupError,
     AttributeError,
     TypeError,
+    ArithmeticError,
+    AssertionError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
 )
 """What torch raises for cut, damaged or foreign files."""
+
+CHUNK = 1 << 20
 
 NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
 """Where the messages of torch's restricted unpickler name what it met."""
@@ -82,7 +94,27 @@ def _safetensors(path: Path) -> object:
 def _torch(path: Path) -> object:
     import torch
 
+    if zipfile.is_zipfile(path):
+        _require_whole(path)
     return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _require_whole(path: Path) -> None:
+    """Raises ValueError or BadZipFile where a zip unpacks to more than it holds, or was changed.
+
+    torch stores what it writes unpacked, and does not look at the checksums when it reads. A zero
+    is none: torch.serialization.set_crc32_options(False).
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > path.stat().st_size:
+            raise ValueError(f"it unpacks to {unpacked} bytes, more than it holds")
+        for member in members:
+            if member.CRC:
+                with archive.open(member) as file:
+                    while file.read(CHUNK):
+                        pass
 
 
 def _damaged(path: Path, reason: str) -> CheckpointError:

@@ -3,54 +3,74 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the file's values the defaults of this command. Raises UsageError on an unknown key."""
+    """Make the file's values the defaults of this command.
+
+    Raises UsageError for a file that cannot be read, UnknownName for a key that is no option.
+    """
     if path is None:
         return None
-    import yaml
+    from fsbench.errors import UnknownName, UsageError, ValidationFailed
+    from fsbench.results.plain import read_mapping
 
-    from fsbench.errors import UnknownName, UsageError
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(
-            f"cannot read {path}: {error}", fix="give a YAML file of options"
-        ) from error
-    if not isinstance(values, dict):
-        raise UsageError(f"{path} is no mapping", fix="write one `option: value` a line")
     known = {
         flag.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for flag in (*parameter.opts, parameter.name or "")
     }
-    defaults = {}
+    names = sorted(name for name in known if len(name) > 1 and known[name].name != "config")
+    try:
+        values = read_mapping(path, ", ".join(names), as_written=True)
+    except ValidationFailed as error:
+        raise UsageError(error.message, fix=error.fix) from error
+    defaults: dict[str, Any] = {}
     for key, value in values.items():
         option = known.get(str(key).replace("-", "_"))
-        if option is None or option.name is None:
-            raise UnknownName(f"option in {path}", str(key), (n for n in known if len(n) > 1))
-        if option.name == "model":
-            refuse_code(value, path)
-        many = getattr(option, "multiple", False) and not isinstance(value, list)
-        defaults[option.name] = [value] if many else value
+        if option is None or option.name in {None, "config"}:
+            raise UnknownName(f"option in {path}", str(key), names)
+        if option.name in defaults:
+            raise UsageError(f"{path} sets {key} twice", fix="set every option once")
+        defaults[str(option.name)] = checked(context, option, str(key), value, path)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
 
-def refuse_code(refs: object, path: Path) -> None:
-    """A file may come from others, so it may not name code to run: py: is for the command line."""
+def checked(context: typer.Context, option: Any, key: str, value: Any, path: Path) -> Any:
+    """What a file says of an option, as the command line would say it: text, or a list of it.
+
+    Raises UsageError for what the option does not take, and for code to run: a file may come from
+    others, so py: is for the command line.
+    """
     from fsbench.errors import UsageError
 
-    named = [ref for ref in (refs if isinstance(refs, list) else [refs]) if "py:" in str(ref)]
-    if named:
+    many = getattr(option, "multiple", False)
+    texts = [as_text(part) for part in (value if many and isinstance(value, list) else [value])]
+    parts = [part.strip() for text in texts for part in (text or "").split(",")]
+    if code := next((part for part in parts if part.startswith("py:")), None):
         raise UsageError(
-            f"{path} names code to run: {named[0]}", fix="give py: references with -m instead"
+            f"{path} names code to run: {code}", fix="give py: references with -m instead"
         )
+    try:
+        if None in texts:
+            raise typer.BadParameter("give a text, a number, true or false")
+        option.process_value(context, texts if many else texts[0])
+    except typer.BadParameter as error:
+        raise UsageError(
+            f"{path}: {key}: {error.message}", fix=f"see fsbench {context.info_name} --help"
+        ) from error
+    return texts if many else texts[0]
+
+
+def as_text(value: Any) -> str | None:
+    """A scalar of JSON, TOML or YAML as it would be typed; None for what nobody types."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else None
 
 
 Model = Annotated[
@@ -106,7 +126,7 @@ Config = Annotated[
         "-C",
         callback=read_config,
         is_eager=True,
-        help="YAML file whose keys are option names; the command line wins.",
+        help="YAML, TOML or JSON file whose keys are option names; the command line wins.",
     ),
 ]
 Board = Annotated[Path, typer.Option("--board", help="Folder of the leaderboard.")]

@@ -1,6 +1,7 @@
 """From a file to RGB pixels, the same way everywhere (geometry: specs.ImageSpec, protocol.md 2).
 
-Any file that Pillow cannot decode in full becomes a DataError that names it.
+Any file that Pillow cannot decode in full becomes a DataError that names it. Of an animation the
+first frame counts; a rotation in EXIF is not applied, as torchvision's loaders do not apply it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,26 @@ from PIL import Image
 from fsbench.errors import DataError
 from fsbench.specs import ImageSpec
 
-BROKEN = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
+BROKEN = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    struct.error,
+    Image.DecompressionBombError,
+)
 """What Pillow raises for missing, cut, corrupt or absurdly large files."""
+
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+"""Opened by content, not by name. For others Pillow starts programs: Ghostscript for EPS."""
+MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+"""Modes of 8 bits a channel or less, which Pillow turns into RGB without a choice."""
+MAX_PIXELS = 89_478_485
+"""Where Pillow starts to warn of decompression bombs: 0.25 GiB as RGB."""
 
 
 def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
@@ -27,7 +46,7 @@ def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
     descendants of IBM's ChestX loader pin. Raises DataError naming the file.
     """
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             rgb = _rgb(image)
     except BROKEN as error:
         raise _unreadable(str(path), error) from error
@@ -39,17 +58,22 @@ def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
 def decode_rgb(data: bytes, name: str) -> Image.Image:
     """The encoded image as 8-bit RGB. Raises DataError with the given name."""
     try:
-        with Image.open(BytesIO(data)) as image:
+        with Image.open(BytesIO(data), formats=FORMATS) as image:
             return _rgb(image)
     except BROKEN as error:
         raise _unreadable(name, error) from error
 
 
 def _rgb(image: Image.Image) -> Image.Image:
+    """Raises ValueError for too many pixels, and for pixels whose range nothing states."""
+    if image.width * image.height > MAX_PIXELS:
+        raise ValueError(f"{image.width} x {image.height} px are more than {MAX_PIXELS}")
     image.load()
-    if image.mode.startswith("I;16"):
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in {"PPM", "PNG"}):
         # Pillow clips 16-bit grey at 255; keep the high byte instead.
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode not in MODES:
+        raise ValueError(f"pixels of mode {image.mode} state no range; save it with 8 or 16 bits")
     return image.convert("RGB")
 
 
