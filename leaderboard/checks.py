@@ -24,6 +24,7 @@ from fsbench.specs import EpisodicSpec
 from leaderboard.admission import board_columns, no_column, official, one_copy
 from leaderboard.board import Board
 from leaderboard.candidate import Candidate
+from leaderboard.definition import unequal
 
 Rule = Callable[[Candidate, Board], Iterator[Problem]]
 
@@ -144,6 +145,16 @@ def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 yield cell.problem("backbone", f"{name} {found}", expected, fix)
 
 
+def one_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Cells that know how their weights came about, which older ones do not, tell the same."""
+    known = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
+    for cell, made in known[1:]:
+        first, expected = known[0]
+        for name in unequal(dict(made), dict(expected)):
+            fix = "evaluate every cell with one run"
+            yield cell.problem("training", f"another {name}", f"that of {first.path}", fix)
+
+
 def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Cells of one data set and pool saw the same images, those of a track the same groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
@@ -222,6 +233,7 @@ RULES: tuple[Rule, ...] = (
     complete,
     duplicates,
     one_backbone,
+    one_training,
     one_data_set,
     references,
     official_counts,

@@ -22,6 +22,8 @@ RULE = (
 PUBLISHED = (
     "Printed in papers, without outcomes: not ranked, and not comparable with the rows above."
 )
+SPREAD = "(±): as printed, over seeds; the papers do not say what it is."
+"""What stands behind a published number that is no interval over episodes."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,13 @@ def in_domain(view: View) -> Table:
         for cell in entry.cells
     ]
     header = ("entry", "backbone", "task", "accuracy", "table")
-    spread = " (±): as printed, over seeds; the papers do not say what it is."
-    return Table("published, in-domain", header, tuple(rows), note(entries) + spread)
+    return Table("published, in-domain", header, tuple(rows), note(entries))
 
 
 def note(entries: Sequence[PublishedEntry]) -> str:
-    return f"{PUBLISHED} {'; '.join(dict.fromkeys(entry.source for entry in entries))}."
+    spread = any(cell.spread is not None for entry in entries for cell in entry.cells)
+    sources = "; ".join(dict.fromkeys(entry.source for entry in entries))
+    return f"{PUBLISHED} {sources}.{f' {SPREAD}' if spread else ''}"
 
 
 def percent(fraction: float) -> str:

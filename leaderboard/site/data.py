@@ -11,7 +11,7 @@ from fsbench.specs import EpisodicSpec
 from fsbench.stats import Z95
 from leaderboard.published import PublishedEntry
 from leaderboard.rank import Standing
-from leaderboard.render import PUBLISHED, RULE, shorten
+from leaderboard.render import PUBLISHED, RULE, SPREAD, shorten
 from leaderboard.site import facts, histograms, pairs
 from leaderboard.site.files import downloads
 from leaderboard.site.packing import packed, packed_json
@@ -37,6 +37,7 @@ def of_board(source: Source) -> Json:
         "fsbench": __version__,
         "rule": RULE,
         "published_note": PUBLISHED,
+        "spread_note": SPREAD,
         "entries": {
             name: facts.of_entry(entry, source.badges.get(name))
             for name, entry in source.entries.items()
@@ -135,7 +136,7 @@ def printed(track: Track, entry: PublishedEntry) -> Json:
     cells = [cell for cell in entry.cells if cell.task in tasks]
     return {
         **entry.model_dump(include={"name", "method", "source", "link", "backbone", "protocol"}),
-        "cells": [[c.task, c.mean, c.ci95, c.table, c.note] for c in cells],
+        "cells": [[c.task, c.mean, c.ci95, c.table, c.note, c.spread] for c in cells],
     }
 
 

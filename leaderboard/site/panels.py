@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from leaderboard.charts import critical, heat_map, pareto, shots
 from leaderboard.methods.build import of_view
-from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard
+from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
 from leaderboard.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
@@ -24,8 +24,11 @@ MOST = 24
 """Entries of a critical-difference diagram, best first, and methods of a heat map."""
 KINDS: dict[Kind, str] = {
     "normal": "plain training of matched compute",
+    "other_schedule": "plain training under the other schedule",
     "random_init": "the network before training",
 }
+LAST: Kind = "random_init"
+"""The control of a heat map where there is no other."""
 NEEDS_REPORT = "The diagram needs scikit-posthocs and matplotlib: pip install 'fsbench[report]'."
 
 
@@ -39,23 +42,37 @@ def panels(track: Track, statistics: BoardStatistics) -> list[Panel]:
 
 
 def heat(board: MethodBoard) -> Iterator[Panel]:
-    """Gain of each method over its control, by column."""
+    """Gain of each method over its controls, by column: a map a kind of control."""
+    held = {kind: [row for row in board.rows if gains(row, kind)] for kind in KINDS}
     for kind, words in KINDS.items():
-        rows = [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
-        if not rows:
-            continue
-        gains = [[at(row.cells, column, kind) for column in board.columns] for row in rows[:MOST]]
-        chart = heat_map.HeatMap(
-            title=f"Gain over {words}",
-            rows=tuple(row.name for row in rows[:MOST]),
-            columns=tuple(shorten(board.columns)[0]),
-            values=grid(gains, lambda gain: gain.gap),
-            low=grid(gains, lambda gain: end(gain, -1)),
-            high=grid(gains, lambda gain: end(gain, 1)),
-        )
-        note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-        yield panel(chart.title, note, partial(heat_map.draw, chart), WHOLE)
-        return
+        if held[kind] and (
+            kind != LAST or not any(held[other] for other in KINDS if other != LAST)
+        ):
+            yield heat_panel(board, kind, words, held[kind])
+
+
+def gains(row: Row, kind: Kind) -> bool:
+    return any(kind in cell.gains for cell in row.cells.values())
+
+
+def heat_panel(board: MethodBoard, kind: Kind, words: str, held: Sequence[Row]) -> Panel:
+    rows = held[:MOST]
+    found = [[at(row.cells, column, kind) for column in board.columns] for row in rows]
+    chart = heat_map.HeatMap(
+        title=f"Gain over {words}",
+        rows=tuple(row.name for row in rows),
+        columns=tuple(shorten(board.columns)[0]),
+        values=grid(found, lambda gain: gain.gap),
+        low=grid(found, lambda gain: end(gain, -1)),
+        high=grid(found, lambda gain: end(gain, 1)),
+    )
+    note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
+    return panel(chart.title, note + best_of(rows, held), partial(heat_map.draw, chart), WHOLE)
+
+
+def best_of(shown: Sequence[object], held: Sequence[object]) -> str:
+    """A sentence where not all are drawn."""
+    return f" The best {len(shown)} of {len(held)}." if len(shown) < len(held) else ""
 
 
 def at(cells: Mapping[str, Cell], column: str, kind: Kind) -> Gain | None:
@@ -106,7 +123,8 @@ def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
         return
     if tested.nemenyi is None or not critical.available():
         missing = "" if critical.available() else NEEDS_REPORT
-        yield {"title": title, "note": missing or " ".join(statistics.notes), "drawings": []}
+        noted = missing or " ".join(caveats(tested, statistics.columns))
+        yield {"title": title, "note": noted, "drawings": []}
         return
     names = list(tested.average_ranks)[:MOST]
     chart = critical.Critical(
@@ -119,7 +137,8 @@ def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
     note = " ".join(
         (
             f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
-            f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g}).",
+            f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g})."
+            + best_of(names, list(tested.average_ranks)),
             *caveats(tested, statistics.columns),
         )
     )

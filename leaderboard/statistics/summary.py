@@ -48,7 +48,7 @@ def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
     try:
         return part()
     except UsageError as error:
-        notes.append(f"Not computed: {' '.join(str(error).split())}.")
+        notes.append(f"Not computed: {error.message} ({error.fix}).")
         return None
 
 

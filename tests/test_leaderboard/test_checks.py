@@ -17,7 +17,7 @@ from leaderboard.board import Board, BoardFile, Column, column_of
 from leaderboard.candidate import collect
 from leaderboard.checks import RULES, check
 from leaderboard.submission import submit
-from tests import fakes
+from tests import fakes, fakes_methods
 from tests.fakes import DECLARATION
 
 
@@ -107,6 +107,28 @@ def test_edited_results(
     fakes.write(tmp_path / "results")
     edit(tmp_path / "results", change)
     assert code in codes(tmp_path / "results", board(tmp_path))
+
+
+def test_cells_tell_one_training(tmp_path: Path) -> None:
+    """A result that was made before training was recorded stands beside one that knows it."""
+    trained = fakes_methods.facts("seal")
+    changes: dict[str, dict[str, float]] = {
+        "same": {},
+        "costs": {"flops": 7},
+        "recipe": {"lr": 0.2},
+    }
+    for name, change in changes.items():
+        other = fakes_methods.facts("seal", **change)
+        kept = {"training": other.training, "recipe_digest": other.recipe_digest}
+        second = trained.model_copy(update=kept)
+        for shots, backbone in ((1, trained), (5, second)):
+            fakes.write(tmp_path / name, shots=shots, backbone=backbone)
+        expected = set() if name == "same" else {"training"}
+        assert codes(tmp_path / name, board(tmp_path)) == expected, name
+    older = trained.model_copy(update={"training": None})
+    for shots, backbone in ((1, trained), (5, older)):
+        fakes.write(tmp_path / "older", shots=shots, backbone=backbone)
+    assert codes(tmp_path / "older", board(tmp_path)) == set()
 
 
 def test_forged_outcomes_of_undrawn_classes(tmp_path: Path) -> None:

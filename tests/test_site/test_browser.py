@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fsbench import stats
+from leaderboard.published import published
 from leaderboard.site import data, page
 from leaderboard.site.source import Source
 from tests import browser, fakes_methods, fakes_site
@@ -23,8 +25,12 @@ def source() -> Source:
     runs = {
         "first": fakes_methods.facts("seal", flops=2 * 10**12),
         "second": fakes_methods.facts("normal"),
+        "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
-    return fakes_site.source(NAMES, backbones=runs)
+    found = fakes_site.source(NAMES, backbones=runs)
+    printed = tuple(each for each in published() if each.name == "swr-paper-swr")
+    tracks = [replace(t, view=replace(t.view, published=printed)) for t in found.tracks]
+    return replace(found, tracks=tuple(tracks))
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +234,7 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
     wait(opened, "#panels svg")
     assert [head.text for head in find(opened, "#panels h2")] == [
         "Gain over plain training of matched compute",
+        "Gain over plain training under the other schedule",
         "Accuracy against cost",
         "Accuracy by shots, linear",
         "Critical difference",
@@ -236,6 +243,13 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
         browser.resize(opened, browser.DESK if shown == "wide" else browser.PHONE)
         assert all(each.is_displayed() for each in find(opened, f".{shown}-only svg"))
         assert not any(each.is_displayed() for each in find(opened, f".{hidden}-only svg"))
+
+
+def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
+    assert "papers do not say what it is" in wait(opened, "#published .note").text
+    shown = find(opened, "#published td")
+    assert [cell.text for cell in shown] == ["43.48 (± 0.25)"]
+    assert shown[0].get_attribute("title").startswith("Table 1: (±): as printed, over seeds")
 
 
 def test_text_of_every_colour_is_readable(opened: Any) -> None:

@@ -5,15 +5,18 @@ function publishedSection(track) {
   if (!rows.length) return null;
   const tasks = [...new Set(rows.flatMap((row) => row.cells.map(([task]) => task)))];
   const held = new Map(rows.map((row) => [row, new Map(row.cells.map((cell) => [cell[0], cell]))]));
+  const spread = rows.some((row) => row.cells.some((each) => each[5] !== null));
   const cell = (row, task) => {
     const found = held.get(row).get(task);
     if (!found) return el("td", { class: "absent" }, "–");
-    const [, mean, half, table, note] = found;
-    return el("td", { title: [table, note].filter(Boolean).join(": ") }, `${percent(mean)}${plusMinus(half)}`);
+    const [, mean, half, table, note, spread] = found;
+    const over = spread === null ? "" : ` (${plusMinus(spread).trim()})`;
+    const title = [table, note, over && board.spread_note].filter(Boolean).join(": ");
+    return el("td", { title }, `${percent(mean)}${plusMinus(half)}${over}`);
   };
   return el("section", { id: "published" },
     el("h2", {}, "Published"),
-    el("p", { class: "note" }, board.published_note),
+    el("p", { class: "note" }, board.published_note, spread ? ` ${board.spread_note}` : ""),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "published results" },
       el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "row"),
