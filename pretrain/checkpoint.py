@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fsbench.errors import CheckpointError
-from pretrain.files import write_atomic
+from fsbench.errors import CheckpointError, FsbenchError
+from pretrain.files import replacing, write_atomic
 
 FORMAT = "fsbench-pretrain-1"
 SIDECAR = "checkpoint.json"
@@ -66,10 +66,16 @@ def unusable(path: Path, why: str, folder: Path) -> CheckpointError:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write a safetensors file that is visible only when it is complete."""
-    part = path.with_name(path.name + ".part")
-    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, part)
-    part.replace(path)
+    """Write a safetensors file that is visible only when it is complete. Raises FsbenchError."""
+    held = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    try:
+        with replacing(path) as part:
+            save_file(held, part)
+    except SafetensorError as error:
+        raise FsbenchError(
+            f"{path} cannot be written: {error}",
+            fix="free some disk and run the command again: it goes on where it stopped",
+        ) from error
 
 
 def digest(path: Path) -> str:

@@ -1,8 +1,8 @@
 """An array of features on disk: written block by block, resumed after a kill, checked when read.
 
 Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array
-and what it is an array of. It grows in <folder>.partial, where done.json counts the finished
-blocks, and is renamed when complete.
+and what it is an array of. It grows in <folder>.partial, where done.json counts the finished blocks
+and their rows and has the sha-256 of these, and is renamed when complete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from fsbench.progress import Reporter
+from fsbench import reserved
+from fsbench.progress import SILENT, Reporter
 
 Features = NDArray[np.float32]
 
@@ -69,29 +70,39 @@ def sha256(array: Features) -> str:
 class Journal:
     """The growing array of one folder. done: blocks that earlier runs finished."""
 
-    def __init__(self, folder: Path, shape: tuple[int, int]) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, int], report: Reporter = SILENT) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
-        self.array, self.done = self._resume(shape) or self._start(shape)
+        self.done, self.rows, self.hash = 0, 0, hashlib.sha256()
+        self.array = self._resume(shape, report)
         self.marked = time.monotonic()
 
-    def _resume(self, shape: tuple[int, int]) -> tuple[Features, int] | None:
+    def _resume(self, shape: tuple[int, int], report: Reporter) -> Features:
+        """The array with its first rows, or a new one; what is damaged is left out, and said so."""
         try:
-            done = json.loads((self.partial / DONE).read_text())["done"]
+            marked = json.loads((self.partial / DONE).read_text())
             array: Features = np.load(self.partial / ARRAY, mmap_mode="r+")
+            done, rows = int(marked["done"]), int(marked["rows"])
+            found = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
+            if array.shape == shape and found.hexdigest() == marked["sha256"]:
+                self.done, self.rows, self.hash = done, rows, found
+                return array
+        except FileNotFoundError:  # killed before the first mark
+            return self._start(shape)
         except (OSError, ValueError, LookupError, TypeError):
-            return None
-        return (array, int(done)) if array.shape == shape else None
+            pass
+        report.log(f"{self.partial} is damaged: extracting its features from the start")
+        return self._start(shape)
 
-    def _start(self, shape: tuple[int, int]) -> tuple[Features, int]:
+    def _start(self, shape: tuple[int, int]) -> Features:
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
-        path = self.partial / ARRAY
-        return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape), 0
+        return reserved.create(self.partial / ARRAY, np.float32, shape)
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`; at times, mark what is stored."""
         self.array[start : start + len(rows)] = rows
-        self.done += 1
+        self.hash.update(np.ascontiguousarray(rows, np.float32).data)
+        self.done, self.rows = self.done + 1, start + len(rows)
         if time.monotonic() - self.marked >= MARK_SECONDS:
             self.mark()
 
@@ -100,13 +111,14 @@ class Journal:
         self.marked = time.monotonic()
         self.array.flush()  # type: ignore[attr-defined]
         beside = self.partial / f"{DONE}.new"
-        beside.write_text(json.dumps({"done": self.done}))
+        mark = {"done": self.done, "rows": self.rows, "sha256": self.hash.hexdigest()}
+        beside.write_text(json.dumps(mark))
         beside.replace(self.partial / DONE)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Make the complete array visible, with `about` in its meta.json."""
         self.array.flush()  # type: ignore[attr-defined]
-        meta = {**about, "shape": self.array.shape, "sha256": sha256(self.array)}
+        meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
         (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
         (self.partial / DONE).unlink(missing_ok=True)
         self.partial.replace(self.folder)

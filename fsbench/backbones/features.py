@@ -90,7 +90,8 @@ class FeatureStore:
             found = feature_files.read(folder, shape, self.report)
             if found is None:
                 check_input_size(backbone, image.input_size, self.device)
-                self.extract(backbone, dataset, image, Journal(folder, shape), about, view)
+                journal = Journal(folder, shape, self.report)
+                self.extract(backbone, dataset, image, journal, about, view)
                 found = feature_files.read(folder, shape, self.report)
         if found is None:
             raise FsbenchError(f"{folder} is not what was written", fix="check the disk")

@@ -1,7 +1,7 @@
 """Which bytes a data set is: sha-256 over sorted (canonical id, content hash), design.md 6.
 
-Content hashes of files are kept in <cache>/hashes, one JSON file a data set folder, and reused as
-long as path, size and mtime stay the same.
+Content hashes of files are kept in <cache>/hashes, one file a data set folder (the sha-256 of the
+second line, which is JSON), and reused as long as path, size and mtime stay the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Known = dict[str, list[int | str]]
 def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> str:
     """64 hex digits. Raises DataError naming a file that cannot be read."""
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    known = _load(store)
+    known = _load(store, report)
     with (
         report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
         ThreadPoolExecutor(8) as threads,
@@ -55,18 +55,24 @@ def _entry(dataset: TargetDataset, index: int, known: Known) -> list[int | str]:
     return [stat.st_size, stat.st_mtime_ns, digest]
 
 
-def _load(store: Path) -> Known:
+def _load(store: Path, report: Reporter) -> Known:
+    """What is known of the folder's files; nothing, and said so, from a file that is damaged."""
     try:
-        known = json.loads(store.read_text())
+        digest, known = store.read_text().split("\n")
+    except FileNotFoundError:
+        return {}
     except (OSError, ValueError):
+        digest, known = "", ""
+    if digest != hash_lines([known]):
+        report.log(f"{store} is damaged: hashing all images again")
         return {}
-    if not isinstance(known, dict):
-        return {}
-    return {path: e for path, e in known.items() if isinstance(e, list) and len(e) == 3}
+    found: Known = json.loads(known)
+    return found
 
 
 def _save(store: Path, known: Known) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     partial = store.with_name(f".{store.name}.{os.getpid()}")
-    partial.write_text(json.dumps(known))
+    text = json.dumps(known)
+    partial.write_text(f"{hash_lines([text])}\n{text}")
     partial.replace(store)

@@ -19,6 +19,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from fsbench import reserved
 from fsbench.data.base import hash_lines
 from fsbench.data.images import channels_first, square
 from fsbench.data.listing import Sample, SourceListing
@@ -109,7 +110,7 @@ def _open(folder: Path) -> tuple[Pixels, Pixels]:
 def _fill(path: Path, part: Sequence[Sample], size: int, what: str, report: Reporter) -> Pixels:
     """Decode on a few threads, straight into the file, so memory stays flat."""
     shape = (len(part), 3, size, size)
-    pixels = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape)
+    pixels = reserved.create(path, np.uint8, shape)
     with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:
         for start in range(0, len(part), 256):
             block = part[start : start + 256]

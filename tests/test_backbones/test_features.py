@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -151,18 +152,27 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     }
 
 
-@pytest.mark.parametrize("damage", ["count", "array"])
-def test_a_damaged_journal_starts_over(
-    damage: str, backbone: Backbone, pictures: Pictures, tmp_path: Path
+@pytest.mark.parametrize("damage", ["count", "array", "bit"])
+def test_a_damaged_journal_starts_over_and_says_so(
+    damage: str, backbone: Backbone, pictures: Pictures, report: Any, tmp_path: Path
 ) -> None:
-    dataset, store = pictures(6), FeatureStore(tmp_path / "cache", 4)
+    dataset, store = pictures(6), FeatureStore(tmp_path / "cache", 4, report=report)
     whole = store.get(backbone, dataset, SMALL, PRINT).tobytes()
     (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
     partial = folder.rename(folder.with_name(folder.name + ".partial"))
-    (partial / "done.json").write_text('{"done": 1}' if damage == "array" else "{")
+    array = partial / "features.npy"
+    rows = np.load(array)[:4]
+    digest = hashlib.sha256(rows.tobytes()).hexdigest()
+    mark = json.dumps({"done": 1, "rows": 4, "sha256": digest})
+    (partial / "done.json").write_text("{" if damage == "count" else mark)
     if damage == "array":
-        (partial / "features.npy").write_bytes(b"\x93NUMPY")
+        array.write_bytes(b"\x93NUMPY")
+    if damage == "bit":
+        content = bytearray(array.read_bytes())
+        content[content.index(rows.tobytes())] ^= 1
+        array.write_bytes(content)
     assert store.get(backbone, dataset, SMALL, PRINT).tobytes() == whole
+    assert f"{partial} is damaged" in report.text
 
 
 @pytest.mark.parametrize("damage", ["bit", "cut", "meta", "no meta"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fsbench.data import DataRoots, load_target, record
-from fsbench.data import fingerprint as module
 from fsbench.data.fingerprint import fingerprint
 from fsbench.errors import DataError
+from fsbench.progress import Reporter, Silent
 
 
 def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path) -> None:
@@ -44,10 +45,27 @@ def test_a_damaged_store_is_written_anew(eurosat: Path, tmp_path: Path) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
     before = fingerprint(dataset, tmp_path)
     (store,) = (tmp_path / "hashes").iterdir()
-    for text in ("{", "[]", '{"2750/Forest/Forest_9.jpg": 3}'):
+    whole = store.read_text()
+    flipped = whole.replace(before_hash := known_hash(whole), before_hash[::-1])
+    for text in ("{", "[]", "", whole[:-1], flipped):
         store.write_text(text)
-        assert fingerprint(dataset, tmp_path) == before
-    assert module._load(store), "the good store is back"
+        said: list[str] = []
+        assert fingerprint(dataset, tmp_path, listener(said)) == before
+        assert [str(store) in line and "damaged" in line for line in said] == [True]
+    assert store.read_text() == whole, "the good store is back"
+
+
+def known_hash(store: str) -> str:
+    """The content hash of one image in the store's second line."""
+    first = next(iter(json.loads(store.split("\n")[1]).values()))
+    return str(first[2])
+
+
+def listener(lines: list[str]) -> Reporter:
+    """A reporter that adds what it hears to the lines."""
+    found = Silent()
+    found.log = lines.append  # type: ignore[method-assign]
+    return found
 
 
 def test_a_file_that_went_away_is_named(eurosat: Path, tmp_path: Path) -> None:
