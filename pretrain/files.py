@@ -13,9 +13,10 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(path.name + ".part")
     try:
         yield part
-        part.replace(path)
-    finally:
+    except BaseException:
         part.unlink(missing_ok=True)
+        raise
+    part.replace(path)
 
 
 def write_atomic(path: Path, content: bytes) -> None:
