@@ -89,6 +89,15 @@ class Board:
         default = BoardFile(name="board")
         return cls(folder, official.read(path) if path.is_file() else default)
 
+    @classmethod
+    def existing(cls, folder: Path) -> Board:
+        """The board at `folder`, which is there. Raises as `open`."""
+        if not folder.exists():
+            raise UsageError(
+                f"there is no board at {folder}", fix="fsbench submit RESULTS --board DIR makes one"
+            )
+        return cls.open(folder)
+
     def names(self) -> list[str]:
         """Names of the measured entries, sorted."""
         return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))

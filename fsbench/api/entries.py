@@ -91,7 +91,7 @@ def entry(name: str, board: Path | None, few_shot: bool = False) -> Held:
     elif board is None:
         raise UsageError(f"{name} does not exist", fix="give a results folder, or --board DIR")
     else:
-        opened = Board.open(board)
+        opened = Board.existing(board)
         if name not in opened.names():
             raise UnknownName("entry", name, opened.names())
         loaded = list(opened.entry(name).cells)

@@ -43,12 +43,9 @@ def show(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache
 
 def require(board: Path) -> None:
     """Raises UsageError where there is no board."""
-    from fsbench.errors import UsageError
+    from leaderboard.board import Board
 
-    if not board.is_dir():
-        raise UsageError(
-            f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
-        )
+    Board.existing(board)
 
 
 def print_board(board: Path, shape: Format = Format.TABLE, cache: Path | None = None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from fsbench.errors import UsageError
 from fsbench.progress import SILENT, Reporter
 from fsbench.results.files import replacing
+from leaderboard.board import Board
 from leaderboard.site import data, page, source
 
 INDEX = "index.html"
@@ -18,10 +19,7 @@ def build(board: Path, site: Path, cache: Path | None = None, report: Reporter =
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
     site that is no folder, ValidationFailed for an entry that breaks a rule.
     """
-    if not board.is_dir():
-        raise UsageError(
-            f"there is no board at {board}", fix="fsbench submit RESULTS --board DIR makes one"
-        )
+    Board.existing(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
     text = page.render(data.of_board(source.read(board, cache, report)))

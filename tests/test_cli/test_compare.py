@@ -223,6 +223,7 @@ def test_nothing_in_common_is_refused(
         ((pair[0], str(other)), "share no cell"),
         ((pair[0], str(tmp_path / "probe")), "against folder-blobs:probe"),
         ((pair[0], "nowhere"), "--board DIR"),
+        (("x", "y", "--board", "nowhere"), "there is no board at nowhere"),
         ((*pair, "-t", "folder:blobs:probe"), "share no cell: none against none"),
     ]
     for arguments, said in cases:

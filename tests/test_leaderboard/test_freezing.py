@@ -1,0 +1,92 @@
+"""A board of one's own becomes a version: what it names, what it refuses, what readers are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsbench.cli.main import run
+from fsbench.errors import UsageError, ValidationFailed
+from leaderboard.board import Board, BoardFile
+from leaderboard.freezing import freeze
+from leaderboard.inspection import inspect
+from leaderboard.standing import views
+from leaderboard.submission import submit
+from tests import fakes
+
+
+def add(board: Path, name: str, **given: object) -> None:
+    results = board.parent / f"results-{name}"
+    fakes.write(results, name=name, **given)  # type: ignore[arg-type]
+    submit(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """Two entries of the official images, one of them also on images of its own."""
+    folder = tmp_path / "mine"
+    add(folder, "a", data=fakes.official())
+    fakes.write(tmp_path / "results-b", name="b")
+    add(folder, "b", data=fakes.official())
+    return folder
+
+
+def test_the_columns_that_entries_hold_are_frozen(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", "freeze", "--board", str(board), "--about", "Two tiles."])
+    file = Board.open(board).file
+    said = f"{board}: mine-1 (2 columns, {file.date})\n"
+    assert (stop.value.code, capsys.readouterr().out) == (0, said)
+    assert (file.name, file.version, file.about) == ("mine", 1, "Two tiles.")
+    fingerprints = {column.name: column.fingerprint for column in file.columns or ()}
+    assert fingerprints == {
+        "folder-blobs:5w1s/linear@ibm 32px": None,
+        "toy_tiles:5w1s/linear@ibm 32px": fakes.official().fingerprint,
+    }
+    assert file.frozen == file.digests()
+    assert inspect(board).problems == []
+    shown = {view.track and view.track.data: len(view.contenders) for view in views(board)}
+    assert shown == {"official": 2, "subset": 1}
+
+
+def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> None:
+    freeze(board)
+    other = fakes.official().model_copy(update={"fingerprint": "f" * 64})
+    with pytest.raises(ValidationFailed, match="other images"):
+        add(board, "c", data=other)
+    with pytest.raises(UsageError, match="frozen already, as mine-1"):
+        freeze(board, 2)
+    path = board / "board.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"date": "2000-01-01"}))
+    with pytest.raises(ValidationFailed, match="frozen board mine-1 was changed"):
+        Board.open(board)
+
+
+def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no board"):
+        freeze(tmp_path / "mine")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UsageError, match="has no columns"):
+        freeze(tmp_path / "mine")
+    for name, images in (("a", "e"), ("b", "f")):
+        data = fakes.official().model_copy(update={"fingerprint": images * 64})
+        add(tmp_path / "mine", name, data=data)
+    with pytest.raises(UsageError, match="toy_tiles:5w1s/linear@ibm 32px with other images"):
+        freeze(tmp_path / "mine")
+    assert not (tmp_path / "mine" / "board.json").exists()
+
+
+def test_named_columns_stay_and_the_names_of_official_boards_are_theirs(board: Path) -> None:
+    columns = (freeze(board).columns or ())[:1]
+    file = BoardFile(name="chosen", columns=columns)
+    (board / "board.json").write_text(file.model_dump_json())
+    assert freeze(board, 3).title == "chosen-3"
+    assert Board.open(board).file.columns == columns
+    (board / "board.json").write_text(BoardFile(name="cdfsl").model_dump_json())
+    with pytest.raises(UsageError, match="'cdfsl' is an official board"):
+        freeze(board)
