@@ -13,22 +13,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fsbench.api import retraining
 from fsbench.api.probes import FIELDS, PREFIX, Probing
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
-from fsbench.errors import FsbenchError, UnknownName, ValidationFailed
+from fsbench.errors import FsbenchError, ValidationFailed
 from fsbench.schema import BackboneFacts, Provenance, Result
 from fsbench.specs import EpisodicSpec, Spec
 from fsbench.tasks import FOLDER, Options
 from leaderboard.board import Entry
-from pretrain import recipes
 
 Command = tuple[str, ...]
 PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 DIRTY = "-dirty"
-SEEDS = 32
-"""Seeds of a recipe that are tried for the one of a run that does not state it."""
 
 
 @dataclass
@@ -39,16 +37,24 @@ class Replay:
     constraints: list[str]
     commands: list[Command]
     notes: list[str] = field(default_factory=list)
+    commit: str = ""
 
     def as_json(self) -> dict[str, Any]:
         commands = [list(command) for command in self.commands]
-        return {"environment": self.environment, "constraints": self.constraints,
-                "commands": commands, "notes": self.notes}  # fmt: skip
+        return {
+            "environment": self.environment,
+            "checkout": self.commit or None,
+            "constraints": self.constraints,
+            "commands": commands,
+            "notes": self.notes,
+        }
 
     def script(self) -> str:
         """Lines for a POSIX shell; what is not printable is refused before (`replays`)."""
         environment = ", ".join(f"{k} {v}" for k, v in self.environment.items())
         lines = [f"# {environment}", *(f"# note: {note}" for note in self.notes)]
+        if self.commit:
+            lines.append(shlex.join(("git", "checkout", self.commit)))
         if self.constraints:
             pins = " ".join(shlex.quote(pin) for pin in self.constraints)
             lines.append(f"printf '%s\\n' {pins} > constraints.txt")
@@ -93,7 +99,7 @@ def replay(name: str, results: Sequence[Result], board: str) -> Replay:
     found = Replay(environment(made), [f"{p}=={v}" for p, v in pins.items()], [])
     commit = (made.git_commit or "").removesuffix(DIRTY)
     if COMMIT.fullmatch(commit):
-        found.commands.append(("git", "checkout", commit))
+        found.commit = commit
     if made.git_commit != commit:
         found.notes.append("the checkout held changes that were not committed, or none is known")
     trained, ref = pretraining(facts, found.notes)
@@ -137,17 +143,12 @@ def pretraining(facts: BackboneFacts, notes: list[str]) -> tuple[list[Command], 
     reference; else a note and the reference as the entry has it."""
     if facts.recipe is None:
         return [], facts.ref
-    try:
-        recipe = recipes.get(facts.recipe)
-    except UnknownName:
-        recipe = None
-    seeds = range(SEEDS) if recipe else ()
-    for each in (recipe.replace({"seed": seed}) for seed in seeds if recipe):
-        if each.digest() == facts.recipe_digest:
-            command = ("fsbench", "pretrain", facts.recipe, f"--seed={each.seed}", "--output=runs")
-            return [command], f"run:runs/{each.label}"
-    notes.append(f"recipe {facts.recipe} is not the run's ({facts.recipe_digest}): no command")
-    return [], facts.ref
+    found = retraining.command(facts)
+    if found is None:
+        notes.append(f"recipe {facts.recipe} is not the run's ({facts.recipe_digest}): no command")
+        return [], facts.ref
+    command, recipe = found
+    return [command], f"run:runs/{recipe.label}"
 
 
 def evaluations(results: Sequence[Result], notes: list[str]) -> dict[Command, list[str]]:
