@@ -36,6 +36,7 @@ PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 LARGEST = 1000
 """Upper end of way and shots, as in EpisodeSpec."""
 
+_WHOLE = re.compile(r"\d{1,9}")
 _SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _FOLDER = re.compile(
@@ -132,7 +133,7 @@ def folder_name(ref: str) -> str:
 def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
     """Whole numbers from repeated or comma-separated option values. Raises UsageError."""
     parts = [part.strip() for value in values for part in str(value).split(",")]
-    wrong = [part for part in parts if not part.isdecimal()]
+    wrong = [part for part in parts if not _WHOLE.fullmatch(part)]
     if wrong:
         raise UsageError(f"{what} '{wrong[0]}' is no whole number", fix=f"write {what} 1,5")
     return tuple(int(part) for part in parts)

@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures._roles import below
-from fsbench.backbones.unwrap import HEADS, strip_prefixes
+from fsbench.backbones.unwrap import HEADS, LONGEST, strip_prefixes
 from fsbench.backbones.weights import COUNTER
 from fsbench.errors import CheckpointError
 from fsbench.progress import SILENT, Reporter
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
+"""Types that turn into a network's own; quantised, packed and complex numbers do not."""
 SHOWN = 10
 """Names that a message lists at most, of each kind."""
 
@@ -50,7 +54,7 @@ class Plan:
 def first(names: list[str]) -> str:
     """The first names and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return ", ".join(name[:LONGEST] for name in names[:SHOWN]) + more
 
 
 def match(state: Mapping[str, Any], module: nn.Module, heads: Iterable[str] = HEADS) -> Plan:
@@ -79,9 +83,10 @@ def misfits(name: str, value: object, target: Mapping[str, Tensor]) -> str:
     want = target[name]
     if value.shape != want.shape:
         return f"{name} is {tuple(value.shape)}, not {tuple(want.shape)}"
-    if value.is_floating_point() != want.is_floating_point() or value.layout != want.layout:
+    kinds = FLOATS if want.is_floating_point() else COUNTS
+    if value.dtype not in kinds or value.layout != want.layout:
         return f"{name} is {value.dtype} {value.layout}, not {want.dtype} {want.layout}"
-    return ""
+    return f"{name} is a shape without values" if value.is_meta else ""
 
 
 def load_into(

@@ -16,6 +16,9 @@ from fsbench.errors import CheckpointError
 
 Tree = Mapping[str, Any]
 
+MAX_DEPTH = 8
+"""Wrappers in wrappers; a file can hold a mapping that holds itself."""
+
 WRAPPERS = (
     "state_dict",
     "model",
@@ -36,6 +39,8 @@ PREFIXES = (
     "model.",
     "feature.",
 )
+LONGEST = 100
+"""Characters of a name in a message."""
 HEADS = ("fc", "head", "heads", "classifier", "head_dist")
 """Modules that are classifiers wherever they stand outside the trunk."""
 
@@ -51,19 +56,25 @@ def state_of(tree: Tree, key: str | None, where: str) -> dict[str, Any]:
             f"{where} has no part '{key}'; it holds {shorten(tree)}",
             fix="name one of its parts after '::'",
         )
+    depth = 0
     while inner := [name for name in WRAPPERS if holds_tensors(chosen.get(name))]:
         if len(inner) > 1:
             raise CheckpointError(
                 f"{where} holds several sets of weights: {', '.join(inner)}",
                 fix="choose one: " + " or ".join(f"{where}::{name}" for name in inner),
             )
-        chosen = chosen[inner[0]]
+        chosen, depth = chosen[inner[0]], depth + 1
+        if depth > MAX_DEPTH:
+            raise CheckpointError(
+                f"{where} wraps its weights more than {MAX_DEPTH} times, or in themselves",
+                fix="save its state dict alone",
+            )
     if not any(isinstance(value, Tensor) for value in chosen.values()):
         raise CheckpointError(
             f"{where} has no weights where they are looked for; it holds {shorten(chosen)}",
             fix=f"name the part that holds them: {where}::KEY",
         )
-    return dict(chosen)
+    return {str(name): value for name, value in chosen.items()}
 
 
 def select(tree: Tree, key: str) -> Tree | None:
@@ -71,11 +82,14 @@ def select(tree: Tree, key: str) -> Tree | None:
     if isinstance(tree.get(key), Mapping):
         part: Tree = tree[key]
         return part
-    flat = {n.removeprefix(key + "."): v for n, v in tree.items() if n.startswith(key + ".")}
+    named = {str(n): v for n, v in tree.items()}
+    flat = {n.removeprefix(key + "."): v for n, v in named.items() if n.startswith(key + ".")}
     if flat:
         return flat
-    outer = next((n for n in tree if key.startswith(f"{n}.") and isinstance(tree[n], Mapping)), "")
-    return select(tree[outer], key.removeprefix(f"{outer}.")) if outer else None
+    outer = next(
+        (n for n, v in named.items() if key.startswith(f"{n}.") and isinstance(v, Mapping)), ""
+    )
+    return select(named[outer], key.removeprefix(f"{outer}.")) if outer else None
 
 
 def holds_tensors(value: object) -> bool:
@@ -88,7 +102,7 @@ def holds_tensors(value: object) -> bool:
 
 def shorten(tree: Tree) -> str:
     """The first names of a mapping, for messages."""
-    names = [str(name) for name in tree]
+    names = [str(name)[:LONGEST] for name in tree]
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import class_tree, folders, images_below
-from fsbench.data.pools import StartupLists
+from fsbench.data.pools import StartupLists, without_suffix
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts, Flag
 from fsbench.specs import Pool
@@ -49,6 +49,19 @@ def tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> l
         for name in names
         for image in images_below(tree / name)
     ]
+
+
+def images_by_id(paths: Iterable[str]) -> dict[str, str]:
+    """Image id -> relative path of flat images. Raises DataError for two files of one id."""
+    found: dict[str, str] = {}
+    for path in paths:
+        other = found.setdefault(without_suffix(Path(path).name), path)
+        if other != path:
+            raise DataError(
+                f"{other} and {path} are both called {without_suffix(Path(path).name)}",
+                fix="keep one of the two",
+            )
+    return found
 
 
 def labelled_rows(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fsbench.errors import DataError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """What torchvision's ImageFolder accepts, compared in lower case."""
+
+MAX_NAME = 255
+"""Bytes of a name on the usual file systems; a longer one is an error of the system."""
 
 
 def listing(folder: Path) -> list[os.DirEntry[str]]:
@@ -42,6 +45,13 @@ def descend(folder: Path, relative: str) -> Path | None:
             return None
         folder = folder / same[0]
     return folder
+
+
+def stays_inside(name: str) -> bool:
+    """Whether a path that some file names stays in the folder that it is relative to."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
+    return not (path.is_absolute() or ".." in path.parts or "\0" in name) and longest <= MAX_NAME
 
 
 def first(folder: Path, candidates: Iterable[str]) -> Path | None:

@@ -6,6 +6,7 @@ every hash over ids states the split as well as the images.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +14,24 @@ from typing import NamedTuple
 
 from fsbench.data.assemble import Row, assemble
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import descend
+from fsbench.data.files import descend, stays_inside
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 from fsbench.specs import Pool
 
 PARTS = ("train", "test")
+UNREADABLE = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    zlib.error,
+)
+"""What scipy and torchvision raise for lists that are cut, damaged or none."""
 
 
 class Listed(NamedTuple):
@@ -39,16 +52,10 @@ def official_target(
 
     Named images that are not there are left out, and a note counts them; `subset` unless both parts
     have the official number of images and every class is there. Raises DataError for an image named
-    twice, for no image at all, and for another pool than full.
+    twice or outside of `images`, for no image at all, and for another pool than full.
     """
     named = [(part, each) for part, listed in zip(PARTS, parts, strict=True) for each in listed]
-    twice = [name for name, n in Counter(each.name for _, each in named).items() if n > 1]
-    if twice:
-        raise DataError(
-            f"the official lists of {facts.name} in {folder} name {', '.join(twice[:5])} more than "
-            "once",
-            fix="fetch the lists again",
-        )
+    _require_sound([each.name for _, each in named], facts, folder)
     below = images.relative_to(folder).as_posix()
     rows = [
         Row(each.label, f"{part}/{each.name}", (Path(below) / each.name).as_posix())
@@ -59,6 +66,20 @@ def official_target(
     counts = tuple(found[part] for part in PARTS)
     dataset = assemble(facts, folder, rows, pool=pool, notes=_notes(facts, counts, len(named)))
     return dataset if counts == facts.split else dataset.flagged("subset")
+
+
+def _require_sound(names: Sequence[str], facts: DatasetFacts, folder: Path) -> None:
+    lists = f"the official lists of {facts.name} in {folder}"
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{lists} name {', '.join(twice[:5])} more than once", fix="fetch the lists again"
+        )
+    if foreign := [name for name in names if not stays_inside(name)]:
+        raise DataError(
+            f"{lists} name a path outside of the images: {foreign[0][:200]}",
+            fix="fetch the lists again",
+        )
 
 
 def _notes(facts: DatasetFacts, counts: tuple[int, ...], named: int) -> tuple[str, ...]:
@@ -90,7 +111,7 @@ def missing(folder: Path, what: str, facts: DatasetFacts) -> DataError:
 def read_lines(path: Path) -> list[str]:
     """Lines without outer spaces, empty ones left out. Raises DataError naming the file."""
     try:
-        text = path.read_text(encoding="utf8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}", fix="fetch it again") from error
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -18,7 +18,10 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.reader(stream, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read the label file {path}: {error}") from error
+        raise DataError(
+            f"cannot read the label file {path}: {error}",
+            fix="use the official file, as comma-separated UTF-8 text",
+        ) from error
     header = [name.strip() for name in rows[0]] if rows else []
     if missing := [name for name in columns if header.count(name) != 1]:
         raise DataError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from torch import nn
 
@@ -20,6 +21,8 @@ from fsbench.training import Training
 FORM = "run:DIR"
 PREFIX = "run:"
 RECORD, WEIGHTS = "run.json", "model.safetensors"
+MAX_WIDTH, MAX_CLASSES, MAX_SIZE = 4096, 100_000, 1024
+"""What a network is built for at most: a run may come from others."""
 
 
 class RunRecord(BaseModel):
@@ -30,10 +33,10 @@ class RunRecord(BaseModel):
     recipe: str
     recipe_digest: Sha256
     architecture: str
-    width: int | None = Field(None, ge=1)
+    width: int | None = Field(None, ge=1, le=MAX_WIDTH)
     normalizers: dict[str, tuple[PositiveInt, ...]] = {}
-    n_classes: int = Field(ge=2)
-    input_size: int = Field(ge=8)
+    n_classes: int = Field(ge=2, le=MAX_CLASSES)
+    input_size: int = Field(ge=8, le=MAX_SIZE)
     mean: Triple
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat]
     source: str
@@ -60,6 +63,7 @@ def load(request: Request) -> Loaded:
     """
     folder = Path(request.name)
     record = read(folder)
+    require_size(record, folder)
     fresh = fsbench.build(record.name, record.width, record.input_size)
     more = {}
     if request.random_init is None:
@@ -134,6 +138,22 @@ def architecture_of(record: RunRecord) -> Architecture:
     return ARCHITECTURES.load(record.name).at(record.input_size)
 
 
+def require_size(record: RunRecord, folder: Path) -> None:
+    """Raises CheckpointError for a network of more weights than the file has bytes.
+
+    Counted without memory, before a record that somebody edited takes all of it.
+    """
+    with torch.device("meta"):
+        model = architecture_of(record).build(record.n_classes, record.width)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if count > (folder / WEIGHTS).stat().st_size:
+        raise CheckpointError(
+            f"{folder / RECORD} is damaged: it describes {count} weights, more than {WEIGHTS} "
+            "has bytes",
+            fix="run the same `fsbench pretrain` command into a new folder",
+        )
+
+
 def load_trunk(module: nn.Module, record: RunRecord, folder: Path, request: Request) -> None:
     """Copy all weights but the head's."""
     path = folder / WEIGHTS
@@ -157,6 +177,7 @@ def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
 def load_classifier(folder: Path) -> tuple[nn.Module, RunRecord]:
     """Trunk and head with all weights of the run, and its record. Raises as `load` does."""
     record = read(folder)
+    require_size(record, folder)
     model = architecture_of(record).build(record.n_classes, record.width)
     put_normalizers(model, record, folder)
     path = folder / WEIGHTS

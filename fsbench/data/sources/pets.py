@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fsbench.data.files import descend
 from fsbench.data.listing import SourceListing
+from fsbench.data.official import UNREADABLE
 from fsbench.data.sources._drawing import with_validation
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
@@ -75,11 +76,16 @@ def _trainval(base: Path) -> tuple[list[Path], list[int]]:
     table = base / "annotations" / "trainval.txt"
     try:
         found = OxfordIIITPet(base.parent, split="trainval", download=False)
-    except (OSError, RuntimeError, ValueError) as error:
+    except UNREADABLE as error:
         raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
     paths, labels = list(found._images), list(found._labels)
     official = {name: label for label, name in enumerate(CLASSES)}
-    wrong = [p.stem for p, y in zip(paths, labels, strict=True) if official.get(_breed(p)) != y]
+    images = base / "images"
+    wrong = [
+        path.stem
+        for path, label in zip(paths, labels, strict=True)
+        if official.get(_breed(path)) != label or path != images / path.name
+    ]
     if wrong or len(set(labels)) < 2:
         raise DataError(
             f"{table} is not of Oxford-IIIT Pet: {(*wrong, 'too few classes')[0]}",

@@ -17,6 +17,7 @@ from fsbench.data.files import descend, folders, images_below
 from fsbench.data.hub import parquet_tables
 from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
+from fsbench.data.official import read_lines
 from fsbench.data.own import files_stamp, tree_samples
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
@@ -87,7 +88,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
     path = descend(folder, "wnids.txt")
     if path is None:
         return FACTS.classes
-    classes = tuple(path.read_text().split())
+    classes = tuple(line for text in read_lines(path) for line in text.split())
     if len(set(classes)) != len(classes) or not set(classes) <= set(FACTS.classes):
         raise DataError(
             f"{path} repeats a wnid or holds one that is not of TinyImageNet",
@@ -130,13 +131,21 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[Sample], 
         return tree_samples(tree, classes)
     if table is None:
         raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
-    labels = dict(line.split("\t")[:2] for line in table.read_text().splitlines() if "\t" in line)
+    labels = _annotations(table)
     names = [name for name in images_below(tree / "images") if labels.get(name) in classes]
     samples = [
         Sample(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
         for name in names
     ]
     return samples, files_stamp([table, *(tree / "images" / name for name in names)])
+
+
+def _annotations(table: Path) -> dict[str, str]:
+    """File name -> wnid. Raises DataError for a file named twice."""
+    rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
+    if len({name for name, _ in rows}) != len(rows):
+        raise DataError(f"{table} lists an image more than once", fix="fetch it again")
+    return dict(rows)
 
 
 def _from_parquet(

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import PARTS, Listed, inner, missing, official_target
+from fsbench.data.official import (
+    PARTS,
+    UNREADABLE,
+    Listed,
+    inner,
+    missing,
+    official_target,
+)
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 from fsbench.specs import Pool
@@ -69,7 +76,7 @@ def _part(base: Path, part: str) -> list[Listed]:
 
     try:
         found = FGVCAircraft(base.parent, split=part, annotation_level="variant", download=False)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         raise missing(
             base, f"variants.txt and a matching images_variant_{part}.txt", FACTS
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fsbench.data.assemble import Row, assemble, labelled_rows
+from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import first, folders, images_below
 from fsbench.data.pools import StartupLists, without_suffix
@@ -96,11 +96,7 @@ def patient(image: str) -> str:
 def find_images(folder: Path) -> dict[str, str]:
     """Image id -> path, from images/ and from the unmerged images_001/ .. images_012/."""
     trees = [tree for tree in folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    return {
-        without_suffix(Path(path).name): f"{tree.name}/{path}"
-        for tree in trees
-        for path in images_below(tree)
-    }
+    return images_by_id(f"{tree.name}/{path}" for tree in trees for path in images_below(tree))
 
 
 def read_labels(table: Path) -> list[tuple[str, int]]:

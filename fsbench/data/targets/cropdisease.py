@@ -9,6 +9,7 @@ from pathlib import Path
 from fsbench.data.assemble import Row, assemble, tree_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.pools import StartupLists
+from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 from fsbench.specs import Pool
 
@@ -100,6 +101,11 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
     """All images that STARTUP's lists name, there or not. Raises DataError without the lists."""
     parts = [LISTS.ids(part, splits, FACTS.name) for part in ("labeled_80", "unlabeled_20")]
     ids = parts[0] | parts[1]
+    if unknown := sorted(i for i in ids if i.partition("/")[0] not in FACTS.classes):
+        raise DataError(
+            f"STARTUP's lists in {splits} name no class of {FACTS.name} in '{unknown[0]}'",
+            fix="use the official lists",
+        )
     rows = [Row(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
     return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(photo)
 

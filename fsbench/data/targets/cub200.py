@@ -88,6 +88,10 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     paths, labels, trained = (_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():
         raise DataError(f"{', '.join(TABLES)} in {base} name other images", fix="fetch them again")
+    if other := set(trained.values()) - {"0", "1"}:
+        raise DataError(
+            f"{base / TABLES[2]} says {min(other)[:50]}, neither 0 nor 1", fix="fetch it again"
+        )
     listed = {
         number: Listed(_label(base, path, labels[number]), path) for number, path in paths.items()
     }
@@ -100,6 +104,8 @@ def _table(path: Path) -> dict[str, str]:
     rows = [line.split(maxsplit=1) for line in read_lines(path)]
     if any(len(row) != 2 for row in rows):
         raise DataError(f"{path} has a line without two fields", fix="fetch it again")
+    if len({row[0] for row in rows}) != len(rows):
+        raise DataError(f"{path} lists an image number more than once", fix="fetch it again")
     return {row[0]: row[1] for row in rows}
 
 

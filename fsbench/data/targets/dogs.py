@@ -10,7 +10,7 @@ from pathlib import Path
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend
-from fsbench.data.official import Listed, missing, official_target
+from fsbench.data.official import UNREADABLE, Listed, missing, official_target
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 from fsbench.specs import Pool
@@ -102,12 +102,13 @@ def _part(folder: Path, name: str) -> list[Listed]:
         found = loadmat(table)
         names = [str(cell.item()) for cell in found["file_list"].ravel()]
         labels = [int(value) - 1 for value in found["labels"].ravel()]
-    except (MatReadError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        pairs = list(zip(labels, names, strict=True))
+    except (MatReadError, *UNREADABLE) as error:
         raise DataError(f"cannot read {table}: {error}", fix=FACTS.download) from error
     order = {entry.partition("-")[0]: rank for rank, entry in enumerate(CLASSES)}
-    wrong = [n for n, y in zip(names, labels, strict=True) if order.get(n.partition("-")[0]) != y]
+    wrong = [n for y, n in pairs if order.get(n.partition("-")[0]) != y]
     if wrong:
         raise DataError(
             f"{table}: the label of {wrong[0]} is not that of its folder", fix="fetch it again"
         )
-    return [Listed(label, entry) for label, entry in zip(labels, names, strict=True)]
+    return [Listed(label, entry) for label, entry in pairs]

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import PARTS, Listed, inner, missing, official_target
+from fsbench.data.official import (
+    PARTS,
+    UNREADABLE,
+    Listed,
+    inner,
+    missing,
+    official_target,
+)
 from fsbench.schema import DatasetFacts
 from fsbench.specs import Pool
 
@@ -75,11 +82,12 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
 
 def _part(base: Path, part: str) -> list[Listed]:
+    from scipy.io.matlab import MatReadError
     from torchvision.datasets import Flowers102
 
     try:
         found = Flowers102(base.parent, split=part, download=False)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
+    except (MatReadError, *UNREADABLE) as error:
         raise missing(base, "the official imagelabels.mat and setid.mat", FACTS) from error
     pairs = zip(found._labels, found._image_files, strict=True)
     return [Listed(label, path.name) for label, path in pairs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.data.archives import Archive
-from fsbench.data.assemble import Row, assemble, labelled_rows
+from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend, first, images_below
 from fsbench.data.pools import StartupLists, without_suffix
@@ -61,10 +61,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     """
     table = find_table(folder)
     tree = descend(folder, IMAGES) or folder
-    images = {
-        without_suffix(Path(path).name): (tree / path).relative_to(folder).as_posix()
-        for path in images_below(tree)
-    }
+    images = images_by_id((tree / p).relative_to(folder).as_posix() for p in images_below(tree))
     rows, notes = labelled_rows(table, read_labels(table), images)
     found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return with_lesions(found)
@@ -98,10 +95,14 @@ def read_lesions(folder: Path) -> dict[str, str]:
     """Image id -> lesion, from the first such table in the folder; {} without one."""
     for name, column in LESIONS:
         if table := first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
-            return {
-                without_suffix(i): lesion
-                for i, lesion in read_columns(table, [column, "lesion_id"])
-            }
+            rows = [(without_suffix(i), n) for i, n in read_columns(table, [column, "lesion_id"])]
+            lesions = dict(rows)
+            if len(lesions) != len(rows) or "" in lesions.values():
+                raise DataError(
+                    f"{table} lists an image more than once, or without its lesion",
+                    fix="fetch it again, or move it away: only the disjoint track needs it",
+                )
+            return lesions
     return {}
 
 
@@ -110,11 +111,13 @@ def read_labels(table: Path) -> list[tuple[str, int]]:
     labels = []
     for name, *values in read_columns(table, ["image", *FACTS.classes]):
         try:
-            marked = [place for place, value in enumerate(values) if float(value) != 0]
+            marks = [(0.0, 1.0).index(float(value)) for value in values]
         except ValueError as error:
             raise DataError(
-                f"{table}, row of {name}: {error}", fix="use the official file"
+                f"{table}, row of {name}: {', '.join(values)} are not 0 and 1",
+                fix="use the official file",
             ) from error
+        marked = [place for place, mark in enumerate(marks) if mark]
         if len(marked) != 1:
             raise DataError(
                 f"{table}: {name} has {len(marked)} labels, one is expected",
