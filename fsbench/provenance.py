@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from fsbench.schema import Provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "pyarrow")
 """What numbers may depend on."""
+UNSTATED = "default"
+"""Of a part that an environment leaves out: the batch size, where the suite chooses it."""
 
 
 def collect(
@@ -23,10 +26,12 @@ def collect(
     threads: int,
     started: str,
     seconds: float,
+    batch_size: int | None = None,
 ) -> Provenance:
     """Versions, commit and platform of this process with the given facts of the run.
 
-    command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601.
+    command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
+    batch_size: where one was asked for.
     """
     return Provenance(
         command=command,
@@ -38,6 +43,7 @@ def collect(
         device=device,
         cpu_capability=cpu_capability,
         threads=threads,
+        batch_size=batch_size,
         started=started,
         seconds=seconds,
     )
@@ -45,18 +51,26 @@ def collect(
 
 def environment(provenance: Provenance) -> dict[str, str]:
     """What equal bits depend on (design.md 5); results that differ here are not mixed."""
-    return {
+    found = {
         "torch": provenance.packages.get("torch", "none"),
         "device": provenance.device,
         "cpu capability": provenance.cpu_capability,
         "threads": str(provenance.threads),
     }
+    batch = provenance.batch_size
+    return found if batch is None else found | {"batch size": str(batch)}
+
+
+def changes(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The parts of two environments that differ, with both values."""
+    both = {part: (a.get(part, UNSTATED), b.get(part, UNSTATED)) for part in {**a, **b}}
+    return {part: (mine, its) for part, (mine, its) in both.items() if mine != its}
 
 
 def differences(a: Provenance, b: Provenance) -> str:
     """The fields of the environment that differ, with both values; empty when none does."""
-    mine, other = environment(a), environment(b)
-    return ", ".join(f"{k} {mine[k]} and {other[k]}" for k in mine if mine[k] != other[k])
+    found = changes(environment(a), environment(b))
+    return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in found.items())
 
 
 def version(package: str) -> str | None:

@@ -141,6 +141,12 @@ class Provenance(Frozen):
     device: str
     cpu_capability: str
     threads: int = Field(ge=1)
+    batch_size: int | None = Field(
+        None,
+        ge=1,
+        exclude_if=lambda value: value is None,
+        description="images a forward pass where one was asked for: features depend on it",
+    )
     started: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0)
 

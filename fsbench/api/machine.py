@@ -34,14 +34,15 @@ class Machine:
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        return Clock(devices.resolve(self.device))
+        return Clock(devices.resolve(self.device), self.batch_size)
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A settled device and the moment the work began."""
+    """A settled device, the batch size asked for, and the moment the work began."""
 
     device: str
+    batch_size: int | None = None
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     tick: float = field(default_factory=time.monotonic)
 
@@ -54,6 +55,7 @@ class Clock:
             device=devices.model_name(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),
+            batch_size=self.batch_size,
             started=self.started,
             seconds=time.monotonic() - self.tick,
         )

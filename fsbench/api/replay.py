@@ -123,12 +123,15 @@ def environment(made: Provenance) -> dict[str, str]:
         "device": made.device,
         "cpu capability": made.cpu_capability,
         "threads": str(made.threads),
+        **({"batch size": str(made.batch_size)} if made.batch_size else {}),
     }
 
 
 def machine(made: Provenance) -> Iterator[str]:
     yield f"--threads={made.threads}"
     yield f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"
+    if made.batch_size is not None:
+        yield f"--batch-size={made.batch_size}"
 
 
 def weights(facts: BackboneFacts) -> list[str]:

@@ -115,7 +115,8 @@ def compare(sample: Sample, again: EpisodeRecords, now: Mapping[str, str]) -> Ce
     """
     mine = sample.records.take(np.isin(sample.records.index, again.index))
     before = provenance.environment(sample.cell.result.provenance)
-    differs = tuple(f"{k}: {v} -> {now.get(k)}" for k, v in before.items() if v != now.get(k))
+    changes = provenance.changes(before, now)
+    differs = tuple(f"{part}: {mine} -> {its}" for part, (mine, its) in changes.items())
     flipped, gained, outcomes = flips(mine, again)
     rate = AFFINE_FLIPS if sample.spec.adaptation == "affine" else FLIPS
     wrong = differing(mine, again)

@@ -63,13 +63,12 @@ def verify(
 ) -> Badge:
     """Run episodes of an entry again and store the badge that says what came out.
 
-    machine: without threads it takes the entry's. Raises CheckpointError for other weights and
-    DataError for other images, which say nothing of the entry: no badge is stored then. UsageError
-    as `evaluate`, when it would take over an hour without `yes`.
+    machine: without threads or a batch size it takes the entry's. Raises CheckpointError for other
+    weights and DataError for other images, which say nothing of the entry: no badge is stored then.
+    UsageError as `evaluate`, when it would take over an hour without `yes`.
     """
     entry = Board.open(board).entry(name)
-    machine = machine or Machine()
-    machine = replace(machine, threads=machine.threads or threads_of(entry))
+    machine = alike(machine or Machine(), entry)
     drawn = draw(samples(entry.cells, check.tasks), check.episodes, name, check.seed)
     clock = machine.start()
     backbone = models.load(0, clock.device, report)
@@ -127,9 +126,11 @@ class Rerun:
         return found.take(np.isin(found.index, sample.records.index))
 
 
-def threads_of(entry: Entry) -> int:
-    """The threads that the entry was made with, as far as this machine has them."""
-    return min(entry.cells[0].result.provenance.threads, os.cpu_count() or 1)
+def alike(machine: Machine, entry: Entry) -> Machine:
+    """With the entry's batch size, and its threads as far as they are here, where none is set."""
+    made = entry.cells[0].result.provenance
+    threads = machine.threads or min(made.threads, os.cpu_count() or 1)
+    return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
 
 def require_weights(entry: Entry, facts: BackboneFacts) -> None:

@@ -197,7 +197,8 @@ class Cell:
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
         before = environments.environment(earlier.result.provenance)
-        differ = [f"{k} {before[k]} -> {now[k]}" for k in before if before[k] != now.get(k)]
+        changes = environments.changes(before, now)
+        differ = [f"{part} {mine} -> {its}" for part, (mine, its) in changes.items()]
         if differ:
             raise ValidationFailed(
                 f"{self.path} was made in another environment ({', '.join(differ)}): episodes "

@@ -10,6 +10,7 @@ import pytest
 
 from fsbench.api.evaluate import Models, Targets, evaluate
 from fsbench.api.machine import Machine
+from fsbench.api.replay import replays
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
@@ -59,6 +60,25 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
     assert all(cell.allowed == 0 and cell.outcomes > 75 * cell.episodes for cell in badge.cells)
     assert badge.environment["threads"] == "1"
     assert Board.open(board).entry("entry").badge == badge
+
+
+def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
+    """Features depend on it, so it is part of the environment; other results do not mention it."""
+    request = Request(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
+    machine = Machine(threads=1, cache=made / "cache", batch_size=7)
+    evaluate(MODEL, request, output=tmp_path / "results", machine=machine)
+    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    badge = check(tmp_path / "board", made)
+    assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
+    other = verify(
+        *(tmp_path / "board", "entry", MODEL, Check(seed=1)),
+        machine=Machine(cache=made / "cache", batch_size=8),
+    )
+    assert other.cells[0].differs == ("batch size: 7 -> 8",)
+    (replay,) = replays(Board.open(tmp_path / "board").entry("entry"), "board")
+    assert "--batch-size=7" in replay.script()
+    plain = Board.open(made / "board").entry("entry").cells[0]
+    assert "batch" not in plain.path.read_text()
 
 
 def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) -> None:
