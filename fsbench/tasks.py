@@ -125,8 +125,14 @@ def parse(text: str) -> Asked:
 
 
 def folder_name(ref: str) -> str:
-    """Name of the data set folder:DIR: folder-<last part of DIR>, safe as a file name."""
-    last = Path(ref.removeprefix(FOLDER)).expanduser().resolve().name
+    """Name of the data set folder:DIR: folder-<last part of DIR>, safe as a file name.
+
+    Raises UsageError for what is no path.
+    """
+    try:
+        last = Path(ref.removeprefix(FOLDER)).expanduser().resolve().name
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"'{ref}' names no folder: {error}", fix="write folder:DIR") from error
     return "folder-" + re.sub(r"[^\w.+@=-]", "-", last)
 
 

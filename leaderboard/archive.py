@@ -6,7 +6,6 @@ Refused: absolute paths, '..', links, devices, repeated names, encryption, decom
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import tarfile
 import zipfile
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import IO, cast
 
+from fsbench.data.metered import Metered
 from fsbench.errors import UsageError, ValidationFailed
 
 MAX_FILES = 20_000
@@ -96,7 +96,7 @@ def unpack(path: Path, into: Path) -> None:
                 extract(path, zip_members(archive), into)
         else:
             with raw(path) as file:
-                metered = Metered(file)
+                metered = Metered(file, MAX_HEADER)
                 with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as archive:
                     extract(path, tar_members(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -118,26 +118,6 @@ def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
             folder=info.is_dir(),
             open=lambda info=info: archive.open(info),  # type: ignore[misc]
         )
-
-
-class Metered(io.RawIOBase):
-    """A file that gives no more than `left` bytes: tarfile reads headers of any stated size."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.left = file, MAX_HEADER
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = -1 if size is None else size
-        self.left -= wanted
-        if wanted < 0 or self.left < 0:
-            raise ValueError(f"headers of more than {MAX_HEADER} bytes")
-        return self.file.read(wanted)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self.file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self.file.tell()
 
 
 def raw(path: Path) -> IO[bytes]:

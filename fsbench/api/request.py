@@ -22,6 +22,8 @@ from fsbench.specs import (
 from fsbench.tasks import Options, Task, resolve
 
 NATIVE = "native"
+DIGITS = 9
+"""Of a number on the command line at most."""
 
 
 def parse_tasks(texts: Sequence[str], options: Options) -> tuple[Task, ...]:
@@ -33,7 +35,7 @@ def parse_size(text: str) -> int | None:
     """--input-size in px; None for native. Raises UsageError."""
     if text == NATIVE:
         return None
-    if not text.isdecimal():
+    if not (text.isdecimal() and len(text) <= DIGITS):
         raise UsageError(f"input size '{text}'", fix="give a number of px, or native")
     return int(text)
 
@@ -41,7 +43,8 @@ def parse_size(text: str) -> int | None:
 def parse_shard(text: str | None) -> tuple[int, int]:
     """i/n -> (i, n), (0, 1) where not given. Raises UsageError."""
     index, slash, parts = (text or "0/1").partition("/")
-    if not (slash and index.isdecimal() and parts.isdecimal() and int(index) < int(parts)):
+    whole = all(part.isdecimal() and len(part) <= DIGITS for part in (index, parts))
+    if not (slash and whole and int(index) < int(parts)):
         raise UsageError(f"shard '{text}'", fix="give i/n with 0 <= i < n, e.g. 0/2 and 1/2")
     return int(index), int(parts)
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import lzma
+import re
 import shutil
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPResponse
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import mkdtemp
+from typing import IO, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from fsbench.data.archives import Archive
+from fsbench.data.files import stays_inside
+from fsbench.data.metered import Metered
 from fsbench.errors import DataError, UsageError
 from fsbench.progress import SILENT, Reporter
 from fsbench.schema import DatasetFacts
@@ -30,8 +36,17 @@ DAMAGED = (
     gzip.BadGzipFile,
     zlib.error,
     EOFError,
-    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    FileExistsError,
+    NotADirectoryError,
+    IsADirectoryError,
+    struct.error,
+    lzma.LZMAError,
 )
+"""What zipfile and tarfile raise for archives that are cut, changed, encrypted or no such."""
+MAX_HEADER = 1 << 20
+"""Bytes of a tar's headers between two members."""
 MAX_FILES = 500_000
 MAX_BYTES = 60 << 30
 """Most that an archive may unpack to; the largest known one, ChestX, has 45 GB."""
@@ -67,6 +82,10 @@ def _hashes(facts: DatasetFacts, archives: Sequence[Archive], given: Sequence[st
             f"{facts.name}: {len(given)} hashes given, {len(open_ones)} needed; its publisher "
             f"states no hash for: {addresses}",
             fix="fetch by hand and unpack, or give one --sha256 HASH for each of them, in order",
+        )
+    if wrong := [text for text in given if not re.fullmatch("[0-9a-fA-F]{64}", text)]:
+        raise UsageError(
+            f"'{wrong[0]}' is no sha-256", fix="give 64 hexadecimal digits, as sha256sum prints"
         )
     own = iter(given)
     return [archive.known_hash or f"sha256:{next(own).lower()}" for archive in archives]
@@ -151,9 +170,10 @@ def unpack(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
 def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
     with zipfile.ZipFile(archive) as found:
         members = found.infolist()
-        links = [(m.external_attr >> 16) & 0o170000 == 0o120000 for m in members]
-        names = [m.filename for m in members]
-        _check(archive, names, [m.file_size for m in members], links)
+        _require_size(archive, len(members), sum(member.file_size for member in members))
+        for member in members:
+            link = (member.external_attr >> 16) & 0o170000 == 0o120000
+            _require_inside(archive, member.filename, link)
         with report.task(f"unpack {archive.name}", len(members), "files") as advance:
             for member in members:
                 found.extract(member, folder)
@@ -161,25 +181,39 @@ def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
 
 
 def _untar(archive: Path, folder: Path, report: Reporter) -> None:
-    with tarfile.open(archive) as found:
-        members = found.getmembers()
-        links = [not (m.isfile() or m.isdir()) for m in members]
-        _check(archive, [m.name for m in members], [m.size for m in members], links)
-        with report.task(f"unpack {archive.name}", len(members), "files") as advance:
-            for member in members:
+    """Member by member, for a list of all of them may be without end."""
+    packed = archive.name.endswith(("gz", "tgz"))
+    files = size = 0
+    with (
+        archive.open("rb") as raw,
+        report.task(f"unpack {archive.name}", archive.stat().st_size, "bytes") as advance,
+    ):
+        stream = cast("IO[bytes]", gzip.open(raw) if packed else raw)
+        metered = Metered(stream, MAX_HEADER)
+        with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as found:
+            for member in found:
+                files, size, place = files + 1, size + member.size, raw.tell()
+                _require_size(archive, files, size)
+                _require_inside(archive, member.name, not (member.isfile() or member.isdir()))
+                metered.left = member.size + 2 * CHUNK  # the content, rounded up to blocks
                 found.extract(member, folder, filter="data")
-                advance(1)
+                metered.left = MAX_HEADER
+                advance(raw.tell() - place)
 
 
-def _check(archive: Path, names: list[str], sizes: list[int], links: list[bool]) -> None:
-    if len(names) > MAX_FILES or sum(sizes) > MAX_BYTES:
+def _require_size(archive: Path, files: int, size: int) -> None:
+    if files > MAX_FILES or size > MAX_BYTES:
         raise DataError(
-            f"{archive} would unpack to {len(names)} files, {sum(sizes)} bytes: refused"
+            f"{archive} would unpack to {files} files, {size} bytes or more: refused",
+            fix=f"allowed are {MAX_FILES} files, {MAX_BYTES} bytes; unpack it by hand",
         )
-    for name, link in zip(names, links, strict=True):
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in "".join(path.parts[:1]) or link:
-            raise DataError(f"{archive} holds an unsafe entry: {name!r}: refused")
+
+
+def _require_inside(archive: Path, name: str, link: bool) -> None:
+    if link or ":" in name.partition("/")[0] or not stays_inside(name):
+        raise DataError(
+            f"{archive} holds an unsafe entry: {name[:200]!r}: refused", fix="do not unpack it"
+        )
 
 
 def _merge(entry: Path, place: Path) -> None:

@@ -18,9 +18,12 @@ VAL = ("valid", "val", "validation", "test")
 
 
 class Table:
-    """One split: rows with an `image` (encoded bytes) and a label (a class name or a number)."""
+    """One split: rows with an `image` (encoded bytes) and a label (a class name or a number).
 
-    def __init__(self, rows: Any, name: str) -> None:
+    downloads: folders in which a row may name the file of its image instead.
+    """
+
+    def __init__(self, rows: Any, name: str, downloads: tuple[Path, ...] = ()) -> None:
         from datasets import Image as ImageFeature
 
         columns = rows.column_names
@@ -32,7 +35,7 @@ class Table:
             )
         if isinstance(rows.features["image"], ImageFeature):
             rows = rows.cast_column("image", ImageFeature(decode=False))
-        self.rows, self.name = rows, name
+        self.rows, self.name, self.downloads = rows, name, downloads
         names = getattr(rows.features[label], "names", None)
         self.labels = [str(names[value] if names else value) for value in rows[label]]
         self.classes = tuple(names or sorted(set(self.labels)))
@@ -59,8 +62,21 @@ class Table:
         data = value["bytes"] if isinstance(value, dict) else value
         where = f"{self.name}, row {row}"
         if data is None and isinstance(value, dict) and value.get("path"):
-            data = Path(value["path"]).read_bytes()
+            data = self._file(Path(value["path"]), where)
         return decode_rgb(data or b"", where)
+
+    def _file(self, path: Path, where: str) -> bytes:
+        """An image that the hub's own download laid down. Raises DataError for any other file."""
+        real = path.resolve()
+        if not any(real.is_relative_to(folder.resolve()) for folder in self.downloads):
+            raise DataError(
+                f"{where} names a file elsewhere: {path}",
+                fix="put the bytes of the images into the table",
+            )
+        try:
+            return real.read_bytes()
+        except OSError as error:
+            raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
 
 def parquet_tables(train: list[Path], val: list[Path], cache: Path) -> tuple[Table, Table]:
@@ -73,6 +89,8 @@ def parquet_tables(train: list[Path], val: list[Path], cache: Path) -> tuple[Tab
 
 def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
     """The splits of ORG/NAME[@REV]. Raises DataError if it cannot be had or lacks a split."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
     path, _, revision = ref.partition("@")
     found = _load(path, cache, revision=revision or None)
     val = next((name for name in VAL if name in found), None)
@@ -81,7 +99,8 @@ def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
             f"hf-hub:{ref} has the splits {', '.join(found)}",
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
-    train, held = (Table(found[part], f"hf-hub:{ref} ({part})") for part in ("train", val))
+    kept = (cache, Path(HF_HUB_CACHE))
+    train, held = (Table(found[part], f"hf-hub:{ref} ({part})", kept) for part in ("train", val))
     return train, held
 
 

@@ -82,7 +82,10 @@ class DataRoots:
 
 
 def _folder(folder: str, value: str, must_exist: bool) -> Path:
-    path = Path(folder).expanduser()
+    try:
+        path = Path(folder).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"--data {value}: {error}", fix="write the whole path") from error
     if must_exist and not path.is_dir():
         raise DataError(f"--data {value}: {path} is no folder", fix="give a folder that exists")
     return path
