@@ -188,7 +188,7 @@ def _untar(archive: Path, folder: Path, report: Reporter) -> None:
         archive.open("rb") as raw,
         report.task(f"unpack {archive.name}", archive.stat().st_size, "bytes") as advance,
     ):
-        stream = cast("IO[bytes]", gzip.open(raw) if packed else raw)
+        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
         metered = Metered(stream, MAX_HEADER)
         with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as found:
             for member in found:
