@@ -76,6 +76,12 @@ class Batches:
         """Optimizer steps an epoch."""
         return max(1, self.epoch_size(stage) // self.recipe.batch_size)
 
+    @property
+    def total_steps(self) -> int:
+        """Optimizer steps of the whole plan."""
+        plan = self.recipe.plan
+        return plan.rounds * plan.epochs * sum(map(self.steps, range(len(plan.stages))))
+
     def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
         """The batch of this position, or this rank's rows of it: the same images, bit by bit."""
         size = self.recipe.batch_size

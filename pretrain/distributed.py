@@ -18,17 +18,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from fsbench.backbones.weights import weights_hash
-from fsbench.errors import UsageError
+from fsbench.errors import FsbenchError, UsageError
 from pretrain.state import pack
 
 if TYPE_CHECKING:
-    import torch
-
     from pretrain.batches import Batches
     from pretrain.context import Context
     from pretrain.ranks import Ranks
@@ -69,12 +68,27 @@ def follow(ctx: Context, ranks: Ranks) -> None:
         ranks.lead([*ctx.model.state_dict().values(), *tensors])
 
 
-def drifted(ctx: Context, ranks: Ranks) -> bool:
-    """Whether ranks differ in a bit of weights, optimizer buffers or memories, or in the step."""
+def backward(ctx: Context, ranks: Ranks, loss: Tensor, share: float) -> None:
+    """The gradients of the whole step's loss, a share of which is this rank's.
+
+    Afterwards all ranks hold the same gradients, and the running statistics of rank 0.
+    """
+    torch.autograd.backward(loss if share == 1 else share * loss)
+    ranks.sum([p.grad for p in ctx.parameters.values() if p.grad is not None])
+    ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
+
+
+def check(ctx: Context, ranks: Ranks) -> None:
+    """Raises FsbenchError when ranks differ in a bit of weights, buffers, memories or the step."""
     if ranks.size == 1:
-        return False
+        return
     digest = int(weights_hash(pack(ctx)[0])[:15], 16)
-    return not ranks.agree((ctx.clock.step, digest), ctx.device)
+    if not ranks.agree((ctx.clock.step, digest), ctx.device):
+        raise FsbenchError(
+            f"the processes of {ctx.recipe.name} hold different states at step {ctx.clock.step}",
+            fix="give all of them the same folder, machine and versions; on GPUs, try --set"
+            " deterministic=true",
+        )
 
 
 PER_RANK = {

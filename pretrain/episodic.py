@@ -86,6 +86,11 @@ class Episodic(Method):
                 f" has {self.way} x ({self.shots} + {self.queries}) = {self.task_images} images",
                 fix=f"--set batch_size={whole}",
             )
+        if recipe.sync_bn:
+            raise UsageError(
+                f"{self.name} normalises every task by its own images, sync_bn=true would mix them",
+                fix="--set sync_bn=false",
+            )
         if recipe.compile:
             raise UsageError(
                 f"{self.name} adapts copies of the network, which compile=true does not reach",

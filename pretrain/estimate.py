@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fsbench import seeding
 from pretrain.build import build_context
+from pretrain.cost import Counting
 from pretrain.episodic import learner_of
 from pretrain.steps import fitted
 from pretrain.validation import autocast
@@ -27,11 +28,13 @@ FORWARD_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a whole run from its beginning: optimizer steps, seconds, bytes on disk."""
+    """Of a whole run from its beginning: optimizer steps, seconds, bytes on disk, and the FLOPs of
+    its training steps as pretrain/cost.py counts them."""
 
     steps: int
     seconds: float
     disk: int
+    flops: int = 0
 
     def __str__(self) -> str:
         minutes = f"{self.seconds / 60:.1f} min"
@@ -48,16 +51,15 @@ def estimate(recipe: Recipe, source: SourceDataset, device: str) -> Estimate:
         method.setup(ctx)
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout
-        seconds = step_seconds(ctx)
-    plan = recipe.plan
-    epochs = plan.rounds * plan.epochs
-    steps = epochs * sum(ctx.loader.steps(stage) for stage in range(len(plan.stages)))
-    validated = validation_images(recipe, source) * plan.total_epochs / recipe.validate_every
+        seconds, flops = step_cost(ctx)
+    steps, epochs = ctx.loader.total_steps, recipe.plan.total_epochs
+    validated = validation_images(recipe, source) * epochs / recipe.validate_every
     validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
     size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
     # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
     buffers = 2 if recipe.optimizer == "adam" else 1
-    return Estimate(steps, steps * seconds + validation, size * (2 * (1 + buffers) + 1))
+    disk = size * (2 * (1 + buffers) + 1)
+    return Estimate(steps, steps * seconds + validation, disk, steps * flops)
 
 
 def validation_images(recipe: Recipe, source: SourceDataset) -> float:
@@ -68,18 +70,22 @@ def validation_images(recipe: Recipe, source: SourceDataset) -> float:
     return learner.val_episodes * learner.task_images / FORWARD_SHARE
 
 
-def step_seconds(ctx: Context) -> float:
-    """Seconds of one training step: the fastest one, after one to warm up."""
-    times = []
-    for _ in range(1 + TIMED_STEPS):
-        started = time.monotonic()
-        batch = ctx.loader.batch(ctx.clock)
-        with autocast(ctx.recipe, ctx.device):
-            losses = ctx.call("training_step", batch)
-            if not losses:
-                losses = [functional.cross_entropy(ctx.model(batch.images), batch.labels)]
-        torch.autograd.backward(losses[0])
-        ctx.optimizer.step()
-        losses[0].item()
-        times.append(time.monotonic() - started)
-    return min(times[1:])
+def step_cost(ctx: Context) -> tuple[float, int]:
+    """Seconds and FLOPs of one training step: the fastest one, after one to warm up and count."""
+    with Counting() as counter:
+        timed_step(ctx)
+    return min(timed_step(ctx) for _ in range(TIMED_STEPS)), counter.flops
+
+
+def timed_step(ctx: Context) -> float:
+    """Seconds of a training step, of which nothing is kept."""
+    started = time.monotonic()
+    batch = ctx.loader.batch(ctx.clock)
+    with autocast(ctx.recipe, ctx.device):
+        losses = ctx.call("training_step", batch)
+        if not losses:
+            losses = [functional.cross_entropy(ctx.model(batch.images), batch.labels)]
+    torch.autograd.backward(losses[0])
+    ctx.optimizer.step()
+    losses[0].item()
+    return time.monotonic() - started

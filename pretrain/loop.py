@@ -41,11 +41,11 @@ from torch.nn.utils.parametrize import cached
 from fsbench import seeding
 from fsbench.errors import FsbenchError
 from fsbench.progress import SILENT, Advance, Reporter
-from fsbench.stopping import postponed
+from fsbench.stopping import Stopped, Wish, postponed
 from pretrain import checkpoint, optimizer, run_folder, schedules
 from pretrain.build import build_context, build_validation, deterministic
 from pretrain.cost import Cost
-from pretrain.distributed import drifted, follow
+from pretrain.distributed import backward, check, follow
 from pretrain.export import facts, machine, warn_of_other_bits
 from pretrain.plateau import Plateau
 from pretrain.ranks import ALONE, Ranks, joined
@@ -116,13 +116,13 @@ class Trainer:
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.validation = build_validation(recipe, source, device, ranks)
         self.tally, self.cost, self.plateau = Tally(device, ranks), Cost(device, ranks), Plateau()
-        self.lr, self.accuracy, self.saves = recipe.lr, 0.0, 0
+        self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
 
     def run(self) -> None:
         """From wherever the folder stands to a finished run."""
         self._start()
         clock, size = self.ctx.clock, self.recipe.batch_size
-        total, done = self.total_steps() * size, clock.step * size
+        total, done = self.ctx.loader.total_steps * size, clock.step * size
         with (
             deterministic(self.recipe.deterministic),
             self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
@@ -131,12 +131,6 @@ class Trainer:
             while not clock.done:
                 self._epoch(advance)
         self._finish()
-
-    def total_steps(self) -> int:
-        """Optimizer steps of the whole plan."""
-        plan, loader = self.recipe.plan, self.ctx.loader
-        steps = sum(loader.steps(stage) for stage in range(len(plan.stages)))
-        return steps * plan.rounds * plan.epochs
 
     def _start(self) -> None:
         """Set the methods up and restore the checkpoint, if there is one."""
@@ -154,7 +148,7 @@ class Trainer:
             self.watch(ctx)
         else:
             self._restore(*found)
-        self._check_ranks()
+        check(ctx, self.ranks)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
@@ -170,16 +164,6 @@ class Trainer:
         if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
             ctx.rebuild_optimizer("none")
 
-    def _check_ranks(self) -> None:
-        """Raises FsbenchError when the ranks of the run no longer hold the same state."""
-        if drifted(self.ctx, self.ranks):
-            raise FsbenchError(
-                f"the processes of {self.recipe.name} hold different states at step"
-                f" {self.ctx.clock.step}",
-                fix="give all of them the same folder, machine and versions; --set"
-                " deterministic=true on GPUs",
-            )
-
     def _epoch(self, advance: Advance) -> None:
         """The rest of the current epoch."""
         clock = self.ctx.clock
@@ -191,9 +175,11 @@ class Trainer:
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            if self.cost.unsaved >= CHECKPOINT_SECONDS or self.stop.asked:
+            asked = self.ranks.largest(self.stop.asked, self.ctx.device) if self._looks else 0
+            if asked or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
-                self.stop.obey()
+            if asked:
+                raise Stopped(asked)
         self._close_epoch()
 
     def _open_epoch(self, steps: int) -> None:
@@ -224,21 +210,13 @@ class Trainer:
                     for parameter in ctx.parameters.values():
                         parameter.grad = None
                     loss, right = self._task_loss(batch)
-                    self._backward(sum(ctx.call("loss_term"), loss), batch.share)
+                    backward(ctx, self.ranks, sum(ctx.call("loss_term"), loss), batch.share)
                 ctx.call("after_backward")
                 ctx.call("before_step")
             ctx.optimizer.step()
             ctx.call("after_step")
         self._count(loss.detach(), right, batch)
         ctx.clock.tick()
-
-    def _backward(self, loss: Tensor, share: float) -> None:
-        """The gradients of the whole step's loss, of which this rank has a share."""
-        ctx = self.ctx
-        torch.autograd.backward(loss if share == 1 else share * loss)
-        gradients = [p.grad for p in ctx.parameters.values() if p.grad is not None]
-        self.ranks.sum(gradients)
-        self.ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
 
     def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Loss of the batch and its number of right answers (nan where a method steps itself)."""
@@ -254,12 +232,16 @@ class Trainer:
 
     def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
-        images = len(batch.labels)
-        self.tally.add(loss, right, images)
-        self.cost.samples += round(images / batch.share)
-        every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
-        if self.ctx.clock.step % every == 0 and not self.tally.finite:
+        self.tally.add(loss, right, len(batch.labels))
+        self.cost.samples += round(len(batch.labels) / batch.share)
+        if self._looks and not self.tally.finite:
             self._fail("the loss is not finite")
+
+    @property
+    def _looks(self) -> bool:
+        """Whether to look at numbers of the device after this step."""
+        every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
+        return self.ctx.clock.step % every == 0
 
     def _fail(self, what: str) -> None:
         clock = self.ctx.clock
@@ -286,7 +268,7 @@ class Trainer:
                 ctx.call("round_end")
             what = self.validation.column.replace("_", " ")
             self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
-        self._check_ranks()
+        check(ctx, self.ranks)
         self.watch(ctx)
         clock.next_epoch()
         self._save()
@@ -309,10 +291,7 @@ class Trainer:
         """Back to the plain architecture, and export."""
         with self.cost.event():
             self.ctx.call("finalize")
-        if not self.ranks.first:
-            return
-        run_folder.finish(
-            self.out,
-            dict(self.ctx.model.state_dict()),
-            facts(self.ctx, self.source, rounds(self.journal.read("log.jsonl")), self.cost),
-        )
+        if self.ranks.first:
+            log = rounds(self.journal.read("log.jsonl"))
+            told = facts(self.ctx, self.source, log, self.cost)
+            run_folder.finish(self.out, dict(self.ctx.model.state_dict()), told)

@@ -60,8 +60,19 @@ class Ranks:
 
     def total(self, number: int, device: torch.device) -> int:
         """The sum of a number over the ranks."""
+        if self.size == 1:
+            return number
         held = torch.tensor([number], device=device)
         self.sum([held])
+        return int(held)
+
+    def largest(self, number: int, device: torch.device) -> int:
+        """The largest of the ranks' numbers."""
+        if self.size == 1:
+            return number
+        held = torch.tensor([number], device=device)
+        with together():
+            distributed.all_reduce(held, distributed.ReduceOp.MAX)
         return int(held)
 
     def wait(self) -> None:
@@ -120,7 +131,7 @@ def joined(device: str) -> Iterator[tuple[Ranks, torch.device]]:
     """
     if distributed.is_available() and distributed.is_initialized():
         yield present(), torch.device(device)
-    elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
+    elif several():
         place = own_device(torch.device(device))
         backend = "nccl" if place.type == "cuda" else "gloo"
         with together():
@@ -137,9 +148,14 @@ def present() -> Ranks:
     return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
 
 
-def writes() -> bool:
-    """Whether this process is the one that speaks for its run, known before ranks have joined."""
-    return int(os.environ.get("RANK", "0")) == 0
+def several() -> bool:
+    """Whether torchrun started this process as one of several."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def speaks() -> bool:
+    """Whether this process is the one that reports on its run, known before ranks have joined."""
+    return not several() or os.environ["RANK"] == "0"
 
 
 def own_device(device: torch.device) -> torch.device:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from fsbench.errors import FsbenchError
+from fsbench.errors import FsbenchError, UsageError
 from pretrain.validation import evaluating
+
+if TYPE_CHECKING:
+    from pretrain.method import Method
+    from pretrain.recipe import Recipe
 
 KERNELS = (_ConvNd, nn.Linear)
 NORMS = (nn.LayerNorm, nn.GroupNorm)
@@ -80,6 +85,15 @@ def twice() -> Iterator[None]:
             f"an operation of this network cannot be differentiated twice: {error}",
             fix="use a network without fused or custom operations",
         ) from error
+
+
+def need_double_backward(method: Method, recipe: Recipe) -> None:
+    """Raises UsageError for a recipe whose network has none."""
+    if recipe.sync_bn:
+        raise UsageError(
+            f"{method.name} differentiates twice, which torch.nn.SyncBatchNorm cannot",
+            fix="--set sync_bn=false",
+        )
 
 
 def derivative(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:

@@ -64,22 +64,30 @@ def pretrain(
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
-    """Pretrain a backbone; the finished run is the reference run:FOLDER."""
+    """Pretrain a backbone; the finished run is the reference run:FOLDER.
+
+    With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
+    """
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.cli.console import reporter
     from fsbench.data import DataRoots, load_source
+    from fsbench.progress import SILENT
     from pretrain.loop import pretrain as train
+    from pretrain.ranks import speaks
 
     given = [f"source={source}"] if source else []
     given += [f"seed={seed}"] if seed is not None else []
     chosen = choose(recipe, [*(assignments or []), *given], scenario, method)
     machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
-    clock, report = machine.start(), reporter()
+    clock, report = machine.start(), reporter() if speaks() else SILENT
     roots = DataRoots.parse(options.split(data))
     images = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
     folder = output / (f"{chosen.label}-{scenario}" if scenario else chosen.label)
-    announce(chosen, images, folder, clock.device, yes, report)
-    show(train(chosen, images, folder, device=clock.device, report=report), as_json)
+    if speaks():
+        announce(chosen, images, folder, clock.device, yes, report)
+    train(chosen, images, folder, device=clock.device, report=report)
+    if speaks():
+        show(folder, as_json)
 
 
 def choose(

@@ -36,11 +36,20 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.method import Method, Neutral, Rank
 from pretrain.methods.nio import PROBES, Outcome, keep, measure
-from pretrain.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
+from pretrain.scales import (
+    KERNELS,
+    NORMS,
+    Scales,
+    at_init,
+    derivative,
+    need_double_backward,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     from pretrain.batches import Batch
     from pretrain.context import Context
+    from pretrain.recipe import Recipe
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
 """How GC and GN are measured before and after: as NIO's defaults."""
@@ -120,6 +129,9 @@ class Gradinit(Method):
     RANK: ClassVar = Rank.INIT
     NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
     TOY: ClassVar[Mapping[str, object]] = {"gradinit.iterations": 5, "gradinit.rate": 0.02}
+
+    def check(self, recipe: Recipe) -> None:
+        need_double_backward(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         if ctx.resumed or self.iterations == 0:

@@ -50,7 +50,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.errors import UsageError
 from pretrain.method import Method, Neutral, Rank
-from pretrain.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
+from pretrain.scales import (
+    KERNELS,
+    NORMS,
+    Scales,
+    at_init,
+    derivative,
+    need_double_backward,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     from pretrain.batches import Batch
@@ -170,6 +178,7 @@ class Nio(Method):
     }
 
     def check(self, recipe: Recipe) -> None:
+        need_double_backward(self, recipe)
         if self.batch_size < self.parts:
             raise UsageError(
                 f"nio cannot cut {self.batch_size} images into {self.parts} parts",
