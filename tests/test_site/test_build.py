@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,33 @@ def test_a_build_that_dies_leaves_the_old_page_whole(
         build.build(board, site)
     assert (site / "index.html").read_text() == "old"
     assert sorted(path.name for path in site.iterdir()) == ["CNAME", "index.html"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from leaderboard.site import build
+
+def half(self, text, **more):
+    self.write_bytes(text[:100].encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Path.write_text = half
+build.build(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_build_that_is_killed_leaves_the_old_page_and_the_next_one_ends(
+    board: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "site" / "index.html"
+    page.parent.mkdir()
+    page.write_text("old")
+    command = [sys.executable, "-c", KILLED, str(board), str(page.parent)]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert page.read_text() == "old"
+    assert build.build(board, page.parent).read_text(encoding="utf8").endswith("</html>")
 
 
 def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: Path) -> None:
