@@ -64,6 +64,54 @@ def test_the_walk_sees_every_value_of_every_page(codec: str, version: str, tmp_p
         assert len(read(path).index) == 900
 
 
+def zigzag(n: int) -> bytes:
+    """A signed number as Thrift's compact protocol writes it."""
+    left, found = n << 1 if n >= 0 else (-n << 1) - 1, b""
+    while left > 127:
+        left, found = left >> 7, found + bytes([left & 127 | 128])
+    return found + bytes([left])
+
+
+def header(kind: int = 0, unpacked: int = 4, packed: int = 4, values: int = 1) -> bytes:
+    """A page header: i32 fields 1 to 3, then the struct of field 5 with i32 field 1."""
+    sizes = b"".join(b"\x15" + zigzag(n) for n in (kind, unpacked, packed))
+    return sizes + b"\x2c\x15" + zigzag(values) + b"\0\0"
+
+
+def test_headers_written_by_hand() -> None:
+    data = header(unpacked=300, values=77) + b"page" + header(kind=2) + b"page"
+    assert list(pages.pages(data, 0, len(data))) == [(300, 77), (4, 0)]
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (header(packed=5) + b"page", "leaves its column"),
+        (header(kind=1) + b"page", "unknown kind"),
+        (header(unpacked=-1) + b"page", "lacks a size"),
+        (header(packed=-20) + b"page", "lacks a size"),
+        (header(values=-1) + b"page", "lacks a size"),
+        (header()[:-5] + b"\0page", "lacks a size"),
+        (b"\x1c" * 5000, "nests too deep"),
+        (b"\x19" * 5000, "nests too deep"),
+        (b"\x1d\0", "unknown type"),
+        (b"\x15" + b"\xff" * 5000, "endless number"),
+        (b"\x19\xf1" + b"\xff" * 8 + b"\x01", "cut off"),
+        (header()[:3], "cut off"),
+    ],
+)
+def test_headers_that_lie_are_refused(data: bytes, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        list(pages.pages(data, 0, len(data)))
+
+
+def test_a_page_ends_where_its_column_does() -> None:
+    """What stands behind the column belongs to another one."""
+    data = header(packed=8) + b"pagepage"
+    with pytest.raises(ValueError, match="leaves its column"):
+        list(pages.pages(data, 0, len(data) - 4))
+
+
 def peak(path: Path) -> int:
     """Bytes that a refusal takes at most, of Python and of Arrow."""
     before = pa.default_memory_pool().bytes_allocated()
