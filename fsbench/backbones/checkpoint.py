@@ -5,12 +5,15 @@ safetensors, and torch's zip and legacy formats through `torch.load(weights_only
 
 from __future__ import annotations
 
+import os
 import pickle
 import pickletools
 import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,8 @@ BROKEN = (
 """What torch raises for cut, damaged or foreign files."""
 
 CHUNK = 1 << 20
+FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""What torch.load obeys before its own argument."""
 
 NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
 """Where the messages of torch's restricted unpickler name what it met."""
@@ -97,6 +102,19 @@ def _torch(path: Path) -> object:
     if zipfile.is_zipfile(path):
         _require_whole(path)
     return torch.load(path, map_location="cpu", weights_only=True)
+
+
+@contextmanager
+def only_tensors() -> Iterator[None]:
+    """Inside, torch.load opens nothing but tensors, whoever calls it: torch.hub asks for more."""
+    before = os.environ.get(FORCED)
+    os.environ[FORCED] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[FORCED]
+        if before is not None:
+            os.environ[FORCED] = before
 
 
 def _require_whole(path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 from torch import nn
 
+from fsbench.backbones import checkpoint
 from fsbench.backbones.sources._base import Loaded, triple
 from fsbench.errors import CheckpointError, UsageError
 
@@ -23,10 +25,11 @@ def build(name: str, *, pretrained: bool) -> Loaded:
     from timm.data.config import resolve_model_data_config
 
     try:
-        model = create(name, pretrained=True) if pretrained else create(name, num_classes=0)
+        with checkpoint.only_tensors():
+            model = create(name, pretrained=True) if pretrained else create(name, num_classes=0)
     except (OSError, HfHubHTTPError, OfflineModeIsEnabled) as error:
         raise unreachable(name, error) from error
-    except RuntimeError as error:
+    except (RuntimeError, pickle.UnpicklingError) as error:
         raise refused(name, error) from error
     if pretrained:
         model.reset_classifier(0)
@@ -77,7 +80,7 @@ def unreachable(name: str, error: Exception) -> CheckpointError:
     )
 
 
-def refused(name: str, error: RuntimeError) -> UsageError | CheckpointError:
+def refused(name: str, error: Exception) -> UsageError | CheckpointError:
     """What timm says where it builds no network: an unknown tag, no weights, or a misfit."""
     text = " ".join(str(error).split())
     if text.startswith(("Invalid pretrained tag", "Unknown model")):

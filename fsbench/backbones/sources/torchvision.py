@@ -6,6 +6,7 @@ from urllib.error import URLError
 
 from torch import nn
 
+from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures._roles import below
 from fsbench.backbones.sources._base import Loaded, Request, triple, unknown
 from fsbench.errors import CheckpointError
@@ -28,10 +29,11 @@ def load(request: Request) -> Loaded:
     weights = models.get_model_weights(request.name).DEFAULT
     random = request.random_init is not None
     try:
-        model = models.get_model(request.name, weights=None if random else weights)
-    except (URLError, OSError, RuntimeError) as error:
+        with checkpoint.only_tensors():
+            model = models.get_model(request.name, weights=None if random else weights)
+    except (URLError, *checkpoint.BROKEN) as error:
         raise CheckpointError(
-            f"cannot get the weights {weights}: {error}",
+            f"cannot get the weights {weights}: {str(error)[:300]}",
             fix=f"put the file of {weights.url} into the checkpoints folder of torch.hub "
             "(TORCH_HOME), or pass --random-init SEED for random weights",
         ) from error

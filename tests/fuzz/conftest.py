@@ -1,0 +1,41 @@
+"""The canary that no input may wake, and a table of the cases that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.cases import Tally
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Path]:
+    """A file that code hidden in an input would make."""
+    path = tmp_path / "canary"
+    yield path
+    assert not path.exists(), "code from an input was run"
+
+
+@pytest.fixture
+def tally(record_property: pytest.RecordProperty) -> Iterator[Tally]:
+    """Counts the cases of a test, for the table at the end."""
+    found = Tally()
+    yield found
+    record_property("cases", dict(found.ended))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.getreports(outcome)]
+    rows = [
+        (report.nodeid, value)
+        for report in reports
+        for key, value in report.user_properties
+        if key == "cases" and report.when == "teardown"
+    ]
+    if rows:
+        terminalreporter.section("fuzzed inputs: cases, taken, refused")
+    for name, ended in sorted(rows):
+        taken, refused = ended.get("taken", 0), ended.get("refused", 0)
+        terminalreporter.write_line(f"{taken + refused:6} {taken:6} {refused:6}  {name}")

@@ -1,0 +1,183 @@
+"""Checkpoints in every wrapping and with every fault: the very weights, or a refusal."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+from safetensors.torch import save, save_file
+
+from fsbench.backbones import load
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.unwrap import PREFIXES, WRAPPERS
+from fsbench.errors import CheckpointError
+from tests.fuzz.cases import SIZES, Tally
+
+ARCH = "toy_resnet"
+REF = f"fsbench/{ARCH}"
+State = dict[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def state() -> State:
+    torch.manual_seed(5)
+    return ARCHITECTURES.load(ARCH).build(0).state_dict()
+
+
+def other_architecture(s: State) -> State:
+    return ARCHITECTURES.load("cnn").build(10).state_dict()
+
+
+def changed(change: Callable[[torch.Tensor], object]) -> Callable[[State], State]:
+    """A fault of one weight, the first convolution."""
+
+    def apply(s: State) -> State:
+        name = next(n for n, t in s.items() if t.ndim == 4)
+        return {**s, name: change(s[name])}
+
+    return apply
+
+
+def spoil(value: float) -> Callable[[State], State]:
+    def put(tensor: torch.Tensor) -> torch.Tensor:
+        copied = tensor.clone()
+        copied.view(-1)[3] = value
+        return copied
+
+    return changed(put)
+
+
+FAULTS: dict[str, Callable[[State], State]] = {
+    "one less": lambda s: dict(list(s.items())[1:]),
+    "one more": lambda s: {**s, "layer9.weight": torch.ones(2)},
+    "other architecture": other_architecture,
+    "no weights": lambda s: {"epoch": 3},
+    "nothing": lambda s: {},
+    "numbers for names": lambda s: dict(enumerate(s.values())),
+    "in itself": lambda s: s.update(model=s) or s,  # type: ignore[func-returns-value]
+    "two sets": lambda s: {"model": s, "model_ema": s},
+    "nan": spoil(float("nan")),
+    "infinity": spoil(float("inf")),
+    "transposed": changed(lambda t: t.transpose(0, 1)),
+    "wider": changed(lambda t: torch.cat([t, t])),
+    "flat": changed(lambda t: t.reshape(-1)),
+    "whole numbers": changed(lambda t: t.long()),
+    "complex": changed(lambda t: t.to(torch.complex64)),
+    "eight bits": changed(lambda t: t.to(torch.float8_e4m3fn)),
+    "quantised": changed(lambda t: torch.quantize_per_tensor(t, 0.1, 0, torch.qint8)),
+    "sparse": changed(lambda t: t.to_sparse()),
+    "without values": changed(lambda t: t.to("meta")),
+    "a list": changed(lambda t: t.tolist()),
+    "a name": changed(lambda t: "x" * 5000),
+}
+HARMLESS: dict[str, Callable[[State], State]] = {
+    "as it is": lambda s: s,
+    "reversed": lambda s: dict(reversed(s.items())),
+    "doubles": lambda s: {n: t.double() if t.is_floating_point() else t for n, t in s.items()},
+    "with a head": lambda s: {**s, "fc.weight": torch.ones(7, 3), "fc.bias": torch.ones(7)},
+    "as views": lambda s: {n: torch.stack([t, t])[0] for n, t in s.items()},
+}
+DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
+    "cut": lambda data, n: data[: n % len(data)],
+    "without its start": lambda data, n: data[1 + n % len(data) :],
+    "flipped": lambda data, n: flipped(data, n % len(data)),
+    "zeroed": lambda data, n: data[: n % len(data)] + bytes(len(data) - n % len(data)),
+    "twice": lambda data, n: data + data[: n % len(data)],
+}
+CHECKED = ("zip",)
+"""Formats with checksums; in others a changed weight is another weight, with another hash."""
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ (1 + at % 255)]) + data[at + 1 :]
+
+
+def write(path: Path, tree: State, how: str) -> None:
+    if how == "safetensors":
+        tensors = {str(n): t.contiguous() for n, t in tree.items() if isinstance(t, torch.Tensor)}
+        save_file({n: t.clone() for n, t in tensors.items()}, path)
+    else:
+        torch.save(tree, path, _use_new_zipfile_serialization=how == "zip")
+
+
+WRAPS = st.lists(st.sampled_from(WRAPPERS), max_size=2)
+FORMATS = st.sampled_from([("zip", ".pth"), ("legacy", ".tar"), ("zip", ".bin")])
+
+
+@pytest.mark.filterwarnings("ignore")
+@SIZES
+def test_only_a_full_match_is_taken(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
+    """Whatever is taken has the features of the weights that were saved."""
+    write(tmp_path / "clean.pth", state, "zip")
+    clean = load(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
+
+    def check(kind: str, wraps: list[str], prefix: str, form: tuple[str, str]) -> None:
+        tree = (HARMLESS | FAULTS)[kind](dict(state))
+        if kind not in {"two sets", "numbers for names", "in itself", "no weights"}:
+            tree = {prefix + n: v for n, v in tree.items()}
+        for wrap in wraps:
+            tree = {wrap: tree, "epoch": 3}
+        path = tmp_path / f"a{form[1]}"
+        write(path, tree, form[0])
+        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        assert (found is not None) == (kind in HARMLESS), (kind, wraps, prefix)
+        assert found is None or found.facts.weights_hash == clean
+
+    kinds = st.sampled_from([*HARMLESS, *HARMLESS, *FAULTS])
+    tally.explore(size, check, kinds, WRAPS, st.sampled_from(["", *PREFIXES]), FORMATS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@SIZES
+def test_damaged_files(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
+    """A format with checksums gives the very weights or none; no format gives an odd error."""
+    files: dict[str, bytes] = {}
+    for how in ("zip", "legacy", "safetensors"):
+        write(tmp_path / "clean", state, how)
+        files[how] = (tmp_path / "clean").read_bytes()
+    write(tmp_path / "clean.pth", state, "zip")
+    clean = load(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
+
+    def check(how: str, damage: str, place: int, near_an_end: bool) -> None:
+        data = files[how]
+        at = (place % 3000) * (1 if place % 2 else -1) if near_an_end else place
+        path = tmp_path / ("a.safetensors" if how == "safetensors" else "a.pth")
+        path.write_bytes(DAMAGES[damage](data, at))
+        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        assert found is None or how not in CHECKED or found.facts.weights_hash == clean
+
+    places = st.integers(0, 2**20)
+    tally.explore(size, check, st.sampled_from([*files]), st.sampled_from([*DAMAGES]), places,
+                  st.booleans())  # fmt: skip
+
+
+@SIZES
+def test_headers_of_safetensors(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
+    """A header that states any length, shape or place is read within the file, or refused."""
+    whole = save({n: t.contiguous() for n, t in state.items()})
+    length = struct.unpack("<Q", whole[:8])[0]
+    header, body = json.loads(whole[8 : 8 + length]), whole[8 + length :]
+    path = tmp_path / "a.safetensors"
+
+    def check(stated: int | None, name: str, field: str, value: Any) -> None:
+        changed = {**header, name: {**header[name], field: value}} if field else header
+        text = json.dumps(changed).encode()
+        path.write_bytes(struct.pack("<Q", len(text) if stated is None else stated) + text + body)
+        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        assert found is None or stated is None or stated == len(text)
+
+    lengths = st.one_of(st.none(), st.none(), st.integers(0, 2**64 - 1), st.just(length))
+    names = st.sampled_from([n for n in header if n != "__metadata__"])
+    fields = st.sampled_from(["", "dtype", "shape", "data_offsets"])
+    values = st.one_of(
+        st.sampled_from(["F32", "F64", "BF16", "I64", "F8_E4M3", "C64", "?", None, -1]),
+        st.lists(st.integers(-1, 2**63), max_size=4),
+        st.text(max_size=5),
+    )
+    tally.explore(size, check, lengths, names, fields, values)
