@@ -169,7 +169,7 @@ def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
             table = file.read(use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
-    if any(table.column(name).null_count for name in schema.names):
+    if any(lacking(table.column(name)) for name in schema.names):
         raise ValidationFailed(f"{path} holds empty values", fix=FIX)
     return {name: numbers(table.column(name), len(table)) for name in schema.names}
 
@@ -231,6 +231,15 @@ def width(kind: pa.DataType) -> int:
 
     inner = kind.value_type if pa.types.is_fixed_size_list(kind) else kind
     return max(1, inner.bit_width // 8)
+
+
+def lacking(found: Any) -> bool:
+    """Whether a value of an Arrow column is empty, or one inside a list."""
+    import pyarrow as pa
+
+    array = found.combine_chunks()
+    inner = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
+    return bool(array.null_count or inner.null_count)
 
 
 def numbers(found: Any, rows: int) -> NDArray[Any]:

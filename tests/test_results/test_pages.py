@@ -145,6 +145,15 @@ def test_a_page_that_unpacks_to_more_than_allowed(
         read(path)
 
 
+def test_an_empty_value_in_a_list_is_refused(tmp_path: Path) -> None:
+    """A field may not be empty by its schema, what is in its list may."""
+    path = tmp_path / "a.parquet"
+    ids = pa.array([[0, 1, 2, 3, None]] * 6, pa.list_(pa.int32(), 5))
+    pq.write_table(table(6, class_ids=ids), path)
+    with pytest.raises(ValidationFailed, match="holds empty values"):
+        read(path)
+
+
 def whole(path: Path, column: int) -> tuple[bytes, int, int]:
     chunk = pq.ParquetFile(path).metadata.row_group(0).column(column)
     start = chunk.dictionary_page_offset or chunk.data_page_offset
