@@ -1,0 +1,177 @@
+"""Image files of every kind and with every fault: the very pixels, or a refusal by name."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from fsbench.cli.main import run
+from fsbench.data.images import decode_rgb, open_rgb
+from fsbench.errors import DataError
+from tests.fuzz.cases import SIZES, Tally
+
+Pixels = NDArray[np.uint8]
+Made = tuple[bytes, Pixels]
+"""A file, and the RGB pixels that it stands for."""
+
+
+def noise(width: int, height: int, channels: int, seed: int) -> Pixels:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    out = BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def grey(pixels: Pixels) -> Pixels:
+    return np.repeat(pixels[..., :1], 3, axis=2)
+
+
+def sixteen(pixels: Pixels) -> NDArray[np.uint16]:
+    """16-bit grey whose high byte is the grey."""
+    return pixels[..., 0].astype(np.uint16) * 256 + pixels[..., 1]
+
+
+def palette(pixels: Pixels) -> Made:
+    few = Image.fromarray(pixels).quantize(16)
+    return saved(few, "PNG"), np.asarray(few.convert("RGB"))
+
+
+def animated(pixels: Pixels, kind: str) -> bytes:
+    later = [Image.fromarray(255 - pixels), Image.fromarray(pixels // 2)]
+    return saved(Image.fromarray(pixels), kind, save_all=True, append_images=later)
+
+
+def turned(pixels: Pixels) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return saved(Image.fromarray(pixels), "PNG", exif=exif)
+
+
+def cmyk(pixels: Pixels) -> Made:
+    image = Image.fromarray(pixels).convert("CMYK")
+    return saved(image, "TIFF"), np.asarray(image.convert("RGB"))
+
+
+def jpeg(pixels: Pixels, mode: str) -> Made:
+    data = saved(Image.fromarray(pixels).convert(mode), "JPEG")
+    return data, np.asarray(Image.open(BytesIO(data)).convert("RGB"))
+
+
+def pgm(pixels: Pixels) -> bytes:
+    head = f"P5 {pixels.shape[1]} {pixels.shape[0]} 65535\n".encode()
+    return head + sixteen(pixels).astype(">u2").tobytes()
+
+
+GOOD: dict[str, Callable[[Pixels], Made]] = {
+    "png": lambda p: (saved(Image.fromarray(p), "PNG"), p),
+    "bmp": lambda p: (saved(Image.fromarray(p), "BMP"), p),
+    "ppm": lambda p: (saved(Image.fromarray(p), "PPM"), p),
+    "tiff": lambda p: (saved(Image.fromarray(p), "TIFF", compression="tiff_lzw"), p),
+    "webp": lambda p: (saved(Image.fromarray(p), "WEBP", lossless=True), p),
+    "jpeg": lambda p: jpeg(p, "RGB"),
+    "cmyk jpeg": lambda p: jpeg(p, "CMYK"),
+    "cmyk tiff": cmyk,
+    "grey": lambda p: (saved(Image.fromarray(p[..., 0]), "PNG"), grey(p)),
+    "alpha": lambda p: (saved(Image.fromarray(np.dstack([p, p[..., :1]])), "PNG"), p),
+    "palette": palette,
+    "16 bits": lambda p: (saved(Image.fromarray(sixteen(p)), "PNG"), grey(p)),
+    "16-bit tiff": lambda p: (saved(Image.fromarray(sixteen(p)), "TIFF"), grey(p)),
+    "16-bit pgm": lambda p: (pgm(p), grey(p)),
+    "turned": lambda p: (turned(p), p),
+    "animated png": lambda p: (animated(p, "PNG"), p),
+    "animated webp": lambda p: (saved(Image.fromarray(p), "WEBP", lossless=True, save_all=True), p),
+}
+
+
+def huge(pixels: Pixels) -> bytes:
+    """A small PNG whose header states 50,000 x 50,000 px, with the right checksum."""
+    data = bytearray(saved(Image.fromarray(pixels), "PNG"))
+    data[16:24] = struct.pack(">II", 50_000, 50_000)
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    return bytes(data)
+
+
+BAD: dict[str, Callable[[Pixels], bytes]] = {
+    "empty": lambda p: b"",
+    "zeros": lambda p: bytes(500),
+    "text": lambda p: b"<html>404</html>",
+    "huge png": huge,
+    "large": lambda p: b"P5 10000 9000 255\n" + bytes(500),
+    "huge bmp": lambda p: saved(Image.fromarray(p), "BMP")[:18] + b"\xff\xff\x00\x00" * 2 + bytes(99),
+    "floats": lambda p: saved(Image.fromarray(p[..., 0].astype(np.float32)), "TIFF"),
+    "32 bits": lambda p: saved(Image.fromarray(p[..., 0].astype(np.int32)), "TIFF"),
+    "lab": lambda p: saved(Image.new("LAB", (3, 3)), "TIFF"),
+    "postscript": lambda p: saved(Image.fromarray(p), "EPS"),
+    "pdf": lambda p: saved(Image.fromarray(p), "PDF"),
+    "icon": lambda p: saved(Image.fromarray(p), "ICO"),
+}
+SUFFIXES = st.sampled_from([".png", ".jpg", ".jpeg", ".tif", ".webp", ".bmp", ".pgm"])
+SIDES = st.tuples(st.integers(1, 40), st.integers(1, 40))
+
+
+@SIZES
+def test_every_kind_under_every_name(size: int, tmp_path: Path, tally: Tally) -> None:
+    def check(kind: str, sides: tuple[int, int], seed: int, suffix: str) -> None:
+        pixels = noise(*sides, 3, seed)
+        data, meant = GOOD[kind](pixels) if kind in GOOD else (BAD[kind](pixels), None)
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(data)
+        found = tally.attempt(lambda: np.asarray(open_rgb(path)), DataError, str(path))
+        assert (found is None) == (kind in BAD), kind
+        if found is not None and meant is not None:
+            np.testing.assert_array_equal(found, meant)
+
+    kinds = st.sampled_from([*GOOD, *BAD])
+    tally.explore(size, check, kinds, SIDES, st.integers(0, 2**32), SUFFIXES)
+
+
+@pytest.mark.filterwarnings("ignore")
+@SIZES
+def test_damaged_images(size: int, tally: Tally) -> None:
+    """A cut file gives the very pixels or none; a changed byte never more than other pixels."""
+
+    def check(kind: str, seed: int, how: str, place: int) -> None:
+        whole, meant = GOOD[kind](noise(1 + seed % 40, 1 + seed % 37, 3, seed))
+        at = place % len(whole)
+        data = whole[:at] if how == "cut" else whole[:at] + bytes([place % 256]) + whole[at + 1 :]
+        found = tally.attempt(lambda: np.asarray(decode_rgb(data, "row 7")), DataError, "row 7")
+        if found is not None and how == "cut":
+            np.testing.assert_array_equal(found, meant)
+        assert found is None or (found.dtype == np.uint8 and found.shape[2] == 3)
+
+    hows = st.sampled_from(["cut", "changed"])
+    tally.explore(size, check, st.sampled_from([*GOOD]), st.integers(0, 10**4), hows,
+                  st.integers(0, 10**5))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["huge png", "postscript", "empty"])
+def test_the_command_line_names_the_image(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    own, out = tmp_path / "own", tmp_path / "out"
+    for name in "ab":
+        (own / name).mkdir(parents=True)
+        for n in range(16):
+            (own / name / f"{n:02}.png").write_bytes(GOOD["png"](noise(32, 32, 3, n))[0])
+    (own / "b" / "07.png").write_bytes(BAD[kind](noise(32, 32, 3, 0)))
+    with pytest.raises(SystemExit) as stop:
+        run(["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native",
+             "-t", f"folder:{own}:2w1s", "--episodes", "2", "-o", str(out)])  # fmt: skip
+    shown = capfd.readouterr().err
+    assert stop.value.code == 3, shown
+    assert "07.png" in shown
+    assert "Traceback" not in shown
+    assert not list(out.rglob("*.json"))
