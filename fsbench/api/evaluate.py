@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -257,19 +257,31 @@ def evaluate(
     roots: as --data. Data sets are loaded and checked before any work. Raises DataError,
     CheckpointError, UsageError; without `yes` also when the work would take over an hour.
     """
+    results = []
+    for bench in benches(models, request, roots, output, machine, report):
+        bench.refuse_long(yes)
+        results += [bench.evaluate(task) for task in request.tasks]
+    return results
+
+
+def benches(
+    models: Models,
+    request: Request,
+    roots: Sequence[str],
+    output: Path,
+    machine: Machine | None,
+    report: Reporter,
+) -> Iterator[Bench]:
+    """One bench a model, loaded when its turn comes. Raises as `evaluate` does."""
     machine = machine or Machine()
     clock = machine.start()
     targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
     store = ResultStore(output, clock.environment, report)
     features = feature_store(machine, clock.device, report)
-    results = []
     for i in range(len(models.refs)):
         backbone = models.load(i, clock.device, report)
         name = models.names[i] if models.names else None
-        bench = Bench(backbone, name, request, targets, features, store, clock, report)
-        bench.refuse_long(yes)
-        results += [bench.evaluate(task) for task in request.tasks]
-    return results
+        yield Bench(backbone, name, request, targets, features, store, clock, report)
 
 
 def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:

@@ -133,10 +133,12 @@ def probe(
 
 def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
     """Evaluate, then print one table (or JSON) of the cells asked for."""
-    from fsbench.api.evaluate import evaluate
     from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.ranks import evaluate
     from fsbench.cli.console import reporter
     from fsbench.cli.show import print_results
+    from fsbench.progress import SILENT
+    from pretrain.ranks import speaks
 
     machine = Machine(
         device=given["device"],
@@ -152,9 +154,10 @@ def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
         output=given["output"],
         machine=machine,
         yes=given["yes"],
-        report=reporter(),
+        report=reporter() if speaks() else SILENT,
     )
-    print_results(results, as_json=given["as_json"])
+    if speaks():
+        print_results(results, as_json=given["as_json"])
 
 
 def models(given: dict[str, Any]) -> Models:

@@ -1,0 +1,90 @@
+"""benchmark under torchrun: several real processes give the records of one, at equal threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fsbench.cli.main import run
+from fsbench.results import read
+
+CONTROL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
+EPISODES = 300
+
+
+def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    env = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    given = [*command, "2", "-m", "fsbench", *arguments]
+    return subprocess.run(given, env=env, capture_output=True, text=True, check=False)
+
+
+def here(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    return {r.task: (r.records_digest, r.flags, r.provenance.threads) for r in read(folder)}
+
+
+@pytest.mark.usefixtures("_threads")
+def test_two_processes_give_the_records_of_one_and_of_shards(tmp_path: Path) -> None:
+    """torchrun sets OMP_NUM_THREADS=1, which --threads beats."""
+    ranks, whole, merged = tmp_path / "ranks", tmp_path / "whole", tmp_path / "merged"
+    cells = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
+    call = ["benchmark", *CONTROL, *cells, "--threads", "2", "-j", "0"]
+    cache = ["--cache", str(tmp_path / "cache")]
+    done = torchrun(*call, "--cache", str(tmp_path / "theirs"), "-o", str(ranks), "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)) == 3, "the first rank alone prints"
+    assert f"/{EPISODES} episodes" not in done.stderr, "each rank has its part of the episodes"
+    assert here(*call, *cache, "-o", str(whole)) == 0
+    assert outcome(ranks) == outcome(whole)
+    assert {threads for _, _, threads in outcome(ranks).values()} == {2}
+    parts = [str(tmp_path / f"part{i}") for i in range(2)]
+    for i, part in enumerate(parts):
+        assert here(*call, *cache, "--shard", f"{i}/2", "-o", part) == 0
+    assert here("results", "merge", *parts, "-o", str(merged)) == 0
+    assert outcome(merged) == outcome(ranks)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(tmp_path: Path) -> None:
+    """One block of episodes for two ranks."""
+    out = tmp_path / "results"
+    call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--episodes", "2", "--threads", "1"]
+    call += ["--cache", str(tmp_path / "cache"), "-o", str(out)]
+    assert here(*call) == 0
+    before = outcome(out)
+    (record,) = out.glob("*/*/*/[!.]*.json")
+    record.write_text("{")
+    done = torchrun(*call, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert outcome(out) == before
+
+
+def test_a_shard_of_ranks_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--shard", "0/2"]
+    assert here(*call, "-o", str(tmp_path / "r")) == 2
+    assert "--shard under torchrun" in capsys.readouterr().err
