@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import zipfile
 from contextlib import suppress
@@ -104,7 +105,10 @@ def test_one_name_twice_is_refused(tmp_path: Path) -> None:
         out.writestr("x", "1")
         with pytest.warns(UserWarning, match="Duplicate"):
             out.writestr("x", "2")
-    with pytest.raises(ValidationFailed, match="twice"), archive.opened(tmp_path / "a.zip"):
+    with (
+        pytest.raises(ValidationFailed, match="stands there twice"),
+        archive.opened(tmp_path / "a.zip"),
+    ):
         pass
 
 
@@ -124,14 +128,33 @@ def test_damaged_archives_never_crash(
 
 def test_links_in_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "x.json").symlink_to("/etc/passwd")
+    link = tmp_path / "results" / "x.json"
+    for target in ("/etc/passwd", "/etc", "nowhere"):
+        link.symlink_to(target)
+        with pytest.raises(ValidationFailed, match="link or special"), archive.opened(tmp_path):
+            pass
+        link.unlink()
+
+
+def test_pipes_in_folders_are_refused(tmp_path: Path) -> None:
+    """Who reads one waits forever."""
+    (tmp_path / "results").mkdir()
+    os.mkfifo(tmp_path / "results" / "x.json")
     with pytest.raises(ValidationFailed, match="link or special"), archive.opened(tmp_path):
         pass
 
 
-def test_big_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x").write_bytes(b"0" * 100)
-    monkeypatch.setattr(archive, "MAX_TOTAL", 99)
+@pytest.mark.parametrize(("limit", "most"), [("MAX_TOTAL", 199), ("MAX_FILES", 1)])
+def test_big_folders_are_refused(
+    limit: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    for path in (tmp_path / "x", tmp_path / "deep" / "y"):
+        path.write_bytes(b"0" * 100)
+    monkeypatch.setattr(archive, limit, most + 1)
+    with archive.opened(tmp_path):
+        pass
+    monkeypatch.setattr(archive, limit, most)
     with pytest.raises(ValidationFailed, match="more than"), archive.opened(tmp_path):
         pass
 

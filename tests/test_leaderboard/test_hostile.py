@@ -60,6 +60,17 @@ def test_headers_of_every_member_have_their_own_bound(
         assert sum(p.stat().st_size for p in folder.rglob("long*")) == 30 * 50_000
 
 
+def test_headers_behind_a_member_are_bounded_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_HEADER", 11_000)
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT) as out:
+        out.addfile(tarfile.TarInfo("first"))
+        out.addfile(tarfile.TarInfo("long" * 10_000))
+    with pytest.raises(ValidationFailed, match="headers of more than 11000"):
+        archive.opened(tmp_path / "a.tar").__enter__()
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 def test_packers_that_take_memory_are_refused(method: int, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as out:
