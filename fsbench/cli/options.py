@@ -70,7 +70,10 @@ def as_text(value: Any) -> str | None:
     """A scalar of JSON, TOML or YAML as it would be typed; None for what nobody types."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, str | int | float) else None
+    if not isinstance(value, str | int | float):
+        return None
+    halves = any("\ud800" <= character <= "\udfff" for character in str(value))
+    return None if halves else str(value)
 
 
 Model = Annotated[

@@ -37,13 +37,14 @@ class Tally:
         """What the action gives; None where it is refused, by that error, about what is named."""
         try:
             found = action()
+            self.ended["taken"] += 1
+            return found
         except refusal as error:
-            assert error.fix, error
-            assert named in error.message, error
-            self.ended["refused"] += 1
-            return None
-        self.ended["taken"] += 1
-        return found
+            refused = error
+        assert refused.fix, refused
+        assert named in refused.message, refused
+        self.ended["refused"] += 1
+        return None
 
     def explore(
         self, size: int, check: Callable[..., None], *strategies: SearchStrategy[Any]

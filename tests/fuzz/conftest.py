@@ -27,12 +27,13 @@ def tally(record_property: pytest.RecordProperty) -> Iterator[Tally]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.getreports(outcome)]
     rows = [
         (report.nodeid, value)
+        for reports in terminalreporter.stats.values()
         for report in reports
+        if getattr(report, "when", "") == "teardown"
         for key, value in report.user_properties
-        if key == "cases" and report.when == "teardown"
+        if key == "cases"
     ]
     if rows:
         terminalreporter.section("fuzzed inputs: cases, taken, refused")

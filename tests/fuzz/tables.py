@@ -103,9 +103,7 @@ def startup_table(root: Path, name: str) -> Table:
     return table(root, name, file, rows, "img_path", "labeled_80")
 
 
-def table(
-    root: Path, name: str, file: Path, rows: Rows, key: str, pool: Pool = "full"
-) -> Table:
+def table(root: Path, name: str, file: Path, rows: Rows, key: str, pool: Pool = "full") -> Table:
     def load() -> TargetDataset:
         module = TARGETS.load(name)
         return module.load(root / name, pool, root / "startup_splits")

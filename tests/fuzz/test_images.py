@@ -110,7 +110,9 @@ BAD: dict[str, Callable[[Pixels], bytes]] = {
     "text": lambda p: b"<html>404</html>",
     "huge png": huge,
     "large": lambda p: b"P5 10000 9000 255\n" + bytes(500),
-    "huge bmp": lambda p: saved(Image.fromarray(p), "BMP")[:18] + b"\xff\xff\x00\x00" * 2 + bytes(99),
+    "huge bmp": lambda p: (
+        saved(Image.fromarray(p), "BMP")[:18] + b"\xff\xff\x00\x00" * 2 + bytes(99)
+    ),
     "floats": lambda p: saved(Image.fromarray(p[..., 0].astype(np.float32)), "TIFF"),
     "32 bits": lambda p: saved(Image.fromarray(p[..., 0].astype(np.int32)), "TIFF"),
     "lab": lambda p: saved(Image.new("LAB", (3, 3)), "TIFF"),

@@ -51,7 +51,9 @@ def unknown(rows: Rows, key: str, random: Random) -> Rows:
     """A label that nothing knows, in a column that is not the key."""
     changed = [list(row) for row in rows]
     row = random.choice(changed[1:])
-    row[1] = random.choice(["Massx", "", "nan", "inf", "0.5", "2", "1.0.0", "\u202e", "Mass|", "-1"])
+    row[1] = random.choice(
+        ["Massx", "", "nan", "inf", "0.5", "2", "1.0.0", "\u202e", "Mass|", "-1"]
+    )
     return changed
 
 
@@ -79,7 +81,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 @pytest.fixture
 def faults(request: pytest.FixtureRequest, table: Table) -> dict[str, Fault]:
-    """Of the table at hand: what it must refuse. A list may repeat an id, which says nothing new."""
+    """What the table must refuse. A list may repeat an id, which says nothing new."""
     name = request.node.callspec.params["table"]
     return REFUSED.get(name, STRUCTURE | {"header_alone": header_alone})
 
@@ -140,7 +142,9 @@ def share(size: int) -> int:
     return max(QUICK, -(-size // len(TABLES)))
 
 
-@pytest.mark.parametrize("data", [b"", b"file,label\na,Mass\n", "a\n".encode("utf-16"), b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "data", [b"", b"file,label\na,Mass\n", "a\n".encode("utf-16"), b"\xff\xfe"]
+)
 def test_the_command_line_names_the_table(
     data: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,173 @@
+"""--config files: what they say is what the same words on the command line say, or a refusal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import strategies as st
+
+from fsbench.cli import evaluate
+from fsbench.cli.main import SETTINGS, run
+from fsbench.errors import FsbenchError, UsageError
+from tests.fuzz.cases import SIZES, Tally
+
+Given = dict[str, Any]
+UNTOLD = {"config", "kinds"}
+
+
+@pytest.fixture
+def episodic(monkeypatch: pytest.MonkeyPatch) -> tuple[typer.Typer, list[Given]]:
+    """`fsbench episodic` that stops where work would start, and what it was then given."""
+    given: list[Given] = []
+    monkeypatch.setattr(evaluate, "run", lambda kinds, values: given.append(values))
+    app = typer.Typer(context_settings=SETTINGS, pretty_exceptions_enable=False)
+    app.command("episodic")(evaluate.command(("episodic",)))
+    return app, given
+
+
+def told(held: tuple[typer.Typer, list[Given]], arguments: list[str]) -> Given:
+    """What the command is given. Raises UsageError, as the command line does."""
+    app, given = held
+    given.clear()
+    try:
+        app(["-m", "x", *arguments], standalone_mode=False)
+    except typer.BadParameter as error:
+        raise UsageError(str(error), fix="--help") from error
+    return {name: value for name, value in given[0].items() if name not in UNTOLD}
+
+
+BARE = st.sampled_from(["1", "5", "010", "0x1f", "1e3", "1_000", "1:30", "yes", "no", "~", "null",
+                        "2.0", "2.7", "nan", ".inf", "true", "2020-01-01", "<<", "cdfsl"])
+"""What YAML takes for numbers, flags, dates and nothing where it stands bare."""
+FREE = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), min_size=1, max_size=12)
+WORDS = st.one_of(
+    BARE.map(lambda word: (word, word)),
+    st.one_of(BARE, FREE.filter(lambda word: word[0] != "-")).map(
+        lambda word: (word, json.dumps(word, ensure_ascii=False))
+    ),
+)
+"""A word, and how a file writes it."""
+PLAIN = st.one_of(st.integers(-5, 10**6), st.booleans(), st.floats(), BARE, FREE)
+SINGLE = [
+    "episodes",
+    "way",
+    "seed",
+    "threads",
+    "batch-size",
+    "limit",
+    "protocol",
+    "bn_mode",
+    "name",
+]
+MANY = ["tasks", "shots", "adapt", "data", "set"]
+KEYS = st.sampled_from([*SINGLE, *MANY])
+
+
+@SIZES
+def test_words_mean_what_they_mean_on_the_command_line(
+    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
+) -> None:
+    """Unquoted or quoted, in YAML: 010 is ten, `no` is no number, 1:30 is no 90."""
+    path = tmp_path / "a.yaml"
+
+    def check(key: str, pairs: list[tuple[str, str]], listed: bool) -> None:
+        many = key in MANY and listed
+        words, written = zip(*(pairs if many else pairs[:1]), strict=True)
+        path.write_text(f"{key}: " + (f"[{', '.join(written)}]" if many else written[0]) + "\n")
+        try:
+            expected = told(episodic, [part for w in words for part in (f"--{key}", w)])
+        except UsageError:
+            expected = None
+        if any(part.startswith("py:") for w in words for part in w.split(",")):
+            expected = None
+        found = tally.attempt(lambda: told(episodic, ["-C", str(path)]), UsageError, str(path))
+        assert found == expected, path.read_text()
+
+    tally.explore(size, check, KEYS, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), PLAIN, st.sampled_from(["py:os:system", "a, py:os:getcwd"])),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+def as_toml(values: Given) -> str:
+    """JSON's scalars and lists are TOML's as well, but for null."""
+    return "".join(f"{json.dumps(k)} = {json.dumps(v)}\n" for k, v in values.items())
+
+
+@SIZES
+def test_typed_files(
+    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
+) -> None:
+    """JSON and TOML: numbers and flags as typed; nothing else is turned into a number."""
+
+    def check(values: Given, kind: str) -> None:
+        path = tmp_path / f"a.{kind}"
+        path.write_text(json.dumps(values) if kind == "json" else as_toml(values))
+        found = tally.attempt(lambda: told(episodic, ["-C", str(path)]), UsageError, "a.")
+        for key, value in values.items() if found is not None else ():
+            name = key.replace("-", "_")
+            name = {"set": "assignments"}.get(name, name)
+            assert not isinstance(value, dict) and value is not None  # noqa: PT018
+            if isinstance(value, int | float) and name in {"episodes", "seed", "way", "threads"}:
+                assert type(value) is int
+                assert found is not None
+                assert found[name] == value
+
+    keys = st.one_of(KEYS, st.sampled_from(["overwrite", "yes", "config", "help", "model"]),
+                     st.text(max_size=4))  # fmt: skip
+    mappings = st.dictionaries(keys, VALUES, max_size=2)
+    tally.explore(size, check, mappings, st.sampled_from(["json", "toml"]))
+
+
+SNIPPETS = st.sampled_from(["tasks: ", "&a ", "*a", "[", "]", "{", "}", "\n", "- ", ": ", "'", '"', "|",
+                            "!!python/object/apply:os.system [id]", "!x ", "\t", "#", "seed: 3\n", "=",
+                            "episodes = 4\n", "\ufeff", "\x00", "%YAML 9.9\n", "---\n", "? "])
+
+
+@SIZES
+def test_any_text_at_all(
+    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
+) -> None:
+    def check(parts: list[str], kind: str, encoding: str) -> None:
+        path = tmp_path / f"a.{kind}"
+        path.write_bytes("".join(parts).encode(encoding, "replace"))
+        tally.attempt(lambda: told(episodic, ["-C", str(path)]), FsbenchError, "a.")
+
+    parts = st.lists(st.one_of(SNIPPETS, st.text(max_size=5)), max_size=8)
+    valid = st.just(["seed: 3\n"])
+    tally.explore(size, check, st.one_of(valid, parts), st.sampled_from(["yaml", "json", "toml", "x"]),
+                  st.sampled_from(["utf8", "utf8", "utf-16", "latin-1"]))
+
+
+LAUGHS = "a: &a [x]\n" + "".join(
+    f"{c}: &{c} [*{b}, *{b}]\n" for b, c in zip("abcd", "bcde", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("laughs.yaml", LAUGHS), ("twice.yaml", "seed: 1\nseed: 2\n"), ("alias.yaml", "seed: 1\n--seed: 2\n"),
+     ("n.json", '{"seed": NaN}'), ("f.toml", "episodes = 2.7"), ("code.toml", 'model = "py:os:getcwd"'),
+     ("deep.yaml", "[" * 5000), ("self.yaml", "config: self.yaml")],
+):
+def test_the_command_line_refuses(
+    name: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        run(["episodic", "-m", "x", "-C", str(tmp_path / name), "-o", str(tmp_path / "out")])
+    shown = capfd.readouterr().err
+    assert stop.value.code == 2, shown
+    assert name in shown
+    assert "fix:" in shown
+    assert not (tmp_path / "out").exists()
