@@ -84,18 +84,19 @@ def together(jobs: Mapping[str, Job], out: Path) -> None:
     torchrun(str(HERE / "ranks_worker.py"), str(out))
 
 
-def torchrun(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Two processes under torchrun that end with this code."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = subprocess.run(
-        [*command, f"--nproc-per-node={RANKS}", *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == code, done.stderr
+def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Two processes under torchrun, which must end well."""
+    command, environment = under_torchrun(*arguments)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
     return done
+
+
+def under_torchrun(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return [*command, f"--nproc-per-node={RANKS}", *arguments], environment
 
 
 def work(out: Path) -> None:

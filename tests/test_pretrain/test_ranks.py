@@ -1,0 +1,239 @@
+"""Ranks: shares of a batch, refusals, records, and the command under torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import distributed, nn
+
+from fsbench.errors import FsbenchError, UsageError
+from pretrain import ranks
+from pretrain.batches import Batches
+from pretrain.distributed import PER_RANK, refuse, unlike_one_process
+from pretrain.episodes import Episodes
+from pretrain.export import machine, warn_of_other_bits
+from pretrain.plan import Clock
+from pretrain.ranks import ALONE, Ranks, joined
+from tests.fakes_pretrain import equal, source, tiny, weights
+from tests.fakes_ranks import RANKS, torchrun, under_torchrun
+
+CPU = torch.device("cpu")
+
+
+@given(st.integers(1, 7), st.integers(0, 60), st.integers(1, 5))
+def test_shares_part_a_batch_in_whole_units_as_evenly_as_can_be(
+    size: int, units: int, unit: int
+) -> None:
+    parts = [Ranks(rank, size).rows(units * unit, unit) for rank in range(size)]
+    rows = [row for part in parts for row in range(units * unit)[part]]
+    assert rows == list(range(units * unit))
+    lengths = [(part.stop - part.start) / unit for part in parts]
+    assert max(lengths) - min(lengths) <= 1
+    assert all(length.is_integer() for length in lengths)
+
+
+@pytest.mark.parametrize("augmentation", ["crop_flip", "resize_crop_flip", "flip", "none"])
+def test_rows_of_ranks_are_the_batch_of_one_process(augmentation: str) -> None:
+    recipe = tiny("normal", f"augmentation={augmentation}", "batch_size=7")
+    loader, clock = Batches(recipe, source(), CPU), Clock(recipe.plan)
+    whole, parts = loader.batch(clock), [loader.batch(clock, Ranks(r, 3)) for r in range(3)]
+    assert torch.equal(whole.images, torch.cat([part.images for part in parts]))
+    assert torch.equal(whole.labels, torch.cat([part.labels for part in parts]))
+    assert [part.share for part in parts] == [2 / 7, 2 / 7, 3 / 7]
+    assert whole.share == 1
+
+
+def test_ranks_share_whole_tasks() -> None:
+    recipe = tiny("protonet", "batch_size=12")
+    loader, clock = Episodes(recipe, source(), CPU), Clock(recipe.plan)
+    whole, parts = loader.batch(clock), [loader.batch(clock, Ranks(r, 2)) for r in range(2)]
+    assert [len(part.labels) for part in parts] == [4, 8]
+    assert torch.equal(whole.images, torch.cat([part.images for part in parts]))
+    assert torch.equal(whole.labels, torch.cat([part.labels for part in parts]))
+
+
+def test_a_single_process_tells_nobody_and_records_nothing() -> None:
+    gradient = torch.ones(2)
+    ALONE.sum([gradient])
+    ALONE.lead([gradient])
+    ALONE.wait()
+    assert gradient.tolist() == [1, 1]
+    assert (ALONE.total(3, CPU), ALONE.largest(3, CPU)) == (3, 3)
+    assert ALONE.agree((1, 2), CPU)
+    assert ALONE.facts() == {}
+    assert ALONE.names == ()
+    assert Ranks(1, 2).names == ("rank", 1)
+    assert not distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says", "fix"),
+    [
+        (("batch_size=3",), "a step of 3 images is too small for 2 processes: each needs 2", "4"),
+        (("plan.epoch_images=3",), "a step of 3 images", "--nproc-per-node 1"),
+        (("sync_bn=true",), "SyncBatchNorm runs on GPUs only", "sync_bn=false"),
+    ],
+)
+def test_what_ranks_cannot_train_is_refused(settings: tuple[str, ...], says: str, fix: str) -> None:
+    recipe = tiny("normal", *settings)
+    loader = Batches(recipe, source(), CPU)
+    refuse(recipe, loader, ALONE, CPU)
+    with pytest.raises(UsageError, match=says) as found:
+        refuse(recipe, loader, Ranks(0, 2, "gloo"), CPU)
+    assert fix in str(found.value)
+
+
+def test_a_rank_needs_a_task() -> None:
+    recipe = tiny("protonet")
+    loader = Episodes(recipe, source(), CPU)
+    refuse(recipe, loader, Ranks(0, 2, "gloo"), CPU)
+    with pytest.raises(UsageError, match="each needs 4"):
+        refuse(recipe, loader, Ranks(0, 3, "gloo"), CPU)
+
+
+@pytest.mark.parametrize("name", ["nio", "gradinit", "protonet", "maml"])
+def test_sync_bn_is_refused_where_it_is_not_the_batch_norm_of_one_process(name: str) -> None:
+    tiny(name)
+    with pytest.raises(UsageError, match="sync_bn"):
+        tiny(name, "sync_bn=true")
+
+
+def test_sync_bn_leaves_old_digests_alone() -> None:
+    assert "sync_bn" not in tiny("normal").canonical()
+    assert tiny("normal", "sync_bn=true").digest() != tiny("normal").digest()
+
+
+@pytest.mark.parametrize(
+    ("layer", "settings", "reasons"),
+    [
+        (nn.Linear(1, 1), (), []),
+        (nn.BatchNorm2d(1), (), ["batch norm"]),
+        (nn.SyncBatchNorm(1), (), []),
+        (nn.Dropout(0.5), (), ["dropout"]),
+        (nn.Dropout(0), (), []),
+        (nn.BatchNorm1d(1), ("dropout=0.1",), ["batch norm", "dropout"]),
+    ],
+)
+def test_the_record_says_what_ranks_do_otherwise(
+    layer: nn.Module, settings: tuple[str, ...], reasons: list[str]
+) -> None:
+    recipe, model = tiny("normal", *settings), nn.Sequential(layer)
+    found = unlike_one_process(recipe, model, Ranks(0, 2, "gloo"))
+    assert found == {"unlike_one_process": {reason: PER_RANK[reason] for reason in reasons}}
+    assert unlike_one_process(recipe, model, ALONE) == {}
+
+
+class Notes:
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def log(self, text: str) -> None:
+        self.text += text
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "says"),
+    [
+        (ALONE, ALONE, ""),
+        (Ranks(0, 2, "gloo"), Ranks(0, 2, "gloo"), ""),
+        (ALONE, Ranks(0, 2, "gloo"), "processes 1 -> 2"),
+        (Ranks(0, 2, "gloo"), ALONE, "processes 2 -> 1"),
+        (Ranks(0, 4, "gloo"), Ranks(0, 2, "gloo"), "processes 4 -> 2"),
+    ],
+)
+def test_resuming_with_another_number_of_processes_is_said(
+    then: Ranks, now: Ranks, says: str
+) -> None:
+    notes = Notes()
+    warn_of_other_bits(machine(CPU, then), machine(CPU, now), notes)  # type: ignore[arg-type]
+    assert (says in notes.text) if says else notes.text == ""
+
+
+def test_a_rank_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(UsageError, match="a GPU for local rank 1; 1 are here"):
+        ranks.own_device(torch.device("cuda:0"))
+    assert ranks.own_device(CPU) == CPU
+
+
+def test_the_environment_of_torchrun_makes_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size, rank, found in (("1", "0", (False, True)), ("2", "0", (True, True))):
+        monkeypatch.setenv("WORLD_SIZE", size)
+        monkeypatch.setenv("RANK", rank)
+        assert (ranks.several(), ranks.speaks()) == found
+    monkeypatch.setenv("RANK", "1")
+    assert not ranks.speaks()
+    monkeypatch.delenv("WORLD_SIZE")
+    assert ranks.speaks()
+    with joined("cpu") as (here, device):
+        assert here is ALONE
+        assert device == CPU
+
+
+def test_a_lost_rank_is_an_error_that_says_so() -> None:
+    gone = pytest.raises(FsbenchError, match="another process of this run has ended")
+    with gone as found, ranks.together():
+        raise RuntimeError("Connection closed by peer")
+    assert "goes on from the checkpoint" in str(found.value)
+
+
+CALL = ("-m", "fsbench", "pretrain", "toy/seal", "--set", "width=2", "--threads", "1", "-o")
+
+
+def test_torchrun_makes_one_run_and_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    done = torchrun(*CALL, str(tmp_path), "--set", "plan.epoch_images=64", "--json")
+    record = json.loads(done.stdout)
+    assert record["processes"] == RANKS
+    assert record["steps"] == 16
+    assert done.stderr.count("16 steps, about") == 1
+    names = {path.name for path in (tmp_path / "toy-seal-s0").iterdir()}
+    assert {"run.json", "model.safetensors", "checkpoint.json", "log.jsonl"} <= names
+    again = torchrun(*CALL, str(tmp_path), "--set", "plan.epoch_images=64", "--json")
+    assert json.loads(again.stdout) == record
+    assert again.stderr.count("finished already") == 1
+
+
+@pytest.mark.slow
+def test_a_killed_rank_ends_the_run_which_goes_on_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    torchrun(*CALL, str(tmp_path / "whole"))
+    run = tmp_path / "killed" / "toy-seal-s0"
+    command, environment = under_torchrun(*CALL, str(tmp_path / "killed"))
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        while not (run / "checkpoint.json").exists():
+            time.sleep(0.01)
+        os.kill(child_of_rank(1, running.pid), signal.SIGKILL)
+        said = running.communicate(timeout=120)[1]
+    assert running.returncode != 0
+    assert "Signal 9 (SIGKILL)" in said
+    assert not (run / "run.json").exists()
+    torchrun(*CALL, str(tmp_path / "killed"))
+    assert equal(weights(run), weights(tmp_path / "whole" / "toy-seal-s0"))
+
+
+def child_of_rank(rank: int, parent: int) -> int:
+    """The process that torchrun gave the rank."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    wanted = f"RANK={rank}".encode()
+    return next(
+        int(child)
+        for child in children
+        if wanted in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+    )
