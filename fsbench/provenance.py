@@ -27,11 +27,12 @@ def collect(
     started: str,
     seconds: float,
     batch_size: int | None = None,
+    halvings: int = 0,
 ) -> Provenance:
     """Versions, commit and platform of this process with the given facts of the run.
 
     command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
-    batch_size: where one was asked for.
+    batch_size: where one was asked for; halvings: of what shares a forward pass.
     """
     return Provenance(
         command=command,
@@ -44,6 +45,7 @@ def collect(
         cpu_capability=cpu_capability,
         threads=threads,
         batch_size=batch_size,
+        halvings=halvings,
         started=started,
         seconds=seconds,
     )
@@ -57,8 +59,11 @@ def environment(provenance: Provenance) -> dict[str, str]:
         "cpu capability": provenance.cpu_capability,
         "threads": str(provenance.threads),
     }
-    batch = provenance.batch_size
-    return found if batch is None else found | {"batch size": str(batch)}
+    if provenance.batch_size is not None:
+        found["batch size"] = str(provenance.batch_size)
+    if provenance.halvings:
+        found["halvings"] = str(provenance.halvings)
+    return found
 
 
 def changes(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -147,6 +147,12 @@ class Provenance(Frozen):
         exclude_if=lambda value: value is None,
         description="images a forward pass where one was asked for: features depend on it",
     )
+    halvings: int = Field(
+        0,
+        ge=0,
+        exclude_if=lambda value: value == 0,
+        description="of the episodes of a forward pass, where memory was too small for all",
+    )
     started: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0)
 

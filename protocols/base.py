@@ -21,13 +21,15 @@ class Inputs:
     """A frozen backbone on a target data set.
 
     features (N, D) float32: of every image, in data set order; backbone may be None for protocols
-    that need features only; device: where the protocol computes ("cpu", "cuda", ...).
+    that need features only; device: where the protocol computes ("cpu", "cuda", ...); halvings: of
+    what shares a forward pass, because memory is too small (protocols/halving.py).
     """
 
     backbone: Backbone | None
     dataset: TargetDataset
     features: NDArray[np.float32]
     device: str = "cpu"
+    halvings: int = 0
 
 
 class EpisodicProtocol(Protocol):

@@ -18,7 +18,7 @@ from torch import Tensor
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.norms import affine_layers
 from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.errors import FsbenchError, UsageError
+from fsbench.errors import UsageError
 from fsbench.records import EpisodeRecords, concatenate
 from fsbench.specs import EpisodicSpec
 from protocols import draws
@@ -26,6 +26,7 @@ from protocols.affine_images import read
 from protocols.affine_tuning import DTYPES, Tuning
 from protocols.base import Inputs
 from protocols.gram import Start
+from protocols.halving import OutOfMemory, halved, in_halves
 from protocols.outcomes import episode_records
 from protocols.pieces import side_by_side
 
@@ -49,11 +50,11 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
     return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
 
 
-def piece_size(spec: EpisodicSpec, device: str) -> int:
+def piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
     """Episodes that share a forward pass: a block on an accelerator, half a block (at least 2) on
-    a CPU."""
+    a CPU; less after halvings."""
     size = block_size(spec, 0)
-    return max(2, size // PIECES) if device == "cpu" else size
+    return halved(max(2, size // PIECES) if device == "cpu" else size, halvings)
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
@@ -65,13 +66,13 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
     require_affine(inputs.backbone)
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
     episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
-    step = piece_size(spec, inputs.device)
+    step = piece_size(spec, inputs.device, inputs.halvings)
     pieces = [episodes[low : low + step] for low in range(0, size, step)]
 
     def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
         return evaluate_piece(inputs, spec, piece)
 
-    with exact(inputs.device, spec):
+    with exact(inputs.device, spec, inputs.halvings):
         return concatenate(side_by_side(evaluate, pieces, inputs.device, shared=True))
 
 
@@ -120,30 +121,39 @@ def require_affine(backbone: Backbone | None) -> None:
 
 
 @contextmanager
-def exact(device: str, spec: EpisodicSpec) -> Iterator[None]:
-    """Kernels that give equal bits, without TF32. Raises FsbenchError when memory is too small."""
+def exact(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
+    """Kernels that give equal bits, without TF32. Raises OutOfMemory when memory is too small."""
     cudnn = torch.backends.cudnn
     try:
         with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
             yield
     except torch.OutOfMemoryError as error:
-        raise FsbenchError(
-            f"{piece_size(spec, device)} episodes of {spec.image.input_size} px do not fit into "
-            f"the memory of {device}",
-            fix="give a smaller --input-size, or --device cpu",
-        ) from error
+        size = piece_size(spec, device, halvings)
+        raise OutOfMemory(size, spec.image.input_size, device) from error
 
 
 def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
     """Estimate for one block, from a few timed steps on black images. Raises UsageError."""
     require_affine(backbone)
+
+    def attempt(halvings: int) -> float:
+        return seconds_in_pieces(backbone, spec, device, halvings)
+
+    return in_halves(attempt, lambda text: None)
+
+
+def seconds_in_pieces(
+    backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0
+) -> float:
+    """The same with pieces after so many halvings. Raises OutOfMemory."""
     e, h = spec.episode, spec.head
-    pieces = block_size(spec, 0) // piece_size(spec, device)
+    size = piece_size(spec, device, halvings)
+    pieces = -(-block_size(spec, 0) // size)
 
     def timed(_: int) -> float:
-        return step_seconds(backbone, spec, device)
+        return step_seconds(backbone, spec, device, size)
 
-    with exact(device, spec):
+    with exact(device, spec, halvings):
         step = max(side_by_side(timed, range(pieces), device, shared=True))
     steps = -(-e.n_way * e.k_shot // h.batch_size) * h.epochs
     scoring = e.n_way * e.n_query / h.batch_size / 2
@@ -151,9 +161,9 @@ def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
     return step * (steps + scoring) * in_turn
 
 
-def step_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
-    """Of one full mini-batch of one piece, after one to warm up."""
-    episodes, side, h = piece_size(spec, device), spec.image.input_size, spec.head
+def step_seconds(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:
+    """Of one full mini-batch of one piece of so many episodes, after one to warm up."""
+    side, h = spec.image.input_size, spec.head
     heads = torch.zeros(episodes, backbone.facts.feature_dim, spec.episode.n_way, device=device)
     heads = heads.to(DTYPES[h.dtype])
     tuning = Tuning(backbone, spec, Start(heads, heads[:, 0]))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import backbones, data
+from fsbench import data
 from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
 from fsbench.api.machine import Clock, Machine
+from fsbench.api.models import Models as Models
 from fsbench.api.request import Request, pool_of
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
@@ -35,6 +36,7 @@ from fsbench.specs import (
 from fsbench.tasks import Task
 from protocols import EPISODIC, knn_probe, linear_probe, needs_features
 from protocols.base import Inputs
+from protocols.halving import in_halves
 
 
 class Targets:
@@ -93,7 +95,7 @@ class Bench:
         if self.request.overwrite:
             cell.clear()
         if isinstance(spec, EpisodicSpec):
-            return self.episodes(cell, task, spec)
+            return self.in_halves(cell, task, spec)
         return self.probe(cell, task, spec)
 
     def spec(self, task: Task) -> Spec:
@@ -149,7 +151,8 @@ class Bench:
 
     def inputs(self, task: Task, image: ImageSpec) -> Inputs:
         device = self.clock.device
-        return inputs_of(self.backbone, task, image, self.targets, self.features, device)
+        found = inputs_of(self.backbone, task, image, self.targets, self.features, device)
+        return replace(found, halvings=self.clock.halvings)
 
     def probe(self, cell: Cell, task: Task, spec: ProbeSpec | KnnSpec) -> Result:
         if cell.complete():
@@ -175,6 +178,17 @@ class Bench:
             return np.concatenate([block for _, block in rows])
 
         return features
+
+    def in_halves(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
+        """The cell, with as few halvings as an earlier result and memory allow, none mixed."""
+
+        def attempt(halvings: int) -> Result:
+            clock = replace(self.clock, halvings=halvings)
+            store = ResultStore(self.results.root, clock.environment, self.report)
+            bench = replace(self, clock=clock, results=store)
+            return bench.episodes(bench.cell(task), task, spec)
+
+        return in_halves(attempt, self.report.log, cell.halvings)
 
     def episodes(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
         protocol = EPISODIC.load(spec.adaptation)
@@ -218,28 +232,6 @@ def inputs_of(
         return Inputs(backbone, dataset, none, device)
     found = features.get(backbone, dataset, image, targets.record(task).fingerprint)
     return Inputs(backbone, dataset, found, device)
-
-
-@dataclass(frozen=True)
-class Models:
-    """The backbones to evaluate: references and how to read them.
-
-    names: replace the names that follow from the references, one each.
-    """
-
-    refs: tuple[str, ...]
-    arch: str | None = None
-    random_init: int | None = None
-    names: tuple[str, ...] = field(default=())
-
-    def load(self, index: int, device: str, report: Reporter) -> Backbone:
-        return backbones.load(
-            self.refs[index],
-            arch=self.arch,
-            random_init=self.random_init,
-            device=device,
-            report=report,
-        )
 
 
 def evaluate(

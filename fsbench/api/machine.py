@@ -39,10 +39,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Clock:
-    """A settled device, the batch size asked for, and the moment the work began."""
+    """A settled device, the batch size asked for, and the moment the work began.
+
+    halvings: of the episodes of a forward pass, where memory was too small (protocols/halving.py).
+    """
 
     device: str
     batch_size: int | None = None
+    halvings: int = 0
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     tick: float = field(default_factory=time.monotonic)
 
@@ -56,6 +60,7 @@ class Clock:
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),
             batch_size=self.batch_size,
+            halvings=self.halvings,
             started=self.started,
             seconds=time.monotonic() - self.tick,
         )

@@ -102,6 +102,12 @@ class Cell:
             self._held = np.concatenate([episodes_of(self.earlier()), self.journal.index()])
         return self._held
 
+    @property
+    def halvings(self) -> int:
+        """Of the result that is there, 0 for none."""
+        earlier = self.earlier()
+        return earlier.result.provenance.halvings if earlier else 0
+
     def complete(self, wanted: ArrayLike | None = None) -> bool:
         """Whether the result exists and, given episode numbers, holds them all.
 

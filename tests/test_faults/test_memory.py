@@ -1,0 +1,112 @@
+"""Affine tuning on too little memory: halves by a rule that the result states, never a mix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fsbench.cli.main import run
+from fsbench.provenance import environment
+from fsbench.results import read
+from fsbench.schema import Result
+from protocols import finetune_affine
+from protocols.affine_tuning import Tuning
+
+CELL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1"]
+CELL += ["-t", "toy_scan:5w1s/affine", "-j", "0"]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of eight episodes, a few steps each."""
+    monkeypatch.setattr(finetune_affine, "BLOCKS", (8,))
+    real = finetune_affine.batches
+    monkeypatch.setattr(finetune_affine, "batches", lambda *given: list(real(*given))[:4])
+
+
+def evaluated(folder: Path, episodes: int = 16) -> Result:
+    with pytest.raises(SystemExit) as stop:
+        run(
+            [
+                "episodic",
+                *CELL,
+                "--episodes",
+                str(episodes),
+                "--cache",
+                str(folder.parent / "cache"),
+                "-o",
+                str(folder),
+            ]
+        )
+    assert not stop.value.code
+    (result,) = read(folder)
+    return result
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]:
+    """Memory for so many episodes; the first networks still have room. Returns sizes asked for."""
+    real, sizes = Tuning.__init__, []
+
+    def build(self: Tuning, backbone: Any, spec: Any, start: Any) -> None:
+        sizes.append(len(start.weight))
+        if sizes[-1] > fits and len(sizes) > after:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        real(self, backbone, spec, start)
+
+    monkeypatch.setattr(Tuning, "__init__", build)
+    return sizes
+
+
+@pytest.mark.parametrize("after", [0, 4])
+def test_a_cell_is_computed_in_halves_and_says_so(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """after 4: memory runs out in the second block, when the first was written whole."""
+    with monkeypatch.context() as patch:
+        sizes = limited(patch, 2, after)
+        result = evaluated(tmp_path / "small")
+    assert "4 episodes of 16 px do not fit" in capfd.readouterr().err
+    assert sizes[-8:] == [2] * 8, "both blocks in pieces of two"
+    assert result.provenance.halvings == 1
+    assert environment(result.provenance)["halvings"] == "1"
+    monkeypatch.setattr(finetune_affine, "PIECES", 4)
+    asked = evaluated(tmp_path / "asked")
+    assert asked.provenance.halvings == 0
+    assert "halvings" not in asked.model_dump(mode="json")["provenance"]
+    assert result.records_digest == asked.records_digest
+
+
+def test_a_halved_cell_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        limited(patch, 2, 0)
+        evaluated(tmp_path / "r", 8)
+    sizes = limited(monkeypatch, 4, 0)
+    grown = evaluated(tmp_path / "r")
+    assert (grown.provenance.halvings, grown.score.n) == (1, 16)
+    assert sizes[-4:] == [2] * 4
+
+
+def test_where_not_even_two_fit_the_fix_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    limited(monkeypatch, 1, 0)
+    with pytest.raises(SystemExit) as stop:
+        run(
+            [
+                "episodic",
+                *CELL,
+                "--limit",
+                "8",
+                "--cache",
+                str(tmp_path / "cache"),
+                "-o",
+                str(tmp_path / "r"),
+            ]
+        )
+    said = capfd.readouterr().err
+    assert stop.value.code == 1
+    assert "2 episodes of 16 px do not fit into the memory of cpu" in said
+    assert "--input-size" in said
