@@ -18,6 +18,7 @@ import torch
 
 from fsbench.errors import UsageError
 from fsbench.progress import SILENT, Reporter
+from fsbench.stopping import postponed
 from pretrain import checkpoint, recipes, run_folder
 from pretrain.build import deterministic
 from pretrain.files import write_atomic
@@ -58,6 +59,7 @@ class FirstRound(Trainer):
         with (
             deterministic(self.recipe.deterministic),
             self.report.task(what, total, "images", clock.step * size) as advance,
+            postponed() as self.stop,
         ):
             while clock.round == 0:
                 self._epoch(advance)

@@ -26,6 +26,7 @@ LAYERS = {
     "fsbench.demo": 6,
     "fsbench.doctor": 6,
     "fsbench.reproductions": 6,
+    "fsbench.sweep": 6,
     "fsbench.cli": 7,
     "fsbench.__main__": 8,
 }

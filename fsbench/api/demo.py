@@ -6,24 +6,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fsbench.api.evaluate import Models, evaluate
-from fsbench.api.listing import flat
+from fsbench.api.labels import label
 from fsbench.api.machine import Machine
 from fsbench.api.request import Request, parse_tasks
 from fsbench.data import DataRoots, load_source
 from fsbench.progress import Reporter
-from fsbench.results.names import safe
 from fsbench.schema import Declaration
 from fsbench.tasks import Options
 from leaderboard import submission
-from pretrain import METHODS, recipes, scenarios
+from pretrain import METHODS, recipes
 from pretrain.loop import pretrain
 from pretrain.recipe import Recipe
 
 DEFAULT = ("normal", "seal")
 ALL = "all"
 BASE = "toy/normal"
-NAMED = 2
-"""Fields at most that a label spells out."""
 TASKS, SHOTS = ("toy",), (1, 5)
 DECLARATION = Declaration(
     name="demo",
@@ -50,9 +47,9 @@ def run_demo(
     results = output / "results"
     random = Models((f"fsbench/{recipes.get(BASE).architecture}",), random_init=0)
     evaluate(random, request, output=results, machine=machine, report=report)
-    for number, (label, recipe) in enumerate(chosen.items(), start=1):
-        report.log(f"run {number} of {len(chosen)}: {label}")
-        run = train(recipe, output / "runs" / label, machine, device, report)
+    for number, (name, recipe) in enumerate(chosen.items(), start=1):
+        report.log(f"run {number} of {len(chosen)}: {name}")
+        run = train(recipe, output / "runs" / name, machine, device, report)
         evaluate(Models((f"run:{run}",)), request, output=results, machine=machine, report=report)
     board = output / "board"
     submission.submit(results, board, DECLARATION, replace=True)
@@ -68,26 +65,6 @@ def runs(methods: Iterable[str]) -> dict[str, Recipe]:
         recipe = recipes.get(f"toy/{name}")
         found |= {label(each): each for each in (recipes.control(recipe), recipe)}
     return found
-
-
-def label(recipe: Recipe) -> str:
-    """Name of a run, e.g. toy-full_reset-warm-start-s0: with what its plan has of its own."""
-    return safe("-".join([recipe.name, *conditions(recipe), f"s{recipe.seed}"]))
-
-
-def conditions(recipe: Recipe) -> list[str]:
-    """What the recipe's control has and `toy/normal` has not: a scenario, fields and values, or
-    the start of a digest where these are many.
-    """
-    plain, base = recipes.control(recipe), recipes.get(BASE)
-    if plain == base:
-        return []
-    for name in scenarios.SCENARIOS:
-        if plain == base.replace(scenarios.fields(name)):
-            return [name]
-    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
-    changed = [f"{field}={value}" for field, value in now.items() if value != before[field]]
-    return changed if len(changed) <= NAMED else [f"fields-{plain.digest()[:6]}"]
 
 
 def train(recipe: Recipe, out: Path, machine: Machine, device: str, report: Reporter) -> Path:

@@ -33,7 +33,7 @@ def test_round_0_is_that_of_normal_to_the_bit(name: str, tmp_path: Path) -> None
     branching.first_round(tiny(name), source(), tmp_path / "own")
     shared(name, tmp_path / "shared")
     (own, ours), (plain, theirs) = (
-        checkpoint.load(tmp_path / run) or pytest.fail() for run in ("own", "shared")
+        checkpoint.load(tmp_path / run) or pytest.fail(run) for run in ("own", "shared")
     )
     state = [n for n in own if not n.startswith("memory/")]
     assert equal({n: own[n] for n in state}, plain)

@@ -1,0 +1,58 @@
+"""Names of runs that tell apart what differs: <scale>-<methods>[-what is unusual]-s<seed>."""
+
+from __future__ import annotations
+
+from fsbench.api.listing import flat
+from fsbench.results.names import safe
+from pretrain import METHODS, recipes, scenarios
+from pretrain.method import Method
+from pretrain.recipe import Recipe
+
+NAMED = 2
+"""Fields at most that a label spells out."""
+
+
+def label(recipe: Recipe) -> str:
+    """Name of a run, e.g. toy-full_reset-warm-start-s0: with what its plan has of its own, and the
+    settings of its methods that are not those of the scale."""
+    parts = (recipe.name, *settings(recipe), *conditions(recipe), f"s{recipe.seed}")
+    return safe("-".join(parts))
+
+
+def conditions(recipe: Recipe) -> list[str]:
+    """What the recipe's control has and `normal` of the scale has not: a scenario, fields and
+    values, or the start of a digest where these are many.
+    """
+    plain = recipes.control(recipe)
+    base = recipes.build(recipe.scale, "normal", METHODS.load("normal"), {})
+    base = base.replace({"seed": recipe.seed})
+    if plain == base:
+        return []
+    for name in scenarios.SCENARIOS:
+        if plain == base.replace(scenarios.fields(name)):
+            return [name]
+    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
+    changed = [f"{field}={value}" for field, value in now.items() if value != before[field]]
+    digest = plain.model_copy(update={"seed": 0}).digest()
+    return changed if len(changed) <= NAMED else [f"fields-{digest[:6]}"]
+
+
+def settings(recipe: Recipe) -> list[str]:
+    """Settings that the methods have not by default, as `conditions` writes them."""
+    named = recipe.name in recipes.RECIPES.names()
+    usual = {m.name: m for m in recipes.get(recipe.name).methods} if named else {}
+    changed = [
+        f"{method.name}.{field}={value}"
+        for method in recipe.methods
+        for field, value in unusual(method, usual.get(method.name), recipe.scale)
+    ]
+    if len(changed) <= NAMED:
+        return changed
+    whole = recipe.model_copy(update={"seed": 0})
+    return [f"settings-{whole.digest()[:6]}"]
+
+
+def unusual(method: Method, usual: Method | None, scale: str) -> list[tuple[str, object]]:
+    """Settings and values in which a method differs from the one of its scale."""
+    before = dict(usual or recipes.of_scale(method.name, scale))
+    return [(field, value) for field, value in method if value != before[field]]

@@ -1,0 +1,82 @@
+"""What a board already holds: a job whose recipe has its cells on the board counts as done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fsbench.schema import BackboneFacts, Result
+from fsbench.sweep.evaluating import Evaluating
+from fsbench.sweep.place import Place
+from fsbench.tasks import Task
+from leaderboard.board import Board
+
+
+@dataclass(frozen=True)
+class Held:
+    """One cell of an entry."""
+
+    entry: str
+    backbone: BackboneFacts
+    task: str
+    spec: str
+    images: str
+    outcomes: int
+
+    @classmethod
+    def of(cls, entry: str, result: Result) -> Held:
+        """As the entry's verified file says."""
+        return cls(
+            entry,
+            result.backbone,
+            result.task,
+            result.spec_digest,
+            result.dataset.identity,
+            result.score.n,
+        )
+
+
+@cache
+def held(board: Path, folder: Path) -> tuple[Held, ...]:
+    """All cells of the board, verified. Raises ValidationFailed for a damaged entry."""
+    entries = Board.open(board).entries(folder) if board.is_dir() else []
+    return tuple(Held.of(e.name, cell.result) for e in entries for cell in e.cells)
+
+
+@cache
+def columns(board: Path) -> frozenset[str] | None:
+    """Names of the columns that a board compares; None for all."""
+    file = Board.open(board).file
+    return None if file.columns is None else frozenset(file.named)
+
+
+def entry_of(job: Evaluating, task: Task, place: Place) -> str | None:
+    """The entry that holds the job's cell of one of its tasks, whole."""
+    if place.board is None:
+        return None
+    spec = job.spec(task).digest()
+    images = job.images[job.parsed.index(task)].identity
+    wanted = 1 if task.probe else job.request.n_episodes
+    for cell in held(place.board, place.cache):
+        same = (cell.task, cell.spec, cell.images) == (task.id, spec, images)
+        if same and cell.outcomes >= wanted and job.backbone.is_(cell.backbone):
+            return cell.entry
+    return None
+
+
+def committed(job: Evaluating, place: Place) -> bool:
+    """Whether the board holds all that the job would give."""
+    return all(entry_of(job, task, place) for task in job.parsed)
+
+
+def column(job: Evaluating, task: Task) -> str:
+    """Name of the board column of a cell, as Result.column has it."""
+    spec = job.spec(task)
+    return f"{task.id} {spec.image.input_size}px{spec.variant}"
+
+
+def forget() -> None:
+    """Read boards anew: they may have changed."""
+    held.cache_clear()
+    columns.cache_clear()

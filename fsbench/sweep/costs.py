@@ -1,0 +1,163 @@
+"""What the missing jobs of a plan will cost: FLOPs and seconds, from a few timed steps.
+
+A training step is timed and counted once for all recipes of equal compute; a forward pass is a
+third of it. An affine episode is its support images, three passes each an epoch, and its queries.
+Not counted: decoding images, linear heads, probes, entries. Several jobs at once take less time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+
+from fsbench import backbones
+from fsbench.api.estimate import HOUR, duration, seconds_per_image
+from fsbench.backbones import devices
+from fsbench.errors import UsageError
+from fsbench.specs import EpisodicSpec
+from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
+from fsbench.sweep.file import Kind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+from fsbench.sweep.plan import Plan
+from fsbench.sweep.training import RoundZero, Training
+from fsbench.tasks import Task
+from pretrain import recipes
+from pretrain.cost import Counting
+from pretrain.estimate import Estimate, estimate
+from pretrain.recipe import Recipe
+
+PASSES = 3
+"""A training step over its forward pass."""
+
+
+class Cost(NamedTuple):
+    """FLOPs and seconds of one process."""
+
+    flops: float = 0.0
+    seconds: float = 0.0
+
+    def times(self, factor: float) -> Cost:
+        return Cost(self.flops * factor, self.seconds * factor)
+
+
+class Row(NamedTuple):
+    """A job of a plan; the cost of one that is done is none. key: its first 16 digits."""
+
+    key: str
+    kind: Kind
+    title: str
+    state: str
+    flops: float
+    seconds: float
+
+
+@dataclass
+class Costs:
+    """Estimates on the machine that asks, each made once."""
+
+    place: Place
+    runs: dict[str, Estimate] = field(default_factory=dict)
+    passes: dict[str, Cost] = field(default_factory=dict)
+    extracted: set[tuple[str, str, int]] = field(default_factory=set)
+
+    def of(self, job: Job) -> Cost:
+        if isinstance(job, RoundZero):
+            return self.training(job.recipe).times(1 / job.recipe.plan.total_rounds)
+        if isinstance(job, Training):
+            part = 1 / job.recipe.plan.total_rounds if job.trunk else 0.0
+            return self.training(job.recipe).times(1 - part)
+        return self.evaluating(job) if isinstance(job, Evaluating) else Cost()
+
+    def training(self, recipe: Recipe) -> Cost:
+        """A whole run; recipes that differ in seed and methods cost the same."""
+        found = self.estimate(recipe)
+        return Cost(found.flops, found.seconds)
+
+    def estimate(self, recipe: Recipe) -> Estimate:
+        plain = recipe if recipe.loader == "episodes" else recipes.control(recipe)
+        key = plain.replace({"seed": 0}).digest()
+        if key not in self.runs:
+            device = devices.resolve(self.place.device)
+            self.runs[key] = estimate(plain, self.place.source(recipe), device)
+        return self.runs[key]
+
+    def forward(self, backbone: AnyBackbone) -> Cost:
+        """Of one image at the size that the backbone was trained at."""
+        if backbone.identity not in self.passes:
+            self.passes[backbone.identity] = self._forward(backbone)
+        return self.passes[backbone.identity]
+
+    def _forward(self, backbone: AnyBackbone) -> Cost:
+        if isinstance(backbone, Trained):
+            recipe = backbone.training.recipe
+            found = self.estimate(recipe)
+            images = found.steps * recipe.batch_size * PASSES
+            return Cost(found.flops / images, found.seconds / images)
+        given, device = backbone.given, devices.resolve(self.place.device)
+        loaded = backbones.load(
+            given.model, arch=given.arch, random_init=given.random_init, device=device
+        )
+        pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
+        with torch.no_grad(), Counting() as counter:
+            loaded.features(pixels.to(device))
+        return Cost(counter.flops / 2, seconds_per_image(loaded, backbone.native, device))
+
+    def evaluating(self, job: Evaluating) -> Cost:
+        """Features that no job before took, and affine tuning."""
+        images = sum(self.images(job, task) for task in job.parsed)
+        size = job.spec(job.parsed[0]).image.input_size
+        return self.forward(job.backbone).times(images * (size / job.backbone.native) ** 2)
+
+    def images(self, job: Evaluating, task: Task) -> float:
+        """Forward passes of one image that a task takes."""
+        spec, record = job.spec(task), job.images[job.parsed.index(task)]
+        if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
+            e, n = spec.episode, job.request.n_episodes
+            steps = PASSES * spec.head.epochs * e.n_way * e.k_shot
+            return n * (steps + e.n_way * e.n_query)
+        key = (job.backbone.identity, record.identity, spec.image.input_size)
+        if key in self.extracted:
+            return 0.0
+        self.extracted.add(key)
+        return float(sum(record.class_counts))
+
+
+def table(plan: Plan, place: Place) -> list[Row]:
+    """All jobs of a plan in the order of the graph."""
+    costs = Costs(place)
+    rows = []
+    for key, job in plan.graph.jobs.items():
+        cost = Cost() if key in plan.done else costs.of(job)
+        state = plan.done.get(key, "missing")
+        rows.append(Row(key[:16], job.KIND, job.title, state, *cost))
+    return rows
+
+
+def announce(plan: Plan, place: Place, jobs: int, yes: bool, log: Callable[[str], None]) -> None:
+    """Say what a run will cost. Raises UsageError above an hour unless `yes`."""
+    rows = table(plan, place)
+    text, seconds = summary(rows), sum(row.seconds for row in rows) / jobs
+    if seconds > HOUR and not yes:
+        raise UsageError(text, fix="give --yes to start, or --dry-run to see every job")
+    log(text)
+
+
+def summary(rows: list[Row]) -> str:
+    """e.g. 12 of 20 jobs to do: 3.1e+12 FLOPs, about 40 s one after the other"""
+    todo = [row for row in rows if row.state == "missing"]
+    total = sum(row.seconds for row in todo)
+    done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"
+    cost = f"{flops(sum(row.flops for row in todo)) or 0} FLOPs, about {duration(total)}"
+    return f"{done}; {len(todo)} to do: {cost} one after the other"
+
+
+def flops(value: float) -> str:
+    return f"{value:.2g}" if value else ""
+
+
+def time(seconds: float) -> str:
+    return duration(seconds) if seconds else ""

@@ -1,0 +1,201 @@
+"""A job that evaluates: one backbone on one data set by one adaptation, at all shots asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fsbench import backbones
+from fsbench.api.evaluate import Models, evaluate
+from fsbench.api.probes import FIELDS, Probing
+from fsbench.api.request import Request, parse_tasks
+from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.errors import ValidationFailed
+from fsbench.results import ResultStore
+from fsbench.schema import BackboneFacts, DatasetRecord
+from fsbench.specs import Frozen, Spec
+from fsbench.sweep.file import Evaluation, Given, Kind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+from fsbench.sweep.training import Training
+from fsbench.tasks import Options, Task
+
+
+class Trained(Frozen):
+    """A backbone that a job of this sweep trains."""
+
+    training: Training
+
+    @property
+    def label(self) -> str:
+        return self.training.label
+
+    @property
+    def identity(self) -> str:
+        """Key of the training."""
+        return self.training.key
+
+    @property
+    def native(self) -> int:
+        return self.training.recipe.input_size
+
+    @property
+    def named(self) -> dict[str, str]:
+        """What a pattern of entry names may use: pilot, seal-lr=0.2, 0 of pilot-seal-lr=0.2-s0."""
+        scale, seed = self.training.recipe.scale, str(self.training.recipe.seed)
+        method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
+        return {"scale": scale, "method": method, "seed": seed}
+
+    def models(self, place: Place) -> Models:
+        return Models((f"run:{self.training.folder(place)}",), names=(self.label,))
+
+    def facts(self, place: Place) -> BackboneFacts | None:
+        """None while it is not trained."""
+        if not self.training.done(place):
+            return None
+        return known_facts(f"run:{self.training.folder(place)}", None, None)
+
+    def is_(self, facts: BackboneFacts) -> bool:
+        """Whether a result elsewhere is of this backbone: by recipe and source."""
+        digest, known = self.training.recipe.digest(), facts.training
+        if facts.recipe_digest != digest or known is None:
+            return False
+        return known.source_fingerprint == self.training.source_fingerprint
+
+
+class Present(Frozen):
+    """A given backbone. weights, native: its weights hash and size (px) as the sweep was read."""
+
+    given: Given
+    label: str
+    weights: str
+    native: int
+
+    @property
+    def identity(self) -> str:
+        return self.weights
+
+    @property
+    def named(self) -> dict[str, str]:
+        """As of a trained one: its label stands for the method."""
+        return {"scale": "given", "method": self.label, "seed": str(self.given.random_init or 0)}
+
+    def models(self, place: Place) -> Models:
+        given = self.given
+        return Models((given.model,), given.arch, given.random_init, (self.label,))
+
+    def facts(self, place: Place) -> BackboneFacts | None:
+        return known_facts(self.given.model, self.given.arch, self.given.random_init)
+
+    def is_(self, facts: BackboneFacts) -> bool:
+        return facts.weights_hash == self.weights
+
+
+AnyBackbone = Trained | Present
+
+
+@cache
+def known_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
+    """Facts of a backbone that does not change while a sweep is planned."""
+    return backbones.load(ref, arch=arch, random_init=random_init).facts
+
+
+class Evaluating(Job):
+    """tasks: complete ids, all of one data set and adaptation; images: its record for each; asked:
+    the block of the sweep file, of which `only`, targets and shots are in `tasks`."""
+
+    KIND: ClassVar[Kind] = "evaluate"
+    backbone: AnyBackbone
+    tasks: tuple[str, ...]
+    images: tuple[DatasetRecord, ...]
+    asked: Evaluation
+
+    @property
+    def title(self) -> str:
+        first, *others = self.tasks
+        more = f" and {len(others)} more" if others else ""
+        return f"{self.backbone.label} on {first}{more}"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        specs = [self.spec(task).digest() for task in self.parsed]
+        images = [record.identity for record in self.images]
+        wanted = {"episodes": self.request.n_episodes, "limited": self.request.limited}
+        backbone = self.backbone.identity
+        return {"backbone": backbone, "specs": specs, "images": images, **wanted}
+
+    @property
+    def parsed(self) -> tuple[Task, ...]:
+        return self.request.tasks
+
+    @property
+    def request(self) -> Request:
+        return request(self.asked, self.tasks)
+
+    def spec(self, task: Task) -> Spec:
+        return self.request.spec(task, self.backbone.native)
+
+    def wanted(self, task: Task) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """Episode numbers; None for a probe."""
+        return None if task.probe else np.arange(self.request.n_episodes)
+
+    def done(self, place: Place) -> bool:
+        facts = self.backbone.facts(place)
+        if facts is None:
+            return False
+        store = ResultStore(place.results)
+        for task, images in zip(self.parsed, self.images, strict=True):
+            cell = store.cell(facts, images, task.id, self.spec(task), self.backbone.label)
+            try:
+                if not cell.complete(self.wanted(task)):
+                    return False
+            except ValidationFailed:  # of other images or damaged: running the job says so
+                return False
+        return True
+
+    def run(self, place: Place) -> None:
+        models = self.backbone.models(place)
+        evaluate(
+            models,
+            self.request,
+            roots=place.roots,
+            output=place.results,
+            machine=place.machine,
+            yes=True,
+        )
+
+
+def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Request:
+    """What a block asks for: all its tasks, or these complete ids."""
+    options = Options(
+        shots=asked.shots, way=asked.way, adaptations=asked.adapt, protocol=asked.protocol
+    )
+    chosen = parse_tasks(asked.targets, options) if tasks is None else parse_tasks(tasks, Options())
+    whole = tasks is None
+    used = {task.adaptation or task.probe for task in chosen}
+    settings = {n: v for n, v in parse_settings(asked.set).items() if whole or n in used}
+    return Request(
+        tasks=chosen,
+        input_size=None if asked.input_size == "native" else int(asked.input_size),
+        episodes=asked.episodes,
+        limit=asked.limit,
+        seed=asked.seed,
+        bn_mode=asked.bn_mode if whole or "affine" in used else "eval",
+        settings=settings,
+        probing=parse_probing(asked.set) if whole else probing(asked, chosen),
+    )
+
+
+def probing(asked: Evaluation, tasks: tuple[Task, ...]) -> Probing:
+    """The settings of probes that these tasks are."""
+    given = parse_probing(asked.set).values
+    mine = {name for task in tasks if task.probe for name in FIELDS[task.probe]}
+    return Probing({name: value for name, value in given.items() if name in mine})
+
+
+def written(task: Task) -> str:
+    """The complete id, with the folder of a data set of one's own."""
+    return f"{task.dataset}:{task.id.partition(':')[2]}"

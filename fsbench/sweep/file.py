@@ -1,0 +1,158 @@
+"""What a sweep file says: runs, given backbones, evaluations, entries. No folder stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from fsbench.errors import UnknownName, UsageError
+from fsbench.schema import Text
+from fsbench.specs import Frozen
+
+Kind = Literal["round", "pretrain", "evaluate", "submit"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""round: a round 0 for several runs; evaluate: a backbone on a data set by one adaptation."""
+MAX_TEXT = 64 * 2**10
+"""Bytes of a sweep file."""
+
+
+class Runs(Frozen):
+    """recipes x methods x seeds. A recipe is SCALE/NAME, or SCALE alone for that of each method."""
+
+    recipes: tuple[str, ...] = Field(min_length=1)
+    methods: tuple[str, ...] = Field((), description="`all`, or names as --method; none: its own")
+    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    scenario: str | None = None
+    set: Mapping[str, Any] = Field({}, description="field -> value, as `fsbench pretrain --set`")
+    controls: bool = Field(
+        False, description="also plain training of equal compute, with and without restarts"
+    )
+
+
+class Given(Frozen):
+    """A backbone that is there already, or the random-init control of one."""
+
+    model: str = Field(min_length=1, description="a reference; never py:, which is code")
+    name: str | None = Field(None, pattern=r"^[\w.+@=-]{1,100}$", description="in results")
+    arch: str | None = None
+    random_init: int | None = Field(None, ge=0)
+
+    @field_validator("model")
+    @classmethod
+    def _no_code(cls, model: str) -> str:
+        if model.strip().startswith("py:"):
+            raise ValueError(f"'{model}' names code to run, which no file may")
+        return model
+
+
+class Evaluation(Frozen):
+    """targets x shots x adaptations of the backbones whose names match one of `only`."""
+
+    targets: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
+    shots: tuple[int, ...] | None = None
+    way: int | None = None
+    adapt: tuple[str, ...] | None = None
+    protocol: str | None = None
+    episodes: int = Field(600, ge=1)
+    limit: int | None = Field(None, ge=1)
+    input_size: int | Literal["native"] = 224
+    seed: int = Field(0, ge=0)
+    bn_mode: str = "eval"
+    set: tuple[str, ...] = Field((), description="ADAPTATION.SETTING=VALUE, as --set")
+    only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
+
+
+class Entries(Frozen):
+    """An entry on the board for every backbone, added as soon as it is evaluated."""
+
+    name: str = Field("{label}", description="of {label} {scale} {method} {seed}")
+    authors: Text
+    link: Text
+    license: Text
+    statement: Text
+    targets_seen: tuple[str, ...] = ()
+    pretraining_data: tuple[str, ...] = Field((), description="of given backbones")
+
+
+class Resources(Frozen):
+    """What a kind of job takes and how often it is tried again."""
+
+    gpus: float = Field(0.0, ge=0, description="share of one GPU, where there is any")
+    retries: int = Field(1, ge=0, le=20)
+
+
+class SweepFile(Frozen):
+    """A whole sweep. jobs: by kind; threads: of torch in every job, part of what bits depend on."""
+
+    pretrain: tuple[Runs, ...] = ()
+    backbones: tuple[Given, ...] = ()
+    evaluate: tuple[Evaluation, ...] = ()
+    submit: Entries | None = None
+    threads: int = Field(1, ge=1, le=1024)
+    jobs: Mapping[Kind, Resources] = Field({}, description="by kind; the rest: no GPU, one retry")
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        if not (self.pretrain or self.backbones):
+            raise ValueError("it names no backbone: give `pretrain` or `backbones`")
+        if self.submit and not self.evaluate:
+            raise ValueError("`submit` without `evaluate` has no results to submit")
+        return self
+
+    def resources(self, kind: Kind) -> Resources:
+        return self.jobs.get(kind, Resources())
+
+
+def read(path: Path) -> SweepFile:
+    """The sweep file. Raises UsageError, UnknownName with the nearest key."""
+    from fsbench.results.plain import plain_yaml
+
+    try:
+        if path.stat().st_size > MAX_TEXT:
+            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
+        data = plain_yaml(path.read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError, yaml_error()) as error:
+        raise UsageError(f"cannot read {path}: {error}", fix="give a YAML file") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"{path} is no mapping", fix=f"keys: {', '.join(SweepFile.model_fields)}")
+    try:
+        return SweepFile.model_validate(data)
+    except ValidationError as error:
+        raise refused(path, error) from error
+
+
+def yaml_error() -> type[Exception]:
+    import yaml
+
+    return yaml.YAMLError
+
+
+def refused(path: Path, error: ValidationError) -> UsageError:
+    """The first unknown key with the nearest one, else all that is wrong."""
+    problems = error.errors(include_url=False)
+    for problem in problems:
+        if problem["type"] == "extra_forbidden":
+            *where, key = problem["loc"]
+            place = ".".join(map(str, where))
+            kind = f"key of {place} in {path}" if where else f"key in {path}"
+            return UnknownName(kind, str(key), known(where))
+    told = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'it'}: {p['msg']}" for p in problems)
+    return UsageError(f"{path}: {told}", fix="see `fsbench sweep --help` and the README")
+
+
+PARTS: dict[str, type[Frozen]] = {
+    "pretrain": Runs,
+    "backbones": Given,
+    "evaluate": Evaluation,
+    "submit": Entries,
+    "jobs": Resources,
+}
+
+
+def known(where: list[str | int]) -> list[str]:
+    """Keys that the record at this place has."""
+    model = PARTS[str(where[0])] if where else SweepFile
+    return list(model.model_fields)

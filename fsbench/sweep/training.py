@@ -1,0 +1,105 @@
+"""Jobs that train: a run, and a round 0 that several runs branch off from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from filelock import FileLock, Timeout
+
+from fsbench.api.labels import label
+from fsbench.backbones import devices
+from fsbench.sweep.file import Kind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+from pretrain import branching, run_folder
+from pretrain.loop import pretrain
+from pretrain.recipe import Recipe
+
+PATIENCE = 60.0
+"""Seconds that a job waits for its folder."""
+
+
+class _Trains(Job):
+    """recipe: as fitted to the source (pretrain/steps.py)."""
+
+    recipe: Recipe
+    source_fingerprint: str
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"recipe": self.recipe.digest(), "source": self.source_fingerprint}
+
+    @property
+    def label(self) -> str:
+        return label(self.recipe)
+
+
+class RoundZero(_Trains):
+    """recipe: the control, whose round 0 it is."""
+
+    KIND: ClassVar[Kind] = "round"
+
+    @property
+    def title(self) -> str:
+        return f"round 0 of {self.label}"
+
+    def folder(self, place: Place) -> Path:
+        return place.output / "rounds" / self.key[:16]
+
+    def done(self, place: Place) -> bool:
+        return branching.ended(self.folder(place))
+
+    def run(self, place: Place) -> None:
+        source, device = place.source(self.recipe), devices.resolve(place.device)
+        await_end(self.folder(place))
+        branching.first_round(self.recipe, source, self.folder(place), device=device)
+
+
+class Training(_Trains):
+    """trunk: the round 0 to start from, if it is shared; it changes no bit of the run."""
+
+    KIND: ClassVar[Kind] = "pretrain"
+    trunk: RoundZero | None = None
+
+    @property
+    def title(self) -> str:
+        return self.label
+
+    def folder(self, place: Place) -> Path:
+        return place.run(self.label)
+
+    def started(self, place: Place) -> bool:
+        """Whether it needs no round 0 any more."""
+        return branching.started(self.folder(place))
+
+    def done(self, place: Place) -> bool:
+        folder = self.folder(place)
+        return run_folder.finished(folder) and self.same(folder)
+
+    def same(self, folder: Path) -> bool:
+        """Whether the folder holds this run; another one is refused when the job runs."""
+        found = json.loads((folder / "run.json").read_text(encoding="utf8"))
+        ours = (self.recipe.digest(), self.source_fingerprint)
+        return (found.get("recipe_digest"), found.get("source_fingerprint")) == ours
+
+    def run(self, place: Place) -> None:
+        source, folder = place.source(self.recipe), self.folder(place)
+        await_end(folder)
+        if self.trunk and not self.started(place):
+            branching.branch(self.recipe, source, self.trunk.folder(place), folder)
+        pretrain(self.recipe, source, folder, device=devices.resolve(place.device))
+
+
+def await_end(folder: Path) -> None:
+    """Wait for a worker that trains in the folder to end: one whose node died may take a moment.
+
+    Returns in any case; `pretrain` refuses a folder that is still taken.
+    """
+    if not folder.is_dir():
+        return
+    with suppress(Timeout), FileLock(folder / ".lock", timeout=PATIENCE):
+        pass

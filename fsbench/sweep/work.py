@@ -1,0 +1,40 @@
+"""One job in a process of its own: what every engine runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import NamedTuple
+
+from fsbench.errors import FsbenchError
+from fsbench.stopping import Stopped, handled
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended; reason: why it failed, empty where it did not."""
+
+    key: str
+    reason: str = ""
+    seconds: float | None = None
+    host: str | None = None
+    pid: int | None = None
+
+
+def perform(job: Job, place: Place) -> Outcome:
+    """Run the job on the threads of the place. A failure that names its reason is an outcome; a
+    SIGTERM lets a training write its checkpoint, and then ends the process.
+    """
+    started, reason = time.monotonic(), ""
+    place.machine.start()
+    try:
+        with handled():
+            job.run(place)
+    except Stopped as stopped:
+        os._exit(stopped.exit_code)
+    except (FsbenchError, OSError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    seconds = round(time.monotonic() - started, 3)
+    return Outcome(job.key, reason, seconds, socket.gethostname(), os.getpid())

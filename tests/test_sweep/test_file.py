@@ -1,0 +1,69 @@
+"""Sweep files: strict, without code, unknown keys answered by the nearest one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import UnknownName, UsageError
+from fsbench.sweep.file import Resources, read
+
+GOOD = """
+pretrain: [{recipes: [toy/seal], seeds: [0, 1]}]
+evaluate: [{targets: [toy], shots: [1, 5]}]
+jobs: {pretrain: {gpus: 0.25, retries: 3}}
+"""
+
+
+def given(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text, encoding="utf8")
+    return path
+
+
+def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
+    file = read(given(tmp_path, GOOD))
+    assert file.pretrain[0].seeds == (0, 1)
+    assert file.resources("pretrain") == Resources(gpus=0.25, retries=3)
+    assert file.resources("evaluate") == Resources(gpus=0, retries=1)
+    assert file.evaluate[0].episodes == 600
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("pretrian: []", "pretrain"),
+        ("pretrain: [{recipes: [toy/seal], seed: [0]}]", "seeds"),
+        ("backbones: [{modle: timm/resnet18}]", "model"),
+        ("backbones: [{model: a}]\nevaluate: [{target: [toy]}]", "targets"),
+        ("backbones: [{model: a}]\njobs: {pretrain: {gpu: 1}}", "gpus"),
+    ],
+)
+def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, meant: str) -> None:
+    with pytest.raises(UnknownName, match=f"did you mean '{meant}'"):
+        read(given(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("backbones: [{model: 'py:os:getcwd'}]", "names code to run"),
+        ("backbones: [{model: ' py:os:getcwd'}]", "names code to run"),
+        ("evaluate: [{targets: [toy]}]", "names no backbone"),
+        ("backbones: [{model: a}]\nthreads: 0", "threads"),
+        ("backbones: [{model: a}]\njobs: {train: {}}", "jobs"),
+        ("- a", "is no mapping"),
+        ("a: &x [1]\nb: *x", "alias"),
+        ("threads: 1\nthreads: 2", "twice"),
+        ("a: [", "cannot read"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read(given(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read"):
+        read(tmp_path / "none.yaml")

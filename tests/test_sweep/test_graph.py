@@ -1,0 +1,112 @@
+"""The jobs of a sweep by hand counts; keys follow from content, never from names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsbench.errors import UsageError
+from fsbench.sweep.entry import Submitting
+from fsbench.sweep.evaluating import Evaluating
+from fsbench.sweep.graph import Graph, build
+from fsbench.sweep.plan import plan
+from fsbench.sweep.training import RoundZero, Training
+from tests.fakes_sweep import ENTRY, place, read, sweep
+
+
+def graph(root: Path, **more: Any) -> Graph:
+    return build(read(sweep(root, **more)), place(root))
+
+
+def kinds(found: Graph) -> Counter[str]:
+    return Counter(job.KIND for job in found.jobs.values())
+
+
+def test_hand_count(tmp_path: Path) -> None:
+    """Two seeds x (seal, llf, swr; normal, and normal with one schedule over all rounds)."""
+    given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
+    found = graph(
+        tmp_path,
+        methods=("seal", "llf", "swr"),
+        runs={"controls": True, "seeds": [0, 1]},
+        backbones=[given],
+        submit=ENTRY,
+    )
+    assert kinds(found) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 11}
+    order = list(found.jobs)
+    assert all(order.index(n) < order.index(key) for key in order for n in found.needs[key])
+    trained = [job for job in found.jobs.values() if isinstance(job, Training)]
+    branched = [job.title for job in trained if job.trunk]
+    assert len(branched) == 6
+    assert not any("swr" in title for title in branched)
+    for job in trained:
+        assert found.needs[job.key] == ((job.trunk.key,) if job.trunk else ())
+    for key, job in found.jobs.items():
+        if isinstance(job, Submitting):
+            assert found.needs[key] == tuple(each.key for each in job.evaluations)
+        if isinstance(job, RoundZero):
+            assert found.needs[key] == ()
+            assert len(found.needed_by(key)) == 3
+
+
+def test_a_round_that_one_run_alone_has_is_no_job(tmp_path: Path) -> None:
+    assert kinds(graph(tmp_path, methods=("seal", "swr")))["round"] == 0
+
+
+def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
+    data = sweep(tmp_path, methods=("seal",))
+    target = data["evaluate"][0]["targets"][0].rpartition(":")[0]
+    linear = {"targets": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
+    affine = {"targets": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
+    found = build(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
+    tasks = [job.tasks for job in found.jobs.values() if isinstance(job, Evaluating)]
+    shapes = [[task.rpartition(":")[2] for task in each] for each in tasks]
+    assert shapes == [
+        ["probe"],
+        ["5w1s/linear@ibm", "5w2s/linear@ibm"],
+        ["5w1s/ridge@ibm", "5w2s/ridge@ibm"],
+    ]
+
+
+def test_a_key_follows_from_content_alone(tmp_path: Path) -> None:
+    def key(kind: str, **more: Any) -> str:
+        jobs = graph(tmp_path, methods=("seal",), **more).jobs.values()
+        return next(job.key for job in jobs if kind == job.KIND)
+
+    data = sweep(tmp_path)
+    other = [{**data["evaluate"][0], "episodes": 5}]
+    more = [
+        *data["evaluate"],
+        {**data["evaluate"][0], "targets": [*data["evaluate"][0]["targets"]]},
+    ]
+    assert key("pretrain") == key("pretrain", evaluate=other)
+    assert key("pretrain") != key("pretrain", runs={"seeds": [1]})
+    assert key("evaluate") != key("evaluate", evaluate=other)
+    assert key("evaluate") != key("evaluate", runs={"seeds": [1]})
+    assert key("evaluate") == key("evaluate", evaluate=more)
+    assert key("submit", submit=ENTRY) != key("submit", submit={**ENTRY, "statement": "Another."})
+
+
+def test_the_same_content_is_one_job(tmp_path: Path) -> None:
+    data = sweep(tmp_path, methods=("seal",))
+    twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": data["evaluate"] * 2}
+    assert kinds(build(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
+
+
+def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
+    given = {"model": "fsbench/toy_resnet", "random_init": 0}
+    with pytest.raises(UsageError, match="called same"):
+        graph(tmp_path, backbones=[{**given, "name": "same"}, {**given, "name": "same"}])
+
+
+def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\{recipe\}"):
+        graph(tmp_path, submit={**ENTRY, "name": "{recipe}"})
+
+
+def test_nothing_is_done_at_first(tmp_path: Path) -> None:
+    found = graph(tmp_path)
+    assert plan(found, place(tmp_path)).missing == list(found.jobs.values())

@@ -1,0 +1,121 @@
+"""What runs when, what is tried again and what a failure leaves alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import FsbenchError
+from fsbench.sweep.file import SweepFile
+from fsbench.sweep.graph import Graph
+from fsbench.sweep.job import Job
+from fsbench.sweep.plan import Plan
+from fsbench.sweep.schedule import Schedule
+from fsbench.sweep.states import States
+from fsbench.sweep.work import Outcome
+from tests.fakes_sweep import Fake
+
+
+class Script:
+    """An engine of `size` places that ends jobs in the order of their start, failing as told."""
+
+    name = "script"
+
+    def __init__(self, size: int, failures: dict[str, int]) -> None:
+        self.size, self.failures = size, failures
+        self.queue: deque[Job] = deque()
+        self.started: list[str] = []
+        self.closed = False
+
+    def takes(self, job: Job) -> bool:
+        return len(self.queue) < self.size
+
+    def start(self, job: Job) -> None:
+        self.queue.append(job)
+        self.started.append(job.title)
+
+    def wait(self) -> list[Outcome]:
+        job = self.queue.popleft()
+        left = self.failures.get(job.title, 0)
+        self.failures[job.title] = left - 1
+        return [Outcome(job.key, "it broke" if left > 0 else "", 1.5, "here", 7)]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def diamond() -> tuple[Graph, dict[str, Job]]:
+    """a -> b, c; b -> d; e alone."""
+    jobs = {name: Fake(name=name) for name in "abcde"}
+    graph = Graph()
+    for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
+        graph.add(jobs[name], [jobs[need] for need in needs])
+    return graph, dict(jobs)
+
+
+def schedule(
+    tmp_path: Path, engine: Script, done: str = "", retries: int = 1
+) -> tuple[Schedule, dict[str, str]]:
+    graph, jobs = diamond()
+    file = SweepFile.model_validate(
+        {"backbones": [{"model": "a"}], "jobs": {"evaluate": {"retries": retries}}}
+    )
+    plan = Plan(graph, {jobs[name].key: "done" for name in done})
+    made = Schedule(file, plan, engine, States(tmp_path))
+    failed = made.run()
+    return made, {graph.jobs[key].title: reason for key, reason in failed.items()}
+
+
+def test_nothing_starts_before_what_it_needs(tmp_path: Path) -> None:
+    engine = Script(2, {})
+    _, failed = schedule(tmp_path, engine)
+    assert failed == {}
+    assert engine.started == ["a", "e", "b", "c", "d"]
+    assert engine.closed
+
+
+def test_what_is_done_is_not_run(tmp_path: Path) -> None:
+    engine = Script(2, {})
+    schedule(tmp_path, engine, done="abe")
+    assert engine.started == ["c", "d"]
+
+
+def test_a_failure_is_tried_again_as_often_as_declared(tmp_path: Path) -> None:
+    engine = Script(1, {"a": 2})
+    made, failed = schedule(tmp_path, engine, retries=2)
+    assert failed == {}
+    assert engine.started.count("a") == 3
+    seen = made.states.read(Fake(name="a").key)
+    assert seen is not None
+    assert (seen.state, seen.attempt, seen.seconds, seen.host) == ("done", 3, 1.5, "here")
+
+
+def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
+    engine = Script(2, {"b": 9})
+    made, failed = schedule(tmp_path, engine, retries=1)
+    assert failed == {"b": "it broke", "d": "a job that it needs failed"}
+    assert engine.started.count("b") == 2
+    assert set(engine.started) == {"a", "b", "c", "e"}
+    seen = made.states.read(Fake(name="b").key)
+    assert seen is not None
+    assert (seen.state, seen.reason) == ("failed", "it broke")
+    assert made.states.read(Fake(name="d").key) is None
+
+
+def test_without_retries_there_is_one_attempt(tmp_path: Path) -> None:
+    engine = Script(2, {"e": 1})
+    _, failed = schedule(tmp_path, engine, retries=0)
+    assert failed == {"e": "it broke"}
+    assert engine.started.count("e") == 1
+
+
+def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    states = States(tmp_path)
+    assert not states.alive()
+    with states.owned():
+        assert States(tmp_path).alive()
+        with pytest.raises(FsbenchError, match="another sweep"), States(tmp_path).owned():
+            pass
+    assert not states.alive()
