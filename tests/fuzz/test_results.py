@@ -1,0 +1,106 @@
+"""Result files of others: the very figures that their records hold, or a refusal by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from fsbench.cli.main import run
+from fsbench.errors import ValidationFailed
+from fsbench.results.reading import verified
+from fsbench.schema import Result
+from tests import fakes
+from tests.fuzz.cases import SIZES, Tally
+
+DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
+    "as it is": lambda data, at, more: data,
+    "cut": lambda data, at, more: data[:at],
+    "changed": lambda data, at, more: data[:at] + more[:1] + data[at + 1 :],
+    "less": lambda data, at, more: data[:at] + data[at + 1 :],
+    "more": lambda data, at, more: data[:at] + more + data[at:],
+    "zeros": lambda data, at, more: data[:at] + bytes(len(data) - at),
+    "behind": lambda data, at, more: data + more,
+    "other": lambda data, at, more: more,
+}
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    fakes.write(tmp_path / "r")
+    return next((tmp_path / "r").rglob("5w*.json"))
+
+
+def figures(found: Result) -> tuple[object, ...]:
+    """What a table shows and a ranking compares."""
+    return found.score, found.task, found.records_digest, found.spec_digest, found.flags
+
+
+@SIZES
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_damaged_results(size: int, suffix: str, result: Path, tally: Tally) -> None:
+    """No byte of either file changes a figure unseen."""
+    first = verified(result).result
+    file = result.with_suffix(suffix)
+    whole = file.read_bytes()
+
+    def check(how: str, place: int, more: bytes) -> None:
+        file.write_bytes(DAMAGES[how](whole, place % len(whole), more))
+        found = tally.attempt(lambda: verified(result).result, ValidationFailed, result.stem)
+        assert found is None or figures(found) == figures(first)
+
+    places, more = st.integers(0, 10**6), st.binary(min_size=1, max_size=40)
+    try:
+        tally.explore(size, check, st.sampled_from([*DAMAGES]), places, more)
+    finally:
+        file.write_bytes(whole)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@SIZES
+def test_any_json_in_the_place_of_a_result(size: int, result: Path, tally: Tally) -> None:
+    whole = json.loads(result.read_text())
+    text = result.read_text()
+
+    def check(keys: list[str], value: object) -> None:
+        result.write_text(json.dumps({**whole, **dict.fromkeys(keys, value)} if keys else value))
+        tally.attempt(lambda: verified(result), ValidationFailed, result.name)
+
+    verified(result)
+    tally.ended["taken"] += 1
+    keys = st.lists(st.sampled_from([*whole, "extra"]), max_size=2)
+    tally.explore(size + 1, check, keys, JSON)
+    result.write_text(text)
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "zeros"])
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_the_command_line_names_the_result(
+    damage: str, suffix: str, result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = result.with_suffix(suffix)
+    file.write_bytes(DAMAGES[damage](file.read_bytes(), 300, b"{}"))
+    root, out = tmp_path / "r", tmp_path / "out"
+    for arguments in (
+        ["results", "show", str(root)],
+        ["results", "merge", str(root), str(root), "-o", str(out)],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            run(arguments)
+        shown = capfd.readouterr().err
+        assert stop.value.code in {2, 5}, shown
+        assert "Traceback" not in shown
+    assert stop.value.code == 5
+    assert result.stem in shown
+    assert not out.exists()

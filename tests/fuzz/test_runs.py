@@ -1,0 +1,74 @@
+"""Run folders of others: a record with any field changed asks for no more than its weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from fsbench.backbones import load
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.errors import FsbenchError
+from tests.fuzz.cases import SIZES, Tally
+
+RECORD = {
+    "recipe": "toy/normal",
+    "recipe_digest": "ab" * 32,
+    "architecture": "fsbench/toy_resnet",
+    "width": 4,
+    "normalizers": {},
+    "n_classes": 5,
+    "input_size": 24,
+    "mean": [0.4, 0.5, 0.6],
+    "std": [0.2, 0.3, 0.4],
+    "source": "toy_source",
+    "source_accuracy": 0.75,
+    "steps": 30,
+}
+NUMBERS = st.one_of(
+    st.integers(-3, 40), st.sampled_from([10**4, 10**9, 2**63, 10**30]), st.floats()
+)
+VALUES = st.one_of(
+    NUMBERS,
+    st.none(),
+    st.booleans(),
+    st.text(max_size=5),
+    st.sampled_from(
+        ["timm/resnet18", "fsbench/vgg16", "../x", "os", "timm/hf-hub:a/b", "py:os:getcwd"]
+    ),
+    st.lists(NUMBERS, max_size=4),
+    st.dictionaries(
+        st.sampled_from(["", "layer1", "bn1", "x.y", "conv1"]),
+        st.lists(NUMBERS, max_size=3),
+        max_size=2,
+    ),
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@SIZES
+def test_changed_records(size: int, tmp_path: Path, tally: Tally) -> None:
+    """What is taken has the weights of the file."""
+    torch.manual_seed(1)
+    state = ARCHITECTURES.load("toy_resnet").build(5, 4).state_dict()
+    save_file(state, tmp_path / "model.safetensors")
+    path, ref = tmp_path / "run.json", f"run:{tmp_path}"
+    path.write_text(json.dumps(RECORD))
+    first = load(ref).facts
+
+    def check(fields: dict[str, Any], cut: int) -> None:
+        text = json.dumps({**RECORD, **fields})
+        path.write_text(text[: cut % len(text)] if cut % 7 == 6 else text)
+        found = tally.attempt(lambda: load(ref).facts, FsbenchError)
+        if found is not None and found.architecture == first.architecture:
+            assert found.weights_hash == first.weights_hash or found.n_affine != first.n_affine
+
+    fields = st.dictionaries(
+        st.sampled_from([*RECORD, "extra", "recipe_fields"]), VALUES, max_size=2
+    )
+    tally.explore(size, check, fields, st.integers(0, 1000))

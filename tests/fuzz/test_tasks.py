@@ -1,0 +1,121 @@
+"""Task ids and the other words of a command: read as written, or refused with what is allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from fsbench.api.request import parse_shard, parse_size, parse_tasks
+from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.backbones.reference import parse
+from fsbench.cli.main import run
+from fsbench.data.catalog import TARGETS
+from fsbench.data.roots import DataRoots
+from fsbench.errors import FsbenchError, UsageError
+from fsbench.tasks import ADAPTATIONS, PROTOCOLS, Options, Task, integers
+from pretrain import recipes
+from pretrain.recipe import parse as parse_fields
+from tests.fuzz.cases import SIZES, Tally
+
+ODD = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["", " ", ":", "/", "@", "..", "../..", "~", "~nobody/x", "\x00", "a" * 300]),
+    st.sampled_from(["9" * 5000, "-1", "\u0662", "5w", "w5s", "0w1s", "5w0s", "9999w1s", "1e3"]),
+)
+DATASETS = st.one_of(
+    st.sampled_from([*TARGETS.names(), "cdfsl", "toy", "folder:x", "EuroSAT"]), ODD
+)
+SHAPES = st.one_of(
+    st.tuples(st.integers(0, 1200), st.integers(0, 1200)).map(lambda s: f"{s[0]}w{s[1]}s"),
+    st.sampled_from(["probe", "knn", "5w1s", "5w1s", "5w5s"]),
+    ODD,
+)
+TASKS = st.builds(
+    "{}{}{}{}".format,
+    DATASETS,
+    st.one_of(st.just(""), SHAPES.map(":{}".format)),
+    st.one_of(st.just(""), st.one_of(st.sampled_from(ADAPTATIONS), ODD).map("/{}".format)),
+    st.one_of(st.just(""), st.one_of(st.sampled_from(PROTOCOLS), ODD).map("@{}".format)),
+)
+
+
+@SIZES
+def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
+    """Of what is taken, the parts that were written stand in the id, which names the same task."""
+
+    def check(text: str) -> None:
+        found = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
+        for task in found or ():
+            assert isinstance(task, Task)
+            written = re.search(r":(\d+)w(\d+)s", text)
+            if written and task.k_shot:
+                assert (task.n_way, task.k_shot) == (int(written[1]), int(written[2]))
+            if not task.dataset.startswith("folder:"):
+                assert parse_tasks([task.id], Options()) == (task,)
+
+    tally.explore(size, check, TASKS)
+
+
+NUMBERS = st.one_of(st.integers(-(10**12), 10**12).map(str), ODD)
+WORDS = {
+    "shots": lambda text: integers([text], "--shots"),
+    "size": parse_size,
+    "shard": parse_shard,
+    "data": lambda text: DataRoots.parse([text]),
+    "model": parse,
+    "head": lambda text: parse_settings([text]),
+    "probe": lambda text: parse_probing([text]),
+    "field": lambda text: recipes.get("toy/seal").replace(parse_fields([text])),
+    "recipe": recipes.get,
+}
+ASSIGNED = st.builds(
+    "{}={}".format,
+    st.sampled_from(
+        ["ridge.lam", "probe.views", "lr", "plan.rounds", "seed", "methods", "width", "x"]
+    ),
+    st.one_of(NUMBERS, st.sampled_from(["nan", "inf", "1e999", "true", "null", "[]", "{}", "0.1"])),
+)
+PLACES = st.sampled_from(
+    [".", "eurosat=.", "chestx=/nowhere", "/", "0/2", "1/2", "2/2", "native", "84"]
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@SIZES
+def test_other_words(size: int, tally: Tally) -> None:
+    def check(kind: str, text: str) -> None:
+        found = tally.attempt(lambda: (WORDS[kind](text),), FsbenchError)
+        if found is not None and kind == "shots":
+            assert [str(n) for n in found[0]] == [str(int(p)) for p in text.split(",")]
+
+    texts = st.one_of(NUMBERS, ASSIGNED, PLACES)
+    tally.explore(size, check, st.sampled_from([*WORDS]), texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["-t", "eurosat:5w1s/linear@ibm@ibm"], 2),
+        (["-t", "folder:~nobody/x"], 3),
+        (["-t", "eurosat", "--data", "~nobody"], 3),
+        (["-t", "eurosat", "--shots", "9" * 5000], 2),
+        (["-t", "eurosat", "--input-size", "9" * 5000], 2),
+        (["-t", "eurosat", "--shard", f"0/{'9' * 5000}"], 2),
+        (["-t", "toy_scan:2w1s", "--input-size", "1"], 2),
+        (["-t", "toy_scan:2w1s", "--input-size", "99999999"], 2),
+    ],
+)
+def test_the_command_line_refuses(
+    arguments: list[str], code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run(["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", *arguments,
+             "-o", str(tmp_path / "out")])  # fmt: skip
+    shown = capfd.readouterr().err
+    assert stop.value.code == code, shown
+    assert "fix:" in shown
+    assert "Traceback" not in shown
+    assert not (tmp_path / "out").exists()
