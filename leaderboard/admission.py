@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from glob import escape
-from pathlib import Path
 
 from fsbench.results.files import read_record
 from fsbench.results.rules import Loaded, Problem
@@ -75,14 +74,10 @@ def copy_of(board: Board, cell: Loaded, name: str) -> Result | None:
     """The same cell, without flags, of the first other entry on the board that has it; the task is
     the one of a column of the board."""
     dataset = cell.result.task.partition(":")[0]
-    pattern = f"[!.]*/*/*/{dataset}/{escape(cell.path.name)}"
-    for path in sorted(board.folder.glob(pattern)):
-        if entry_of(board, path).casefold() != name.casefold():
-            result = read_record(path, Result)
-            if not result.flags:
-                return result
+    pattern = f"*/*/{dataset}/{escape(cell.path.name)}"
+    others = (e for e in sorted(board.folder.glob("[!.]*")) if e.name.casefold() != name.casefold())
+    for path in (path for entry in others for path in sorted(entry.glob(pattern))):
+        result = read_record(path, Result)
+        if not result.flags:
+            return result
     return None
-
-
-def entry_of(board: Board, path: Path) -> str:
-    return path.relative_to(board.folder).parts[0]
