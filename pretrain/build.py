@@ -63,9 +63,9 @@ def build_context(
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
     if recipe.sync_bn and ranks.size > 1:
-        from timm.layers import convert_sync_batchnorm  # torch's own drops timm's activations
+        from timm.layers.norm_act import convert_sync_batchnorm  # torch's drops timm's activations
 
-        model = convert_sync_batchnorm(model)
+        model = convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
     return Context(recipe, architecture, model, loader, Clock(recipe.plan), device, log_rewrite)
 
 

@@ -107,7 +107,7 @@ def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) 
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
         with together():
             collective(flat)
-        for tensor, part in zip(alike, flat.split([t.numel() for t in alike]), strict=True):
+        for tensor, part in zip(alike, torch.split(flat, [t.numel() for t in alike]), strict=True):
             tensor.copy_(part.view(tensor.shape))
 
 
