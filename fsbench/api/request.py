@@ -22,6 +22,8 @@ from fsbench.specs import (
 from fsbench.tasks import Options, Task, resolve
 
 NATIVE = "native"
+MIN_SIDE, MAX_SIDE = 8, 1024
+"""px, as in ImageSpec."""
 DIGITS = 9
 """Of a number on the command line at most."""
 
@@ -35,8 +37,11 @@ def parse_size(text: str) -> int | None:
     """--input-size in px; None for native. Raises UsageError."""
     if text == NATIVE:
         return None
-    if not (text.isdecimal() and len(text) <= DIGITS):
-        raise UsageError(f"input size '{text}'", fix="give a number of px, or native")
+    if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
+        raise UsageError(
+            f"input size '{text}'",
+            fix=f"give a number of px in {MIN_SIDE}..{MAX_SIDE}, or native",
+        )
     return int(text)
 
 

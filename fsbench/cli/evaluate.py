@@ -44,7 +44,10 @@ Protocol = Annotated[
     ),
 ]
 Episodes = Annotated[
-    int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes a cell; 600 is official.")
+    int,
+    typer.Option(
+        "--episodes", "--n-tasks", min=1, max=100_000, help="Episodes a cell; 600 is official."
+    ),
 ]
 InputSize = Annotated[
     str, typer.Option("--input-size", help="Side in px, or native: the size it was trained at.")

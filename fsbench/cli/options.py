@@ -108,12 +108,14 @@ Cache = Annotated[
 Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="CPU threads of torch; recorded.")
+    int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads of torch; recorded.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("-b", "--batch-size", min=2, help="Images a forward pass.")
+    int | None, typer.Option("-b", "--batch-size", min=2, max=2**14, help="Images a forward pass.")
 ]
-Workers = Annotated[int, typer.Option("-j", "--workers", min=0, help="Image decoding threads.")]
+Workers = Annotated[
+    int, typer.Option("-j", "--workers", min=0, max=1024, help="Image decoding threads.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the EpisodeSpec or the recipe.")]
 Limit = Annotated[
     int | None,
