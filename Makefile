@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow lint types wheel-test meta readme benchmarks clean
+.PHONY: demo test test-slow stress lint types wheel-test meta readme benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,6 +19,9 @@ test: $(STAMP) meta  ## unit, contract, property and end-to-end tests
 
 test-slow: $(STAMP) meta
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+stress: $(STAMP)  ## inject every fault with fixed seeds, then long runs; QUICK=1 for two of each
+	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,198 @@
+"""Long work in a process of its own: memory that stays flat, and how much it was at most.
+
+    PYTHONPATH=tests python -m stress.endurance [pretrain | extract | episodes]
+
+Sizes: a source like TinyImageNet (100,000 images of 64 px) for 2,000 steps of a tiny network; a
+target like EuroSAT (27,000 images); 600 episodes x 4 shots x 4 data sets at D = 2048.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+STEPS, EPOCHS = 2000, 20
+TRAIN, SIDE, CLASSES = 100_000, 64, 200
+TARGET, TARGET_CLASSES = 27_000, 10
+DIM, EPISODES, SHOTS = 2048, 600, (1, 5, 20, 50)
+SETS = ("eurosat", "isic", "cropdisease", "chestx")
+WARM = 0.25
+"""Part of the samples that come before memory has settled."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """slope: MB by which resident memory may grow per 1,000 steps (images, cells) after warm-up;
+    peak: MB of resident memory at most."""
+
+    slope: float
+    peak: float
+
+
+BOUNDS = {
+    "pretrain": Bound(slope=5.0, peak=2500.0),
+    "extract": Bound(slope=2.0, peak=1500.0),
+    "episodes": Bound(slope=float("inf"), peak=4096.0),
+}
+
+
+class Memory:
+    """Resident memory (MB) against work done."""
+
+    def __init__(self) -> None:
+        self.done: list[float] = []
+        self.resident: list[float] = []
+
+    def look(self, done: float) -> None:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        self.done.append(done)
+        self.resident.append(pages * resource.getpagesize() / 2**20)
+
+    def slope(self) -> float:
+        """MB per 1,000 units of work, by least squares over what comes after warm-up."""
+        first = int(len(self.done) * WARM)
+        line = np.polyfit(self.done[first:], self.resident[first:], 1)
+        return float(line[0]) * 1000
+
+
+def facts(name: str, classes: int) -> Any:
+    from fsbench.schema import DatasetFacts
+
+    words = dict.fromkeys(("label_rule", "layout", "download", "license", "citation"), "none")
+    return DatasetFacts(
+        name=name,
+        title=name,
+        domain="toy",
+        classes=tuple(f"c{i:03}" for i in range(classes)),
+        images_per_class=(1,) * classes,
+        folders=(),
+        homepage="none",
+        **words,
+    )
+
+
+def pretrain(memory: Memory, folder: Path) -> None:
+    """STEPS steps; a look after every epoch, which validates and writes a checkpoint."""
+    from fsbench.data import SourceDataset, Split
+    from pretrain import recipes
+    from pretrain.loop import pretrain as train
+
+    noise, half, batch = np.random.default_rng(0), (0.5, 0.5, 0.5), 32
+
+    def split(n: int) -> Split:
+        images = noise.integers(0, 256, (n, 3, SIDE, SIDE), dtype=np.uint8)
+        return Split(images, np.arange(n) % CLASSES)
+
+    parts, about = (split(TRAIN), split(1000)), facts("noise", CLASSES)
+    source = SourceDataset("noise", about, *parts, CLASSES, half, half, "0" * 64)
+    size = {"width": 2, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
+    epoch = {"plan.epochs": EPOCHS, "plan.epoch_images": STEPS // EPOCHS * batch}
+    recipe = recipes.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
+    train(recipe, source, folder / "run", watch=lambda ctx: memory.look(ctx.clock.step))
+
+
+def target(name: str, n: int, classes: int) -> Any:
+    """A data set whose images are drawn when they are asked for."""
+    from PIL import Image
+
+    from fsbench.data.base import TargetDataset
+
+    class Drawn(TargetDataset):
+        def image(self, index: int) -> Image.Image:
+            pixels = np.random.default_rng(index).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+            return Image.fromarray(pixels)
+
+        def file(self, index: int) -> None:
+            return None
+
+    labels = np.arange(n, dtype=np.int64) * classes // n
+    ids = tuple(f"c{c:03}/{i:06}" for i, c in enumerate(labels))
+    about = facts(name, classes)
+    return Drawn(name, about, Path(name), ids, ids, labels, about.classes)
+
+
+def extract(memory: Memory, folder: Path) -> None:
+    """Features of TARGET images; a look after every block."""
+    from fsbench import backbones
+    from fsbench.backbones.features import FeatureStore
+    from fsbench.progress import Silent
+    from fsbench.specs import ImageSpec
+
+    class Watch(Silent):
+        @contextmanager
+        def task(self, *given: Any) -> Iterator[Callable[[int], None]]:
+            seen = [0]
+
+            def advance(n: int) -> None:
+                seen[0] += n
+                memory.look(seen[0])
+
+            yield advance
+
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    store = FeatureStore(folder, report=Watch())
+    store.get(backbone, target("drawn", TARGET, TARGET_CLASSES), ImageSpec(input_size=32), "0" * 64)
+
+
+def episodes(memory: Memory, folder: Path) -> None:
+    """All shots on all data sets; a look after every block. Features are generated."""
+    from fsbench.specs import EpisodeSpec, EpisodicSpec
+    from protocols import finetune_linear
+    from protocols.base import Inputs
+
+    for name in SETS:
+        noise = np.random.default_rng(len(memory.done))
+        features = noise.random((TARGET, DIM), dtype=np.float32)
+        inputs = Inputs(None, target(name, TARGET, TARGET_CLASSES), features)
+        for shots in SHOTS:
+            spec = EpisodicSpec(episode=EpisodeSpec(k_shot=shots))
+            size = finetune_linear.block_size(spec, DIM)
+            for block in range(-(-EPISODES // size)):
+                finetune_linear.evaluate_block(inputs, spec, block)
+                memory.look(len(memory.done))
+
+
+WORK = {"pretrain": pretrain, "extract": extract, "episodes": episodes}
+
+
+def measure(name: str) -> None:
+    """Do one kind of work here and print its figures as JSON."""
+    memory, started = Memory(), time.monotonic()
+    with TemporaryDirectory() as folder:
+        WORK[name](memory, Path(folder))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    seconds = time.monotonic() - started
+    print(json.dumps({"slope": memory.slope(), "peak": peak, "seconds": seconds}))
+
+
+def report() -> bool:
+    """A line for each kind of work; whether all keep their bounds."""
+    kept = True
+    for name, bound in BOUNDS.items():
+        command = [sys.executable, "-m", "stress.endurance", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout.splitlines()[-1])
+        good = found["slope"] <= bound.slope and found["peak"] <= bound.peak
+        kept &= good
+        print(
+            f"endurance {name}: {found['slope']:+.2f} MB per 1,000 (bound {bound.slope:g}),"
+            f" peak {found['peak']:.0f} MB (bound {bound.peak:.0f}), {found['seconds']:.0f} s:"
+            f" {'kept' if good else 'BROKEN'}",
+            flush=True,
+        )
+    return kept
+
+
+if __name__ == "__main__":
+    measure(sys.argv[1])

@@ -1,0 +1,203 @@
+"""The commands that faults are injected into: each on generated images, over in a second or two.
+
+A job works below one folder, from a state that `prepare` makes; `outcome` tells what it left, file
+by file, with nothing in it that may differ between two runs (clock values).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from stress.command import call
+
+Outcome = dict[str, str]
+"""Visible file -> digest of what matters in it."""
+
+MODEL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
+DECLARED = [
+    "--authors", "A", "--link", "https://example.org", "--licence", "Apache-2.0",
+    "--pretraining-data", "none", "--targets-seen", "none", "--statement", "a control",
+]  # fmt: skip
+CLOCKS = {"started", "seconds", "command", "git_commit", "submitted", "peak_memory_bytes"}
+"""Fields that differ between equal runs."""
+
+
+def nothing(folder: Path) -> None:
+    """Starts from an empty folder."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """name: in the table; arguments: of the command that works in a folder; parts: what of the
+    folder counts as its outcome."""
+
+    name: str
+    arguments: Callable[[Path], list[str]]
+    parts: tuple[str, ...]
+    prepare: Callable[[Path], None] = nothing
+
+    def run(self, folder: Path) -> None:
+        """To its end. Raises AssertionError with the log when it fails."""
+        log = folder / "log.txt"
+        code = call(self.arguments(folder), log)
+        assert code == 0, f"{self.name} ended with {code}:\n{log.read_text()}"
+
+    def outcome(self, folder: Path) -> Outcome:
+        found = {}
+        for part in self.parts:
+            for file in visible(folder / part):
+                name = file.relative_to(folder).as_posix()
+                if content := settled(file):
+                    found[name] = hashlib.sha256(content).hexdigest()
+        return found
+
+
+def visible(folder: Path) -> Iterator[Path]:
+    """Files that a reader may take for finished."""
+    for file in sorted(folder.rglob("*")):
+        inside = file.relative_to(folder).parts
+        hidden = any(
+            p.startswith(".") or p.endswith((".partial", ".part", ".lock")) for p in inside
+        )
+        if file.is_file() and not hidden:
+            yield file
+
+
+def settled(file: Path) -> bytes:
+    """The content without clock values; nothing for files that only a running job needs."""
+    if file.name.startswith("checkpoint"):
+        return b""
+    if file.suffix != ".json":
+        return file.read_bytes()
+    return json.dumps(without_clocks(json.loads(file.read_text())), sort_keys=True).encode()
+
+
+def without_clocks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_clocks(v) for k, v in value.items() if k not in CLOCKS}
+    return [without_clocks(v) for v in value] if isinstance(value, list) else value
+
+
+def evaluation(folder: Path, task: str, episodes: int, cache: str = "cache") -> list[str]:
+    """An evaluation of the control; its cache lies in the folder as well."""
+    places = ["-o", str(folder / "results"), "--cache", str(folder / cache)]
+    size = ["--episodes", str(episodes), "--threads", "1", "-b", "8", "-j", "0"]
+    return ["episodic", *MODEL, "-t", task, *size, *places]
+
+
+def pretraining(folder: Path) -> list[str]:
+    return trained(folder, "--set", "plan.epoch_images=96")
+
+
+def trained(folder: Path, *more: str) -> list[str]:
+    places = ["-o", str(folder / "runs"), "--cache", str(folder / "cache")]
+    return ["pretrain", "toy/seal", "--set", "width=2", *more, *places, "--threads", "1"]
+
+
+def own_images(folder: Path) -> list[str]:
+    """Pretraining on a folder of images, which are decoded once into the cache."""
+    fewer = ["--set", "plan.epochs=4", "--set", "plan.epoch_images=16"]
+    return trained(folder, *fewer, "--source", f"folder:{folder.parent / 'pictures'}")
+
+
+def with_pictures(folder: Path) -> None:
+    for seed, part in enumerate(("train", "val")):
+        if not (folder.parent / "pictures" / part).exists():
+            pictures(folder.parent / "pictures" / part, seed)
+
+
+def with_decoded(folder: Path) -> None:
+    def make(made: Path) -> None:
+        assert call(own_images(made), made / "log.txt") == 0, (made / "log.txt").read_text()
+        shutil.rmtree(made / "runs")
+
+    once(folder, "decoded", make)
+
+
+def pictures(folder: Path, seed: int) -> list[Path]:
+    """Two classes of 20 noisy images."""
+    noise, files = np.random.default_rng(seed), []
+    for label in "ab":
+        (folder / label).mkdir(parents=True)
+        for i in range(20):
+            files.append(folder / label / f"{i}.png")
+            Image.fromarray(noise.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(files[-1])
+    return files
+
+
+def once(folder: Path, name: str, make: Callable[[Path], None]) -> None:
+    """Copy what `make` left in a folder beside, made by the first who asks."""
+    made = folder.parent / f"made-{name}"
+    if not made.exists():
+        made.mkdir()
+        make(made)
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+
+
+def with_features(folder: Path) -> None:
+    def make(made: Path) -> None:
+        assert call(evaluation(made, "toy_scan:5w1s", 1), made / "log.txt") == 0
+        shutil.rmtree(made / "results")
+
+    once(folder, "features", make)
+
+
+def with_few(folder: Path) -> None:
+    def make(made: Path) -> None:
+        with_features(made)
+        assert call(evaluation(made, "toy_scan:5w5s", 400), made / "log.txt") == 0
+
+    once(folder, "few", make)
+
+
+def with_results(folder: Path) -> None:
+    def make(made: Path) -> None:
+        with_features(made)
+        assert call(evaluation(made, "toy_scan:5w1s", 600), made / "log.txt") == 0
+
+    once(folder, "results", make)
+
+
+def submission(folder: Path, name: str = "control", *more: str) -> list[str]:
+    places = [str(folder / "results"), "--board", str(folder / "board")]
+    return ["submit", *places, "--name", name, *DECLARED, *more]
+
+
+def with_board(folder: Path) -> None:
+    """One entry, and the page of an older board."""
+
+    def make(made: Path) -> None:
+        with_results(made)
+        site = ["leaderboard", "build", "--board", str(made / "board"), "-o", str(made / "site")]
+        log, cache = made / "log.txt", ["--cache", str(made / "cache")]
+        for command in (submission(made), [*site, *cache], submission(made, "other")):
+            assert call(command, log) == 0, log.read_text()
+
+    once(folder, "board", make)
+
+
+def page(folder: Path) -> list[str]:
+    places = ["--board", str(folder / "board"), "-o", str(folder / "site")]
+    return ["leaderboard", "build", *places, "--cache", str(folder / "cache")]
+
+
+JOBS = {
+    job.name: job
+    for job in (
+        Job("pretrain", pretraining, ("runs",)),
+        Job("own images", own_images, ("runs", "cache"), with_pictures),
+        Job("features", lambda f: evaluation(f, "toy_scan:5w1s", 1), ("cache", "results")),
+        Job("episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_features),
+        Job("more episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_few),
+        Job("submit", lambda f: submission(f, "control", "--replace"), ("board",), with_board),
+        Job("build", page, ("site",), with_board),
+    )
+}  # fmt: skip

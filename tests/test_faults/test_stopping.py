@@ -1,0 +1,86 @@
+"""What a signal does, seen from inside: at once, or when a loop has written its checkpoint."""
+
+from __future__ import annotations
+
+import os
+import signal
+from threading import Thread
+
+import pytest
+
+from fsbench.stopping import Stopped, handled, postponed
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+    for _ in range(1000):  # the handler runs between two instructions
+        pass
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_stops_at_once_and_the_old_handler_comes_back(number: int, code: int) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(Stopped, match="the same command goes on") as stopped, handled():
+        send(number)
+    assert stopped.value.exit_code == code
+    assert signal.getsignal(number) is before
+
+
+def test_a_postponed_signal_waits_to_be_obeyed_and_a_second_does_not() -> None:
+    reached = []
+
+    def work() -> None:
+        with handled(), postponed() as wish:
+            assert not wish.asked
+            send(signal.SIGTERM)
+            reached.append(wish.asked)
+            with pytest.raises(Stopped, match="SIGINT"):
+                send(signal.SIGINT)
+            wish.obey()
+            reached.append(0)
+
+    with pytest.raises(Stopped, match="SIGTERM"):
+        work()
+    assert reached == [signal.SIGTERM]
+
+
+def test_what_nobody_obeyed_stops_at_the_end() -> None:
+    reached = []
+
+    def work() -> None:
+        with handled():
+            with postponed():
+                send(signal.SIGTERM)
+                reached.append("inside")
+            reached.append("behind")
+
+    with pytest.raises(Stopped):
+        work()
+    assert reached == ["inside"]
+
+
+def test_an_ignored_signal_stays_ignored_and_other_callers_keep_their_handlers() -> None:
+    """nohup ignores signals; a library user has handlers of its own."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with handled(), postponed() as wish:
+            send(signal.SIGTERM)
+        assert not wish.asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with postponed():
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_other_threads_are_left_alone() -> None:
+    done = []
+
+    def work() -> None:
+        with handled(), postponed() as wish:
+            wish.obey()
+            done.append(True)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done
