@@ -218,22 +218,25 @@ def test_torchrun_makes_one_run_and_one_table(
 
 
 @pytest.mark.slow
-def test_a_killed_rank_ends_the_run_which_goes_on_to_the_same_bits(
+def test_a_run_that_loses_a_rank_or_is_stopped_goes_on_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
     torchrun(*CALL, str(tmp_path / "whole"))
-    run = tmp_path / "killed" / "toy-seal-s0"
-    command, environment = under_torchrun(*CALL, str(tmp_path / "killed"))
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
-        while not (run / "checkpoint.json").exists():
-            time.sleep(0.01)
-        os.kill(child_of_rank(1, running.pid), signal.SIGKILL)
-        said = running.communicate(timeout=120)[1]
-    assert running.returncode != 0
-    assert "Signal 9 (SIGKILL)" in said
-    assert not (run / "run.json").exists()
-    torchrun(*CALL, str(tmp_path / "killed"))
+    run, left = tmp_path / "cut" / "toy-seal-s0", tmp_path / "cut" / "toy-seal-s0/log.jsonl"
+    for epochs, says in ((1, "Signal 9 (SIGKILL)"), (3, "stopped by SIGTERM")):
+        command, environment = under_torchrun(*CALL, str(tmp_path / "cut"))
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as job:
+            while not left.exists() or left.read_text().count("\n") < epochs:
+                time.sleep(0.01)
+            if "SIGKILL" in says:
+                os.kill(child_of_rank(1, job.pid), signal.SIGKILL)
+            else:
+                job.terminate()
+            assert says in job.communicate(timeout=120)[1]
+        assert job.returncode != 0
+        assert not (run / "run.json").exists()
+    torchrun(*CALL, str(tmp_path / "cut"))
     assert equal(weights(run), weights(tmp_path / "whole" / "toy-seal-s0"))
 
 
