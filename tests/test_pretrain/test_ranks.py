@@ -7,20 +7,25 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 
+from fsbench import seeding
 from fsbench.errors import FsbenchError, UsageError
+from fsbench.progress import SILENT
 from pretrain import build, ranks
 from pretrain.batches import Batches
 from pretrain.distributed import PER_RANK, refuse, unlike_one_process
 from pretrain.episodes import Episodes
 from pretrain.export import machine, warn_of_other_bits
+from pretrain.loop import Trainer
 from pretrain.plan import Clock
 from pretrain.ranks import ALONE, Ranks, joined
 from tests.fakes_pretrain import equal, source, tiny, weights
@@ -73,6 +78,46 @@ def test_a_single_process_tells_nobody_and_records_nothing() -> None:
     assert ALONE.names == ()
     assert Ranks(1, 2).names == ("rank", 1)
     assert not distributed.is_initialized()
+
+
+class Deaf(Ranks):
+    """A rank that hears nothing of the others."""
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        return None
+
+    def lead(self, tensors: Sequence[Tensor]) -> None:
+        return None
+
+    def largest(self, number: int, device: torch.device) -> int:
+        return number
+
+    def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
+        return True
+
+
+def test_ranks_draw_dropout_alone_and_everything_else_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[set[tuple[seeding.Name, ...]]] = []
+    stream = seeding.stream
+
+    def noting(*names: seeding.Name, device: str = "cpu") -> AbstractContextManager[None]:
+        drawn[-1].add(names)
+        return stream(*names, device=device)
+
+    monkeypatch.setattr(seeding, "stream", noting)
+    for rank in range(2):
+        drawn.append(set())
+        (tmp_path / str(rank)).mkdir()
+        recipe = tiny("llf", "dropout=0.5")
+        made = Trainer(recipe, source(), tmp_path / str(rank), CPU, SILENT, ranks=Deaf(rank, 2))
+        made.run()
+    steps = [{names for names in found if "step" in names} for found in drawn]
+    assert len(steps[0]) == len(steps[1]) == 16
+    assert not steps[0] & steps[1]
+    assert drawn[0] - steps[0] == drawn[1] - steps[1] != set()
+    assert list((tmp_path / "1").iterdir()) == []
 
 
 @pytest.mark.parametrize(
