@@ -31,7 +31,7 @@ def friedman(ranking: Ranking) -> Friedman:
     names, columns = sorted(held), ranking.columns
     if len(names) < FEWEST[0] or len(columns) < FEWEST[1]:
         raise UsageError(
-            f"Friedman's test over {len(names)} entries and {len(columns)} columns",
+            f"Friedman's test: ranked entries {len(names)}, columns {len(columns)}",
             fix=f"it needs {FEWEST[0]} entries and {FEWEST[1]} columns",
         )
     means = np.array([[held[name][column].mean for name in names] for column in columns])

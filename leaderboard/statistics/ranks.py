@@ -36,7 +36,8 @@ def rank_intervals(
     """Of all ranked entries. Raises UsageError below two, or where they share no two episodes."""
     ranked = by_overall(ranking)
     if len(ranked) < 2:
-        raise UsageError(f"rank intervals of {len(ranked)} entries", fix="rank two or more")
+        held = "one ranked entry" if ranked else "no ranked entry"
+        raise UsageError(f"rank intervals of {held}", fix="they need two or more")
     names = sorted(standing.name for standing in ranked)
     draws = joint_draws(names, contenders, ranking.columns)
     sampled = resampled_ranks(draws, len(ranking.columns), resamples)

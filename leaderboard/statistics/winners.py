@@ -78,9 +78,8 @@ def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
 
     asked = tuple(questions(cells))
     if len(cells) < FEWEST or not asked:
-        raise UsageError(
-            f"a tree of winners over {len(cells)} cells", fix=f"it needs {FEWEST} that differ"
-        )
+        held = "one cell" if len(cells) == 1 else f"{len(cells)} cells"
+        raise UsageError(f"a tree of winners over {held}", fix=f"it needs {FEWEST} that differ")
     x, y = np.stack([question.numbers for question in asked], axis=1), np.array(winners)
     seed = seed_for("winner tree") % 2**32
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=seed)

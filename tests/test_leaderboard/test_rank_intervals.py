@@ -61,7 +61,7 @@ def test_only_episodes_that_all_hold_are_drawn() -> None:
     apart = {**held, "c": {"x": outcomes(values, "e", 29)}}
     with pytest.raises(UsageError, match="share 1 episodes"):
         places(apart)
-    with pytest.raises(UsageError, match="1 entries"):
+    with pytest.raises(UsageError, match="of one ranked entry"):
         places({"a": held["a"]})
 
 

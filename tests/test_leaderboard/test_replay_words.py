@@ -14,7 +14,7 @@ from leaderboard.board import Entry
 from leaderboard.outcomes import Cell
 from tests import fakes, fakes_site
 
-TEXTS = ("ref", "architecture", "recipe", "platform", "device", "packages")
+TEXTS = ("ref", "architecture", "recipe", "task", "platform", "device", "packages")
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
 
 
@@ -116,6 +116,11 @@ def test_no_text_with_control_characters_is_printed(name: str) -> None:
     hostile = "x\x1b[2J"
     if name in ("ref", "architecture", "recipe"):
         bad = entry({name: hostile})
+    elif name == "task":
+        bad = entry()
+        first = bad.cells[0]
+        task = first.result.model_copy(update={"task": hostile})
+        bad = replace(bad, cells=(moved(first, task),))
     else:
         bad = entry(**{name: {hostile: "1"} if name == "packages" else hostile})
     with pytest.raises(ValidationFailed, match="control characters"):

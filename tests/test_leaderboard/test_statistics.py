@@ -83,6 +83,11 @@ def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFix
     submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     found = read(capsys, tmp_path / "board")
     assert (found.rank_intervals, found.friedman, found.winners) == (None, None, None)
-    assert len(found.notes) == 3
+    assert found.notes == (
+        "Not computed: rank intervals of one ranked entry (they need two or more).",
+        "Not computed: Friedman's test: ranked entries 1, columns 1 "
+        "(it needs 3 entries and 2 columns).",
+        "Not computed: a tree of winners over one cell (it needs 8 that differ).",
+    )
     assert call("--board", str(tmp_path / "board")) == 0
     assert call("--board", str(tmp_path / "nowhere")) == 2
