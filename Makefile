@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow stress lint types wheel-test meta readme benchmarks clean
+.PHONY: demo test test-slow fuzz audit stress lint types wheel-test meta readme benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -22,6 +22,14 @@ test-slow: $(STAMP) meta
 
 stress: $(STAMP)  ## inject every fault with fixed seeds, then long runs; QUICK=1 for two of each
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
+
+fuzz: $(STAMP)  ## bad input of every kind, two thousand cases and more each
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/fuzz tests/test_leaderboard/test_hostile.py
+
+audit: $(STAMP)  ## known weaknesses of the installed packages; asks a public database
+	@$(BIN)/python -c "import pip_audit" 2>/dev/null || { \
+		echo "pip-audit is not installed: $(BIN)/python -m pip install pip-audit"; exit 1; }
+	$(BIN)/python -m pip_audit --skip-editable
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
