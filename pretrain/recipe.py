@@ -201,7 +201,7 @@ def typed(name: str, kind: Any, value: object) -> object:
     if isinstance(value, str):
         try:
             candidates.append(json.loads(value))
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # no JSON, digits without end, depth without end
             candidates += [None] if value.lower() == "none" else []
     problem = ""
     for candidate in candidates:

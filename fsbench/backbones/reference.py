@@ -27,8 +27,11 @@ def parse(ref: str) -> tuple[str, str]:
     for name, source in SOURCES.items():
         if source.PREFIX and ref.startswith(source.PREFIX):
             return name, ref.removeprefix(source.PREFIX)
-    if Path(ref.partition("::")[0]).is_file():
-        return "file", ref
+    try:
+        if Path(ref.partition("::")[0]).is_file():
+            return "file", ref
+    except OSError as error:
+        raise UsageError(f"no backbone '{ref[:200]}': {error.strerror}", fix=forms()) from error
     raise UsageError(f"no backbone '{ref}'", fix=f"{nearest(ref)}; known references: {forms()}")
 
 

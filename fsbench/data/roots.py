@@ -33,7 +33,7 @@ class DataRoots:
         named: dict[str, Path] = {}
         for value in filter(None, given):
             name, equals, folder = value.partition("=")
-            if not equals or Path(value).is_dir():
+            if not equals or _is_folder(Path(value)):
                 roots.append(_folder(value, value, must_exist))
             else:
                 key = SPLITS if name == SPLITS else resolve(name)
@@ -81,11 +81,19 @@ class DataRoots:
         return next((found for root in places if (found := first(root, (SPLITS,)))), None)
 
 
+def _is_folder(path: Path) -> bool:
+    """Also for what is too long to be a path."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _folder(folder: str, value: str, must_exist: bool) -> Path:
     try:
         path = Path(folder).expanduser()
     except RuntimeError as error:
         raise DataError(f"--data {value}: {error}", fix="write the whole path") from error
-    if must_exist and not path.is_dir():
+    if must_exist and not _is_folder(path):
         raise DataError(f"--data {value}: {path} is no folder", fix="give a folder that exists")
     return path

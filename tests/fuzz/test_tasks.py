@@ -50,11 +50,12 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
         found = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
         for task in found or ():
             assert isinstance(task, Task)
+            if task.dataset.startswith("folder:"):
+                continue
             written = re.search(r":(\d+)w(\d+)s", text)
             if written and task.k_shot:
                 assert (task.n_way, task.k_shot) == (int(written[1]), int(written[2]))
-            if not task.dataset.startswith("folder:"):
-                assert parse_tasks([task.id], Options()) == (task,)
+            assert parse_tasks([task.id], Options()) == (task,)
 
     tally.explore(size, check, TASKS)
 
