@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fsbench.cli.main import run
+from fsbench.records import EpisodeRecords
 from leaderboard import badges
 from leaderboard.badges import Badge, CellCheck
 from leaderboard.board import Board
@@ -69,6 +72,12 @@ def link(board: Path) -> None:
     (board / "a" / "x.json").symlink_to("/etc/passwd")
 
 
+def linked(board: Path) -> None:
+    """An entry that lies elsewhere: sound by itself, and not what a clone of the board holds."""
+    (board / "a").rename(board.parent / "away")
+    (board / "a").symlink_to(board.parent / "away")
+
+
 def result(board: Path) -> Path:
     return next((board / "a").rglob("5w*.json"))
 
@@ -88,16 +97,18 @@ def copy_of_b(board: Path) -> None:
 DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "score": ("[score]", lambda b: edit(result(b), score={"mean": 0.99, "ci95": 0.1, "n": 40})),
     "manifest": ("[manifest]", lambda b: edit(result(b), manifest_hash="0" * 64)),
-    "chain": ("5w1s-linear-ibm-32px", lambda b: edit(result(b), manifest_hash="0" * 64)),
-    "name": ("[name]", lambda b: (b / "a").rename(b / "c")),
+    "chain": ("[chain]", lambda b: edit(result(b), manifest_hash="0" * 64)),
+    "name": ("name the folder after it", lambda b: (b / "a").rename(b / "c")),
     "file": ("[stray]", lambda b: (b / "a" / "evil.py").write_text("boom")),
     "folder": ("[stray]", lambda b: (b / "notes").mkdir()),
     "model": ("[backbone]", lambda b: edit(next((b / "a").rglob("model.json")), n_parameters=1)),
+    "models": ("2 models", lambda b: fakes.write(b / "a", name="other")),
     "link": ("link or special", link),
+    "linked entry": ("[stray]", linked),
     "unreadable": ("[unreadable]", lambda b: result(b).write_text("{")),
     "entry": ("[entry]", lambda b: (b / "a" / "entry.json").write_text("{")),
     "board": ("[board]", lambda b: (b / "board.json").write_text("[]")),
-    "case": ("[name]", lambda b: shutil.copytree(b / "a", b / "A")),
+    "case": ("another letter case", lambda b: shutil.copytree(b / "a", b / "A")),
     "copied": ("[copied]", copy_of_b),
     "killed": ("[unfinished]", lambda b: (b / ".staging-x").mkdir()),
     "edited badge": ("was changed", lambda b: edit(badge(b), seed=7)),
@@ -111,6 +122,24 @@ def test_every_defect_is_named(name: str, board: Path) -> None:
     spoil(board)
     found = [str(problem) for problem in inspect(board).problems]
     assert any(text in problem for problem in found), found
+
+
+def collapsed(records: EpisodeRecords) -> EpisodeRecords:
+    """Every query went to the first class."""
+    correct = np.zeros_like(records.correct)
+    correct[:, 0] = True
+    return replace(records, correct=correct, collapsed=np.ones_like(records.collapsed))
+
+
+def test_what_is_no_defect(board: Path) -> None:
+    """Collapsed episodes are alike for any weights; a broken result is told of once."""
+    for name in "ab":
+        forge(board / name, "5w", collapsed)
+    assert inspect(board).problems == []
+    result(board).write_text("{")
+    found = inspect(board).problems
+    assert [p.where for p in found if p.code == "unreadable"] == [str(result(board))]
+    assert not [p for p in found if p.where.endswith(".parquet")]
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
