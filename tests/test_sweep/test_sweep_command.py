@@ -1,0 +1,142 @@
+"""`fsbench sweep` end to end: a plan, a kill, a resume to the same bits, a board, a failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsbench.cli.main import run
+from tests.fakes_sweep import ENTRY, hashes, read_json, sweep, write
+
+SUBMIT = {**ENTRY, "name": "tiny-{method}-s{seed}"}
+
+
+def call(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(["sweep", *words])
+    return int(ended.value.code or 0)
+
+
+def where(root: Path, output: str) -> list[str]:
+    return ["-o", str(root / output), "--cache", str(root / "cache")]
+
+
+def start(root: Path, output: str, file: Path) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "fsbench", "sweep", str(file), *where(root, output)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process started (Linux)."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
+    """SIGKILL the workers of a sweep as soon as a round 0 has written a checkpoint."""
+    until = time.monotonic() + 120
+    while not list(output.glob("r*/*/checkpoint.json")):
+        assert time.monotonic() < until, "no checkpoint was written"
+        assert sweeping.poll() is None, sweeping.stderr and sweeping.stderr.read()
+        time.sleep(0.01)
+    for child in children(sweeping.pid):
+        os.kill(child, signal.SIGKILL)
+
+
+def table(shown: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(shown)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
+def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "sweep.yaml", sweep(tmp_path, submit=SUBMIT))
+    assert call(str(file), *where(tmp_path, "whole")) == 0
+    whole = hashes(tmp_path / "whole")
+    assert len(whole) == 4
+
+    sweeping = start(tmp_path, "broken", file)
+    kill_in_training(sweeping, tmp_path / "broken")
+    _, said = sweeping.communicate(timeout=300)
+    assert sweeping.returncode == 0, said
+    assert hashes(tmp_path / "broken") == whole
+    assert b"tried again" in said
+
+    capfd.readouterr()
+    assert call("status", str(file), *where(tmp_path, "broken"), "--json") == 0
+    rows = table(capfd.readouterr().out)
+    assert [row["kind"] for row in rows].count("pretrain") == 2
+    assert {row["state"] for row in rows} <= {"done", "on the board"}
+    assert max(row["attempt"] for row in rows) == 2
+    assert call(str(file), *where(tmp_path, "broken"), "--dry-run", "--json") == 0
+    assert all(row["seconds"] == 0 for row in table(capfd.readouterr().out))
+
+
+def test_a_board_a_plan_and_what_is_shared(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = sweep(tmp_path, submit=SUBMIT)
+    file = write(tmp_path / "sweep.yaml", data)
+    assert call(str(file), *where(tmp_path, "new"), "--dry-run", "--json") == 0
+    rows = table(capfd.readouterr().out)
+    assert [row["kind"] for row in rows] == ["round", *["pretrain", "evaluate", "submit"] * 2]
+    assert {row["state"] for row in rows} == {"missing"}
+    assert rows[0]["flops"] > 0
+    assert rows[0]["flops"] == pytest.approx(rows[1]["flops"])
+    assert not (tmp_path / "new").exists()
+
+    assert call(str(file), *where(tmp_path, "one"), "--board", str(tmp_path / "board")) == 0
+    names = {path.parent.name for path in (tmp_path / "board").glob("*/entry.json")}
+    assert {name.partition("-fields")[0] for name in names} == {"tiny-seal", "tiny-llf"}
+    runs = [read_json(path) for path in (tmp_path / "one").glob("runs/*/run.json")]
+    assert [len(run["shared_rounds"]) for run in runs] == [1, 1]
+
+    alone = {**data, "pretrain": [{**data["pretrain"][0], "methods": ["seal"]}]}
+    alone_file = write(tmp_path / "alone.yaml", alone)
+    assert call(str(alone_file), *where(tmp_path, "alone")) == 0
+    shared, whole = hashes(tmp_path / "one"), hashes(tmp_path / "alone")
+    assert whole.items() <= shared.items()
+    (own,) = (tmp_path / "alone").glob("runs/*/run.json")
+    assert "shared_rounds" not in read_json(own)
+
+    capfd.readouterr()
+    board = ["--board", str(tmp_path / "board")]
+    assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
+    assert not (tmp_path / "elsewhere" / "runs").exists()
+    assert call("status", str(file), *where(tmp_path, "elsewhere"), *board, "--json") == 0
+    rows = table(capfd.readouterr().out)
+    assert {row["state"] for row in rows if row["kind"] != "round"} == {"on the board"}
+
+
+def test_a_failure_is_listed_and_the_rest_is_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = sweep(tmp_path, methods=("seal",), jobs={"pretrain": {"retries": 0}})
+    bad = {"recipes": ["toy/normal"], "set": {**data["pretrain"][0]["set"], "lr": 1e38}}
+    file = write(tmp_path / "sweep.yaml", {**data, "pretrain": [bad, *data["pretrain"]]})
+    assert call(str(file), *where(tmp_path, "out")) == 1
+    said = capfd.readouterr().err
+    assert "2 of 4 jobs failed" in said
+    assert "is not finite" in said
+    assert "a job that it needs failed" in said
+    assert len(hashes(tmp_path / "out")) == 2
+    assert call("status", str(file), *where(tmp_path, "out"), "--json") == 0
+    rows = table(capfd.readouterr().out)
+    assert [row["state"] for row in rows] == ["failed", "missing", "done", "done"]
+    assert "is not finite" in rows[0]["reason"]
+
+
+def test_another_word_than_status_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "sweep.yaml", sweep(tmp_path))
+    assert call("stop", str(file)) == 2
+    assert call("status") == 2
