@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from fsbench.errors import FsbenchError, UsageError
 from fsbench.progress import SILENT
 from pretrain import build, ranks
 from pretrain.batches import Batches
-from pretrain.distributed import PER_RANK, refuse, unlike_one_process
+from pretrain.distributed import PER_RANK, backward, refuse, unlike_one_process
 from pretrain.episodes import Episodes
 from pretrain.export import machine, warn_of_other_bits
 from pretrain.loop import Trainer
@@ -94,6 +95,24 @@ class Deaf(Ranks):
 
     def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
         return True
+
+
+def test_a_loss_term_counts_once_however_uneven_the_shares() -> None:
+    inputs = torch.arange(7.0)
+
+    def gradient(rows: slice, share: float, rank: Ranks) -> Tensor:
+        model = nn.Linear(1, 1, bias=False).double()
+        nn.init.constant_(model.weight, 3.0)
+        ctx = SimpleNamespace(model=model, parameters=dict(model.named_parameters()))
+        loss = model(inputs[rows, None].double()).square().mean() + 5 * model.weight.square().sum()
+        backward(ctx, rank, loss, share)  # type: ignore[arg-type]
+        assert model.weight.grad is not None
+        return model.weight.grad
+
+    whole = gradient(slice(0, 7), 1.0, ALONE)
+    assert float(whole) == 2 * 3 * float(inputs.square().mean()) + 2 * 5 * 3
+    parts = (gradient(slice(0, 3), 3 / 7, Deaf(0, 2)), gradient(slice(3, 7), 4 / 7, Deaf(1, 2)))
+    assert torch.allclose(sum(parts), whole, rtol=1e-14)  # type: ignore[arg-type]
 
 
 def test_ranks_draw_dropout_alone_and_everything_else_alike(
