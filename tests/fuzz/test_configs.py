@@ -59,7 +59,6 @@ BARE = st.sampled_from(
         ".inf",
         "true",
         "2020-01-01",
-        "<<",
         "cdfsl",
     ]
 )
