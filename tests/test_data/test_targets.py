@@ -86,7 +86,10 @@ def test_isic_takes_images_and_label_file_side_by_side(isic: Path) -> None:
     assert load_target("isic", roots(isic)).paths == ("ISIC_0000002.jpg", "ISIC_0000001.jpg")
 
 
-@pytest.mark.parametrize(("cell", "message"), [("1.0", "has 2 labels"), ("x", "are not 0 and 1"), ("nan", "are not 0 and 1")])
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [("1.0", "has 2 labels"), ("x", "are not 0 and 1"), ("nan", "are not 0 and 1")],
+)
 def test_isic_wants_exactly_one_label(isic: Path, cell: str, message: str) -> None:
     table = next(isic.glob("*GroundTruth/*.csv"))
     table.write_text(table.read_text().replace("0.0,0.0,ISIC_0000002", f"0.0,{cell},ISIC_0000002"))
