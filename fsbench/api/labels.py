@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fsbench.api.listing import flat
 from fsbench.results.names import safe
 from pretrain import METHODS, recipes, scenarios
@@ -12,6 +14,7 @@ NAMED = 2
 """Fields at most that a label spells out."""
 
 
+@cache
 def label(recipe: Recipe) -> str:
     """Name of a run, e.g. toy-full_reset-warm-start-s0: with what its plan has of its own, and the
     settings of its methods that are not those of the scale."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,7 +131,7 @@ class Evaluating(Job):
     def parsed(self) -> tuple[Task, ...]:
         return self.request.tasks
 
-    @property
+    @cached_property
     def request(self) -> Request:
         return request(self.asked, self.tasks)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsbench.specs import Frozen
@@ -29,7 +30,7 @@ class Job(Frozen):
     def settings(self) -> Mapping[str, Any]:
         """All that decides what comes out, as JSON values; no name that people chose."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """sha-256 of kind and settings, 64 hex digits."""
         text = json.dumps(
