@@ -13,7 +13,7 @@ from stress.tally import Row
 from stress.trial import Trials, after, log, rng, torn
 
 NOTICED = "damaged"
-FILLED = {"features": with_features, "own images": with_decoded}
+FILLED = {"features": with_features, "decode": with_decoded}
 """How the cache of a job comes about that starts without one."""
 
 

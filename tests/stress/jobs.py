@@ -94,29 +94,27 @@ def evaluation(folder: Path, task: str, episodes: int, cache: str = "cache") -> 
 
 
 def pretraining(folder: Path) -> list[str]:
-    return trained(folder, "--set", "plan.epoch_images=96")
+    """Two rounds on a folder of images, which are decoded once into the cache."""
+    sets = ["--set", "width=2", "--set", "plan.epochs=4", "--set", "plan.epoch_images=32"]
+    places = ["-o", str(folder / "runs"), "--cache", str(folder / "cache"), "--threads", "1"]
+    return ["pretrain", "toy/seal", *sets, *places, "--source", f"folder:{source(folder)}"]
 
 
-def trained(folder: Path, *more: str) -> list[str]:
-    places = ["-o", str(folder / "runs"), "--cache", str(folder / "cache")]
-    return ["pretrain", "toy/seal", "--set", "width=2", *more, *places, "--threads", "1"]
-
-
-def own_images(folder: Path) -> list[str]:
-    """Pretraining on a folder of images, which are decoded once into the cache."""
-    fewer = ["--set", "plan.epochs=4", "--set", "plan.epoch_images=16"]
-    return trained(folder, *fewer, "--source", f"folder:{folder.parent / 'pictures'}")
+def source(folder: Path) -> Path:
+    """The images of all pretraining beside this folder."""
+    return folder.parent / "pictures"
 
 
 def with_pictures(folder: Path) -> None:
     for seed, part in enumerate(("train", "val")):
-        if not (folder.parent / "pictures" / part).exists():
-            pictures(folder.parent / "pictures" / part, seed)
+        if not (source(folder) / part).exists():
+            pictures(source(folder) / part, seed)
 
 
 def with_decoded(folder: Path) -> None:
     def make(made: Path) -> None:
-        assert call(own_images(made), made / "log.txt") == 0, (made / "log.txt").read_text()
+        with_pictures(made)
+        assert call(pretraining(made), made / "log.txt") == 0, (made / "log.txt").read_text()
         shutil.rmtree(made / "runs")
 
     once(folder, "decoded", make)
@@ -192,8 +190,8 @@ def page(folder: Path) -> list[str]:
 JOBS = {
     job.name: job
     for job in (
-        Job("pretrain", pretraining, ("runs",)),
-        Job("own images", own_images, ("runs", "cache"), with_pictures),
+        Job("pretrain", pretraining, ("runs",), with_decoded),
+        Job("decode", pretraining, ("runs", "cache"), with_pictures),
         Job("features", lambda f: evaluation(f, "toy_scan:5w1s", 1), ("cache", "results")),
         Job("episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_features),
         Job("more episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_few),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from stress.command import call, start
-from stress.jobs import evaluation, pictures, pretraining
+from stress.jobs import evaluation, pictures, pretraining, with_decoded
 from stress.tally import Row
 from stress.trial import Trials, after, log, rng, torn
 
@@ -136,8 +136,8 @@ def diverging(trials: Trials, seeds: Iterable[int]) -> Row:
     row = Row("loss not finite", "pretrain")
     for seed in seeds:
         folder = trials.work / f"diverging-{seed}"
-        folder.mkdir()
-        arguments = [*pretraining(folder), "--set", f"lr={10.0 ** (3 + 3 * seed)}"]
+        with_decoded(folder)
+        arguments = [*pretraining(folder), "--set", f"lr={10.0 ** (15 + seed)}"]
         code = call(arguments, log(folder))
         text, runs = log(folder).read_text(), folder / "runs" / "toy-seal-s0"
         named = "not finite" in text and "at step" in text and "last good checkpoint" in text

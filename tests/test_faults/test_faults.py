@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from stress import damage, interruptions, surroundings
@@ -27,30 +26,25 @@ def test_kill_9(job: str, trials: Trials) -> None:
     require_whole(interruptions.kills(trials, job, range(2)))
 
 
-FAULTS: list[tuple[Callable[..., Row], tuple[Any, ...], int]] = [
-    (interruptions.signals, ("pretrain",), 2),
-    (interruptions.signals, ("features",), 1),
-    (interruptions.full_disks, ("pretrain",), 1),
-    (interruptions.full_disks, ("features",), 1),
-    (interruptions.full_disks, ("submit",), 1),
-    (damage.caches, ("features",), 1),
-    (damage.caches, ("own images",), 1),
-    (damage.unfinished, ("pretrain",), 1),
-    (damage.unfinished, ("features",), 1),
-    (damage.unfinished, ("episodes",), 1),
-    (surroundings.together, ("pretrain",), 1),
-    (surroundings.together, ("episodes",), 1),
-    (surroundings.unwritable, ("episodes",), 1),
-    (surroundings.changed_images, (), 1),
-    (surroundings.diverging, (), 1),
+FAULTS: list[tuple[Callable[..., Row], tuple[str, ...]]] = [
+    (interruptions.signals, ("pretrain",)),
+    (interruptions.full_disks, ("pretrain",)),
+    (interruptions.full_disks, ("features",)),
+    (damage.caches, ("features",)),
+    (damage.caches, ("decode",)),
+    (damage.unfinished, ("episodes",)),
+    (surroundings.together, ("episodes",)),
+    (surroundings.unwritable, ("episodes",)),
+    (surroundings.changed_images, ()),
+    (surroundings.diverging, ()),
 ]
 
 
 @pytest.mark.parametrize(
-    ("fault", "job", "n"), FAULTS, ids=[f"{f.__name__} {' '.join(j)}" for f, j, _ in FAULTS]
+    ("fault", "job"), FAULTS, ids=[" ".join([f.__name__, *job]) for f, job in FAULTS]
 )
-def test_faults(fault: Callable[..., Row], job: tuple[Any, ...], n: int, trials: Trials) -> None:
-    require_whole(fault(trials, *job, range(n)))
+def test_every_other_fault(fault: Callable[..., Row], job: tuple[str, ...], trials: Trials) -> None:
+    require_whole(fault(trials, *job, range(1)))
 
 
 def test_a_file_system_without_room_for_the_features_is_an_error(trials: Trials) -> None:
