@@ -157,6 +157,16 @@ def test_damaged_files(size: int, state: State, tmp_path: Path, tally: Tally) ->
                   st.booleans())  # fmt: skip
 
 
+def test_a_changed_weight_in_a_zip(state: State, tmp_path: Path) -> None:
+    """torch itself does not look at the checksums."""
+    path = tmp_path / "a.pth"
+    write(path, state, "zip")
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, len(data) // 2))
+    with pytest.raises(CheckpointError, match="Bad CRC-32"):
+        load(str(path), arch=REF)
+
+
 @SIZES
 def test_headers_of_safetensors(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
     """A header that states any length, shape or place is read within the file, or refused."""

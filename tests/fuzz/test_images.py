@@ -159,6 +159,17 @@ def test_damaged_images(size: int, tally: Tally) -> None:
                   st.integers(0, 10**5))  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [*GOOD, *BAD])
+def test_each_kind_once(kind: str) -> None:
+    pixels = noise(9, 7, 3, 1)
+    if kind in BAD:
+        with pytest.raises(DataError, match="row 7"):
+            decode_rgb(BAD[kind](pixels), "row 7")
+    else:
+        data, meant = GOOD[kind](pixels)
+        np.testing.assert_array_equal(np.asarray(decode_rgb(data, "row 7")), meant)
+
+
 @pytest.mark.parametrize("kind", ["huge png", "postscript", "empty"])
 def test_the_command_line_names_the_image(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
