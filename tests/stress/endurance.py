@@ -96,7 +96,8 @@ def pretrain(memory: Memory, folder: Path) -> None:
 
     parts, about = (split(TRAIN), split(1000)), facts("noise", CLASSES)
     source = SourceDataset("noise", about, *parts, CLASSES, half, half, "0" * 64)
-    size = {"width": 8, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
+    # width 8 would crash torch 2.15 (oneDNN: 1x1 stride 2 from 8 channels of 64 x 64, channels last)
+    size = {"width": 16, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
     epoch = {"plan.epochs": EPOCHS, "plan.epoch_images": STEPS // EPOCHS * batch}
     recipe = recipes.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
     train(recipe, source, folder / "run", watch=lambda ctx: memory.look(ctx.clock.step))
