@@ -62,6 +62,7 @@ def enter(arguments: list[str], log: Path, fault: Fault, env: dict[str, str]) ->
     for stream in (1, 2):
         os.dup2(out, stream)
     os.environ.update(env)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs us behind
     sys.argv = ["fsbench", *arguments]
     if fault.folder:
         watch(fault.folder, fault.change)

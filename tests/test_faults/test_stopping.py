@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from threading import Thread
 
 import pytest
 
 from fsbench.stopping import Stopped, handled, postponed
+
+
+@pytest.fixture(autouse=True)
+def _heard() -> Iterator[None]:
+    """A shell lets what it starts in the background ignore SIGINT; these tests need it heard."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def send(number: int) -> None:
