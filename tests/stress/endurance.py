@@ -96,7 +96,7 @@ def pretrain(memory: Memory, folder: Path) -> None:
 
     parts, about = (split(TRAIN), split(1000)), facts("noise", CLASSES)
     source = SourceDataset("noise", about, *parts, CLASSES, half, half, "0" * 64)
-    # width 8 would crash torch 2.15 (oneDNN: 1x1 stride 2 from 8 channels of 64 x 64, channels last)
+    # width 8 crashes torch 2.15: oneDNN, 1x1 stride 2, 8 channels of 64 x 64 kept last
     size = {"width": 16, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
     epoch = {"plan.epochs": EPOCHS, "plan.epoch_images": STEPS // EPOCHS * batch}
     recipe = recipes.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
