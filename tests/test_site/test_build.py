@@ -90,3 +90,11 @@ def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: P
 
 def test_assets_are_found_in_the_package() -> None:
     assert page.files("leaderboard.site").joinpath("page.html.j2").is_file()
+
+
+def test_a_board_on_which_nobody_is_ranked_has_a_page(tmp_path: Path) -> None:
+    folder = tmp_path / "board"
+    for name, target in (("a", "isic"), ("b", "eurosat")):
+        fakes_board.board(folder, [name], targets=[target], shots=[1], n_episodes=5)
+    text = build.build(folder, tmp_path / "site").read_text(encoding="utf8")
+    assert "<td>–</td>\n      <td>a</td>\n      <td>–</td>" in text
