@@ -7,6 +7,7 @@ died; what is tried again is the schedule's to say, as everywhere. Needs the ext
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -23,12 +24,11 @@ AUTO = "auto"
 def ray() -> ModuleType:
     """Raises UsageError where Ray is not installed."""
     try:
-        import ray as found
+        return import_module("ray")
     except ImportError as error:
         raise UsageError(
             "--engine ray needs Ray, which is not installed", fix="pip install 'fsbench[ray]'"
         ) from error
-    return found
 
 
 class RayEngine:
