@@ -7,7 +7,6 @@ died; what is tried again is the schedule's to say, as everywhere. Needs the ext
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -24,11 +23,13 @@ AUTO = "auto"
 def ray() -> ModuleType:
     """Raises UsageError where Ray is not installed."""
     try:
-        return import_module("ray")
+        import ray as found
     except ImportError as error:
         raise UsageError(
             "--engine ray needs Ray, which is not installed", fix="pip install 'fsbench[ray]'"
         ) from error
+    module: ModuleType = found  # untyped where Ray is not installed
+    return module
 
 
 class RayEngine:
