@@ -15,7 +15,7 @@ from fsbench.sweep.states import Seen, States
 
 LIVE, BROKEN = "running", "stopped"
 """A job that a scheduler waits for, and one whose sweep was killed under it."""
-TODO = ("missing", LIVE, BROKEN, "failed")
+UNFINISHED = ("missing", LIVE, BROKEN, "failed")
 
 
 class Row(NamedTuple):
@@ -59,9 +59,9 @@ def summary(rows: list[Row]) -> str:
     text = ", ".join(f"{n} {state}" for state, n in counts.items())
     took: dict[Kind, list[float]] = defaultdict(list)
     for each in rows:
-        if each.seconds is not None and each.state not in TODO:
+        if each.seconds is not None and each.state not in UNFINISHED:
             took[each.kind].append(each.seconds)
-    left = [each.kind for each in rows if each.state in TODO]
+    left = [each.kind for each in rows if each.state in UNFINISHED]
     if not took:
         return text
     every = [seconds for kind in took.values() for seconds in kind]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Sheet
+from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Row, Sheet
 from leaderboard.rank import ALPHA
-from leaderboard.render import shorten
+from leaderboard.render import percent, shorten
 
 FLAGS = {
     "subset": "other image counts than official",
@@ -68,6 +68,20 @@ def ends(sheet: Sheet) -> list[str]:
     """Columns after the tasks."""
     found = (("overall", sheet.has_overall), ("source", sheet.has_source))
     return [name for name, there in found if there]
+
+
+def texts(
+    sheet: Sheet,
+    row: Row,
+    number: Callable[[Cell | None, Sheet], str],
+    escape: Callable[[str], str],
+) -> list[str]:
+    """A row in the spelling of a format: the name, a number a task, then those of `ends`."""
+    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
+    cells += [number(row.overall, sheet)] if sheet.has_overall else []
+    if sheet.has_source:
+        cells.append("-" if row.source is None else percent(row.source))
+    return [escape(row.name), *cells]
 
 
 def superscript(cell: Cell, sheet: Sheet) -> str:

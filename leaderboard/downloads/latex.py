@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.downloads._caption import ends, grouped, labels, sentences, title
-from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Row, Sheet
+from leaderboard.downloads._caption import ends, grouped, labels, sentences, texts, title
+from leaderboard.downloads._sheet import BETTER, WORSE, Cell, Sheet
 from leaderboard.downloads._tex import tex
 from leaderboard.render import percent
 
@@ -24,7 +24,7 @@ def make(sheets: Sequence[Sheet]) -> str:
 def table(sheet: Sheet, i: int) -> str:
     n = len(sheet.columns) + len(ends(sheet))
     caption = tex(". ".join([title(sheet), " ".join(sentences(sheet))]))
-    rows = [" & ".join(row_of(sheet, row)) + r" \\" for row in sheet.rows]
+    rows = [" & ".join(texts(sheet, row, number, tex)) + r" \\" for row in sheet.rows]
     lines = [
         r"\begin{table}[t]",
         r"\centering",
@@ -53,14 +53,6 @@ def head(sheet: Sheet) -> list[str]:
         at += len(tasks)
     above = " & ".join([*top, *("" for _ in ends(sheet))]) + r" \\"
     return [above, *lines, " & ".join([*below, *ends(sheet)]) + r" \\"]
-
-
-def row_of(sheet: Sheet, row: Row) -> list[str]:
-    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
-    cells += [number(row.overall, sheet)] if sheet.has_overall else []
-    if sheet.has_source:
-        cells.append("-" if row.source is None else percent(row.source))
-    return [tex(row.name), *cells]
 
 
 def number(cell: Cell | None, sheet: Sheet) -> str:

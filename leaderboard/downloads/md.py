@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.downloads._caption import ends, labels, sentences, superscript, title
-from leaderboard.downloads._sheet import Cell, Row, Sheet
-from leaderboard.render import escape, interval, percent
+from leaderboard.downloads._caption import ends, labels, sentences, superscript, texts, title
+from leaderboard.downloads._sheet import Cell, Sheet
+from leaderboard.render import escape, interval
 
 SUFFIX = "md"
 
@@ -19,18 +19,10 @@ def make(sheets: Sequence[Sheet]) -> str:
 def table(sheet: Sheet) -> str:
     head = ["model", *map(escape, labels(sheet)), *ends(sheet)]
     rule = ["---", *["---:"] * (len(head) - 1)]
-    body = [row_of(sheet, row) for row in sheet.rows]
+    body = [texts(sheet, row, number, escape) for row in sheet.rows]
     lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *body)]
     below = " ".join(escape(sentence) for sentence in sentences(sheet))
     return "\n".join([f"### {escape(title(sheet))}", "", *lines, "", below, ""])
-
-
-def row_of(sheet: Sheet, row: Row) -> list[str]:
-    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
-    cells += [number(row.overall, sheet)] if sheet.has_overall else []
-    if sheet.has_source:
-        cells.append("-" if row.source is None else percent(row.source))
-    return [escape(row.name), *cells]
 
 
 def number(cell: Cell | None, sheet: Sheet) -> str:
