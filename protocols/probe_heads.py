@@ -15,6 +15,8 @@ from protocols.sides import Side
 
 TEST_ROWS = 4096
 """Test images a matrix product."""
+GATHERED = 16
+"""Batches whose features are looked up at once."""
 
 
 class ProbeHeads:
@@ -42,12 +44,14 @@ class ProbeHeads:
         factor: on every learning rate.
         """
         lr, size = self.lr * factor, self.spec.batch_size
-        for batch in torch.split(order, size):
-            self.step(train.x[batch], self.targets[train.y[batch]], lr)
+        for rows in torch.split(order, GATHERED * size):
+            features, targets = train.x[rows], self.targets[train.y[rows]]
+            for x, wanted in zip(features.split(size), targets.split(size), strict=True):
+                self.step(x, wanted, lr)
 
     def step(self, x: Tensor, targets: Tensor, lr: Tensor) -> None:
         """torch.optim.SGD on the mean cross-entropy of x (m, D), targets (m, C), for every head."""
-        errors = torch.softmax(self.logits(x), dim=2).sub_(targets[:, None])
+        errors = torch.softmax(self.few_logits(x), dim=2).sub_(targets[:, None])
         errors = errors.flatten(1).div_(len(x))
         self.weight_velocity.addmm_(x.mT, errors, beta=self.spec.momentum)
         self.bias_velocity.mul_(self.spec.momentum).add_(errors.sum(0))
@@ -57,6 +61,11 @@ class ProbeHeads:
     def logits(self, x: Tensor) -> Tensor:
         """(m, L, C) of features (m, D)."""
         return torch.addmm(self.bias, x, self.weight).view(len(x), -1, self.n_classes)
+
+    def few_logits(self, x: Tensor) -> Tensor:
+        """logits of few images, as a product of transposes: up to a fifth faster on CPUs."""
+        columns = torch.addmm(self.bias[:, None], self.weight.mT, x.mT)
+        return columns.mT.reshape(len(x), -1, self.n_classes)
 
     @torch.inference_mode()
     def correct(self, test: Side) -> NDArray[np.bool_]:

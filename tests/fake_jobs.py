@@ -1,4 +1,4 @@
-"""A job that only writes files, imported by name in worker processes (tests/fakes_sweep.py)."""
+"""A job that only writes files, imported by name in worker processes."""
 
 from __future__ import annotations
 

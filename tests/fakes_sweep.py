@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,8 +75,3 @@ def hashes(output: Path) -> dict[str, str]:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf8"))
-
-
-sys.path.append(str(Path(__file__).resolve().parent))
-Fake = importlib.import_module("fake_jobs").Fake
-"""A job that a worker process can import: there, `tests` may be another package."""

@@ -10,10 +10,10 @@ cost nothing. All are warmed and taken in turns; the table shows medians over on
 row (ours against ours) for the noise. Shapes are those of the transfer targets, cut to fewer
 images, and of EuroSAT's ten classes.
 
-On one core (86 GFLOP/s in float32) 2.2x is reached at D 512 up to 120 classes (5.0x at 10 classes,
-2.5x at 120) and at D 2048 for 10 (2.6x). Beyond, the products alone are too long: their bound is
-2.3x at D 512 and 200 classes (ours 2.0x), and at D 2048 2.1x for 67 classes (ours 1.7x), 1.8x for
-120 (1.5x) and 1.6x for 200 (1.3x).
+On two cores (torch 2.15, two runs): D 512 gives 5.7x to 6.1x at 10 classes, 3.7x at 67, 2.8x to
+3.2x at 100 to 120 and 2.7x at 200; D 2048 gives 2.9x, 2.2x to 2.7x, 2.5x to 2.6x, 2.5x to 2.7x.
+Matrix products set the bound for many classes: in some processes plain passes at D 2048 and 200
+classes run in half the time (their weights then lie in the nearest cache) and 1.8x is left.
 """
 
 from __future__ import annotations

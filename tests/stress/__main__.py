@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stress import damage, endurance, interruptions, surroundings
+from stress import damage, endurance, interruptions, nodes, surroundings
 from stress.jobs import JOBS
 from stress.tally import Row, table
 from stress.trial import Trials
@@ -42,6 +42,7 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
     yield "tmpfs", lambda: surroundings.full_file_system(trials, some)
     yield "changed", lambda: surroundings.changed_images(trials, some)
     yield "diverging", lambda: surroundings.diverging(trials, some)
+    yield "nodes", lambda: nodes.killed(trials, range(1))
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ from collections import deque
 from pathlib import Path
 
 import pytest
+from fake_jobs import Fake
 
 from fsbench.errors import FsbenchError
 from fsbench.sweep.file import SweepFile
@@ -15,7 +16,6 @@ from fsbench.sweep.plan import Plan
 from fsbench.sweep.schedule import Schedule
 from fsbench.sweep.states import States
 from fsbench.sweep.work import Outcome
-from tests.fakes_sweep import Fake
 
 
 class Script:

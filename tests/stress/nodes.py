@@ -1,0 +1,88 @@
+"""A node of a Ray cluster dies while a sweep runs on it; where Ray is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fakes_sweep import ENTRY, hashes, place, read, sweep
+from stress.tally import Row
+from stress.trial import Trials
+
+from fsbench.sweep.file import SweepFile
+from fsbench.sweep.place import Place
+from fsbench.sweep.run import How, planned, run
+from fsbench.sweep.states import States
+
+METHODS = ("seal", "llf", "welsr", "swr")
+JOBS_AT_LEAST = 12
+
+
+def killed(trials: Trials, seeds: Iterable[int]) -> Row:
+    """Of two busy nodes one dies: the sweep ends with the hashes and entries of local processes."""
+    row = Row("node killed", "sweep on Ray")
+    if importlib.util.find_spec("ray") is None:
+        return row
+    for seed in seeds:
+        folder = trials.work / f"nodes-{seed}"
+        folder.mkdir()
+        retries = {kind: {"retries": 3} for kind in ("round", "pretrain", "evaluate")}
+        file = read(sweep(folder, methods=METHODS, submit=ENTRY, jobs=retries))
+        alone, there = (place(folder, name, board=folder / f"{name} board") for name in "ab")
+        failed = run(file, alone, How(jobs=2))
+        with cluster() as nodes:
+            victim, _ = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
+            killer = threading.Thread(target=when_busy, args=(nodes, victim, there), daemon=True)
+            killer.start()
+            failed |= run(file, there, How(engine="ray", address=nodes.address))
+            killer.join()
+        told = f"{failed or ''}{complaints(file, there)}"
+        row.judge(outcome(alone), outcome(there), [], told)
+    return row
+
+
+@contextmanager
+def cluster() -> Iterator[Any]:
+    """A cluster on this machine: a head that takes no job."""
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        yield made
+    finally:
+        made.shutdown()
+
+
+def when_busy(nodes: Any, victim: Any, there: Place) -> None:
+    """Once a training has written a checkpoint, kill one of the nodes, each with a job."""
+    until = time.monotonic() + 120
+    while not list(there.output.glob("r*/*/checkpoint.json")) and time.monotonic() < until:
+        time.sleep(0.02)
+    nodes.remove_node(victim, allow_graceful=False)
+
+
+def outcome(there: Place) -> dict[str, str]:
+    """Hashes of weights and records, and the entries' names."""
+    return {**hashes(there.output), **dict.fromkeys(entries(there.board), "entry")}
+
+
+def entries(board: Path) -> list[str]:
+    return sorted(path.parent.name for path in board.glob("*/entry.json"))
+
+
+def complaints(file: SweepFile, there: Place) -> str:
+    """What shows that the trial was none: too few jobs, none tried again, or one not done."""
+    keys = planned(file, there).graph.jobs
+    seen = [States(there.output).read(key) for key in keys]
+    told = "" if len(keys) >= JOBS_AT_LEAST else f"only {len(keys)} jobs"
+    if max((each.attempt for each in seen if each), default=0) < 2:
+        told += " no job was tried again"
+    if any(each is None or each.state != "done" for each in seen):
+        told += f" states {seen}"
+    return told
