@@ -52,7 +52,7 @@ ROWS = (
     Row("fsbench/pilot_resnet", 32, "arrays", 32),
     Row("timm/resnet18", 64, "arrays", 8),
     Row("timm/resnet18", 224, "arrays"),
-    Row("timm/resnet50", 224, "arrays"),
+    Row("timm/resnet50", 224, "arrays", 6),
     Row("timm/resnet18", 64, "files"),
     Row("timm/resnet18", 224, "files"),
     Row("timm/resnet50", 224, "arrays", 32, gpu=True),
