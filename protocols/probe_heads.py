@@ -46,7 +46,9 @@ class ProbeHeads:
         lr, size = self.lr * factor, self.spec.batch_size
         for rows in torch.split(order, GATHERED * size):
             features, targets = train.x[rows], self.targets[train.y[rows]]
-            for x, wanted in zip(features.split(size), targets.split(size), strict=True):
+            for x, wanted in zip(
+                torch.split(features, size), torch.split(targets, size), strict=True
+            ):
                 self.step(x, wanted, lr)
 
     def step(self, x: Tensor, targets: Tensor, lr: Tensor) -> None:

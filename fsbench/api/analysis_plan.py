@@ -21,6 +21,17 @@ Wanted = dict[str, Frozen]
 """Name of an analysis -> its settings."""
 
 
+def texts(assignments: Sequence[str]) -> dict[str, str]:
+    """`analysis.field=value` as field -> text. Raises UsageError for anything else."""
+    found = {}
+    for given in assignments:
+        field, equals, value = given.partition("=")
+        if not equals or "." not in field:
+            raise UsageError(f"{given} sets nothing", fix="write hessian.top=10")
+        found[field.strip().replace("-", "_")] = value.strip()
+    return found
+
+
 def plan(names: Sequence[str], texts: Mapping[str, str], limit: int | None = None) -> Wanted:
     """Analyses with their settings; texts: `analysis.field` -> value; limit: images at most.
 

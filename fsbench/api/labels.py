@@ -24,7 +24,7 @@ def label(recipe: Recipe) -> str:
 
 def conditions(recipe: Recipe) -> list[str]:
     """What the recipe's control has and `normal` of the scale has not: a scenario, fields and
-    values, or the start of a digest where these are many.
+    values, the method whose plan it is, or the start of a digest where nothing says it briefly.
     """
     plain = recipes.control(recipe)
     base = recipes.build(recipe.scale, "normal", METHODS.load("normal"), {})
@@ -34,10 +34,32 @@ def conditions(recipe: Recipe) -> list[str]:
     for name in scenarios.SCENARIOS:
         if plain == base.replace(scenarios.fields(name)):
             return [name]
-    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
-    changed = [f"{field}={value}" for field, value in now.items() if value != before[field]]
+    found = changes(plain, base)
+    if len(found) <= NAMED:
+        return found
     digest = plain.model_copy(update={"seed": 0}).digest()
-    return changed if len(changed) <= NAMED else [f"fields-{digest[:6]}"]
+    borrowed = (shown for name in owners(recipe) if (shown := plan_of(name, recipe)) is not None)
+    return next(borrowed, [f"fields-{digest[:6]}"])
+
+
+def changes(plain: Recipe, base: Recipe) -> list[str]:
+    """field=value of all in which a control differs from another."""
+    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
+    return [f"{field}={value}" for field, value in now.items() if value != before[field]]
+
+
+def owners(recipe: Recipe) -> list[str]:
+    """Recipes of the scale, its own first."""
+    scale = [name for name in recipes.RECIPES.names() if name.startswith(f"{recipe.scale}/")]
+    return sorted(scale, key=lambda name: (name != recipe.name, name))
+
+
+def plan_of(name: str, recipe: Recipe) -> list[str] | None:
+    """Conditions of a recipe told by those of another, which its own need not say; None for far."""
+    theirs = recipes.control(recipes.get(name)).replace({"seed": recipe.seed})
+    found = changes(recipes.control(recipe), theirs)
+    owner = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
+    return [*owner, *found] if len(found) <= NAMED else None
 
 
 def settings(recipe: Recipe) -> list[str]:

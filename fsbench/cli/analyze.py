@@ -60,7 +60,7 @@ def analyze(
     from fsbench.api.machine import Machine, cache_folder
 
     names = options.split(what)
-    wanted = analysis_plan.plan(names, texts(assignments or []), limit)
+    wanted = analysis_plan.plan(names, analysis_plan.texts(assignments or ()), limit)
     found = run(
         Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
         wanted,
@@ -75,19 +75,6 @@ def analyze(
     )
     draw(found, output / PICTURES)
     show(found, as_json)
-
-
-def texts(assignments: Sequence[str]) -> dict[str, str]:
-    """`analysis.field=value` as field -> text. Raises UsageError for anything else."""
-    from fsbench.errors import UsageError
-
-    found = {}
-    for given in assignments:
-        field, equals, value = given.partition("=")
-        if not equals or "." not in field:
-            raise UsageError(f"--set {given} sets nothing", fix="write --set hessian.top=10")
-        found[field.strip().replace("-", "_")] = value.strip()
-    return found
 
 
 def draw(found: Sequence[Analysis], folder: Path) -> None:

@@ -29,6 +29,10 @@ Board = Annotated[
     Path | None,
     typer.Option("--board", help="Its entries count as done, `submit` adds to it; OUTPUT/board."),
 ]
+Findings = Annotated[
+    Path | None,
+    typer.Option("--findings", help="Folder of analyses, whose records count as done."),
+]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")]
 Kind = Annotated[Engine, typer.Option("--engine", help="Processes here, or a Ray cluster.")]
 Address = Annotated[
@@ -46,6 +50,7 @@ def sweep(
     file: File = None,
     output: Output = Path("sweep"),
     board: Board = None,
+    findings: Findings = None,
     data: options.Data = None,
     cache: options.Cache = None,
     engine: Kind = Engine.LOCAL,
@@ -73,6 +78,7 @@ def sweep(
         cache=cache_folder(cache).absolute(),
         roots=absolute(options.split(data)),
         board=board.absolute() if board else None,
+        findings=findings.absolute() if findings else None,
         device=device,
         threads=asked.threads,
         workers=workers,

@@ -1,4 +1,4 @@
-"""What a sweep file says: runs, given backbones, evaluations, entries. No folder stands in it."""
+"""What a sweep file says: runs, given backbones, evaluations, analyses, entries; no folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsbench.errors import UnknownName, UsageError
 from fsbench.schema import Text
 from fsbench.specs import Frozen
 
-Kind = Literal["round", "pretrain", "evaluate", "submit"]
+Kind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """round: a round 0 for several runs; evaluate: a backbone on a data set by one adaptation."""
 MAX_TEXT = 64 * 2**10
@@ -65,6 +65,15 @@ class Evaluation(Frozen):
     only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
 
 
+class Analyses(Frozen):
+    """Looks inside the backbones whose names match one of `only`, as `fsbench analyze` takes."""
+
+    what: tuple[str, ...] = Field(min_length=1)
+    limit: int | None = Field(None, ge=1)
+    set: tuple[str, ...] = Field((), description="ANALYSIS.SETTING=VALUE, as --set")
+    only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
+
+
 class Entries(Frozen):
     """An entry on the board for every backbone, added as soon as it is evaluated."""
 
@@ -90,6 +99,7 @@ class SweepFile(Frozen):
     pretrain: tuple[Runs, ...] = ()
     backbones: tuple[Given, ...] = ()
     evaluate: tuple[Evaluation, ...] = ()
+    analyze: tuple[Analyses, ...] = ()
     submit: Entries | None = None
     threads: int = Field(1, ge=1, le=1024)
     jobs: Mapping[Kind, Resources] = Field({}, description="by kind; the rest: no GPU, one retry")
@@ -147,6 +157,7 @@ PARTS: dict[str, type[Frozen]] = {
     "pretrain": Runs,
     "backbones": Given,
     "evaluate": Evaluation,
+    "analyze": Analyses,
     "submit": Entries,
     "jobs": Resources,
 }

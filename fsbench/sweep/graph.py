@@ -14,6 +14,7 @@ from fsbench.progress import SILENT, Reporter
 from fsbench.results.names import model_name
 from fsbench.schema import DatasetRecord
 from fsbench.sweep import runs
+from fsbench.sweep.analyzing import Analyzing, wanted
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Present, Trained, request, written
 from fsbench.sweep.file import Evaluation, Given, SweepFile
@@ -52,6 +53,7 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
     found: list[AnyBackbone] = [*map(present, file.backbones), *named]
     require_distinct(found)
     blocks = [(asked, cells(asked, place, report)) for asked in file.evaluate]
+    looks = [(asked, wanted(asked)) for asked in file.analyze]
     for backbone in found:
         parents = add_training(graph, backbone)
         evaluations = [
@@ -59,16 +61,25 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
                 backbone=backbone, tasks=tuple(images), images=tuple(images.values()), asked=a
             )
             for a, parts in blocks
-            if any(fnmatchcase(backbone.label, pattern) for pattern in a.only)
+            if named_by(a.only, backbone)
             for images in parts
         ]
-        for job in evaluations:
+        analyses = [
+            Analyzing(backbone=backbone, wanted=settings)
+            for a, settings in looks
+            if named_by(a.only, backbone)
+        ]
+        for job in (*evaluations, *analyses):
             graph.add(job, parents)
         if file.submit and evaluations:
             unique = {job.key: job for job in evaluations}
             entry = Submitting(evaluations=tuple(unique.values()), entries=file.submit)
             graph.add(entry, unique.values())
     return graph
+
+
+def named_by(patterns: tuple[str, ...], backbone: AnyBackbone) -> bool:
+    return any(fnmatchcase(backbone.label, pattern) for pattern in patterns)
 
 
 def add_training(graph: Graph, backbone: AnyBackbone) -> list[Job]:

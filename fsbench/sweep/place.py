@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 class Place:
     """All paths are absolute: jobs may run anywhere that sees them.
 
-    runs/, rounds/, results/ and jobs/ lie in `output`. roots: as --data; threads: of torch.
+    runs/, rounds/, results/ and jobs/ lie in `output`. findings: of analyses, whose records count
+    as done where the run is gone; by default with the results. roots: as --data; threads: of torch.
     """
 
     output: Path
     cache: Path
     roots: tuple[str, ...] = ()
     board: Path | None = None
+    findings: Path | None = None
     device: str = "auto"
     threads: int = 1
     workers: int = 2
@@ -39,6 +41,10 @@ class Place:
     @property
     def results(self) -> Path:
         return self.output / "results"
+
+    @property
+    def analyses(self) -> Path:
+        return self.findings or self.results
 
     def run(self, label: str) -> Path:
         return self.output / "runs" / label

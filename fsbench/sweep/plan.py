@@ -44,8 +44,7 @@ def why_done(job: Job, graph: Graph, place: Place, later: Mapping[str, str]) -> 
     if job.done(place):
         return "done"
     if isinstance(job, Training):
-        whole = bool(users) and all(later.get(user) == "on the board" for user in users)
-        return "on the board" if whole else ""
+        return "not needed any more" if users and all(user in later for user in users) else ""
     if isinstance(job, RoundZero):
         runs = [graph.jobs[user] for user in users]
         begun = all(r.key in later or (isinstance(r, Training) and r.started(place)) for r in runs)

@@ -154,7 +154,7 @@ def test_other_backbones_have_weights_and_features_only(
         (("-m", "RUN", "--what", "margins", "--set", "margins.smalest=4"), 2, "smallest"),
         (("-m", "RUN", "--what", "margins", "--set", "margins.smallest=0"), 2, "greater than"),
         (("-m", "RUN", "--what", "margins", "--set", "hessian.top=3"), 2, "margins.FIELD"),
-        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), 2, "--set hessian.top=10"),
+        (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), 2, "write hessian.top=10"),
         (("-m", "run:no/such", "--what", "margins"), 2, "no finished run"),
         (("-m", "tim/resnet18", "--what", "margins"), 2, "timm/"),
     ],

@@ -58,7 +58,8 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     methods = {r.methods[0].name for r in runs.values()}
     assert methods == METHOD_RUNS | {"normal"}
     assert len(runs) == len(METHODS.names()) + 3
-    assert {runs[label].name for label in runs if "fields-" in label} > {"toy/normal", "toy/maml"}
+    assert {"toy-normal-as-anil-s0", "toy-anil-s0", "toy-maml-s0"} < runs.keys()
+    assert not any("fields-" in label for label in runs)
     for at, recipe in enumerate(runs.values()):
         before = list(runs.values())[: at + 1]
         assert recipes.control(recipe) in before
@@ -76,3 +77,9 @@ def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
     assert demo.label(recipes.get("toy/full_reset")) == "toy-full_reset-warm-start-s0"
     assert demo.label(recipes.control(stepped)) == "toy-normal-schedule=step-s0"
     assert demo.label(stepped.replace({"lr": 0.1})) == ("toy-swr_reanchor-lr=0.1-schedule=step-s0")
+    control = recipes.control(recipes.get("toy/maml"))
+    assert demo.label(control) == "toy-normal-as-anil-s0"
+    other = control.replace({"schedule": "single_cycle", "seed": 3})
+    assert demo.label(other) == "toy-normal-as-anil-schedule=single_cycle-s3"
+    far = {"width": 4, "lr": 0.7, "momentum": 0.1}
+    assert demo.label(recipes.get("toy/llf").replace(far)).startswith("toy-llf-fields-")

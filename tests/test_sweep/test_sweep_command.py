@@ -115,7 +115,34 @@ def test_a_board_a_plan_and_what_is_shared(
     assert not (tmp_path / "elsewhere" / "runs").exists()
     assert call("status", str(file), *where(tmp_path, "elsewhere"), *board, "--json") == 0
     rows = table(capfd.readouterr().out)
-    assert {row["state"] for row in rows if row["kind"] != "round"} == {"on the board"}
+    states = {(row["kind"], row["state"]) for row in rows}
+    idle = {("round", "not needed any more"), ("pretrain", "not needed any more")}
+    assert states == {*idle, ("evaluate", "on the board"), ("submit", "on the board")}
+
+
+def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    look = {"what": ["knn_depth", "sharpness"], "limit": 8, "set": ["knn_depth.k=3"]}
+    data = sweep(tmp_path, submit=SUBMIT, analyze=[{**look, "only": ["toy-seal*"]}])
+    file = write(tmp_path / "sweep.yaml", data)
+    kept = ["--board", str(tmp_path / "board"), "--findings", str(tmp_path / "kept")]
+    assert call(str(file), *where(tmp_path, "one"), *kept) == 0
+    found = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
+    assert {path.parts[-4].partition("-fields")[0] for path in found.values()} == {"toy-seal"}
+    assert found.keys() == {"knn_depth", "sharpness"}
+    settings = read_json(found["knn_depth"])["question"]["settings"]
+    assert (settings["k"], settings["images"]) == (3, 8)
+
+    assert call(str(file), *where(tmp_path, "elsewhere"), *kept) == 0
+    assert not (tmp_path / "elsewhere" / "runs").exists()
+    other = {**data, "analyze": [{**data["analyze"][0], "limit": 4}]}
+    file = write(tmp_path / "other.yaml", other)
+    capfd.readouterr()
+    assert call(str(file), *where(tmp_path, "elsewhere"), *kept, "--dry-run", "--json") == 0
+    rows = table(capfd.readouterr().out)
+    missing = [row["kind"] for row in rows if row["state"] == "missing"]
+    assert missing == ["round", "pretrain", "analyze"]
 
 
 def test_a_failure_is_listed_and_the_rest_is_done(

@@ -1,0 +1,66 @@
+"""A job that looks inside one backbone, by all analyses of a block of the sweep file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from fsbench.api.analysis_plan import plan, texts
+from fsbench.api.analyze import analyze
+from fsbench.findings import Analysis
+from fsbench.results.files import read_record
+from fsbench.results.names import ANALYSES
+from fsbench.sweep.evaluating import AnyBackbone
+from fsbench.sweep.file import Analyses, Kind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+from protocols.analyses import ANALYSES as REGISTRY
+
+
+class Analyzing(Job):
+    """wanted: analysis -> all its settings. Images are those that the backbone was trained on."""
+
+    KIND: ClassVar[Kind] = "analyze"
+    backbone: AnyBackbone
+    wanted: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def title(self) -> str:
+        return f"{', '.join(self.wanted)} of {self.backbone.label}"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"backbone": self.backbone.identity, "wanted": self.wanted}
+
+    def done(self, place: Place) -> bool:
+        """Whether the records are there; the run itself may be gone."""
+        there = {
+            found.question.what
+            for found in self.records(place)
+            if self.backbone.is_(found.backbone)
+            and found.question.settings == self.wanted[found.question.what]
+        }
+        return there == self.wanted.keys()
+
+    def records(self, place: Place) -> Iterator[Analysis]:
+        """All of these analyses under the backbone's name. Raises ValidationFailed."""
+        for what in self.wanted:
+            files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
+            for path in sorted(place.analyses.glob(files)):
+                yield read_record(path, Analysis)
+
+    def run(self, place: Place) -> None:
+        analyze(
+            self.backbone.models(place),
+            {name: REGISTRY.load(name).Settings(**given) for name, given in self.wanted.items()},
+            roots=place.roots,
+            output=place.analyses,
+            machine=place.machine,
+            yes=True,
+        )
+
+
+def wanted(asked: Analyses) -> dict[str, dict[str, Any]]:
+    """Analysis -> settings, complete. Raises UsageError, UnknownName."""
+    chosen = plan(asked.what, texts(asked.set), asked.limit)
+    return {name: settings.model_dump(mode="json") for name, settings in chosen.items()}
