@@ -1,7 +1,7 @@
 """An array of features on disk: written block by block, resumed after a kill, checked when read.
 
-Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array
-and what it is an array of. It grows in <folder>.partial, where done.json counts the finished blocks
+Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array,
+what it is an array of, and the sha-256 of all that as `seal`. It grows in <folder>.partial, where done.json counts the finished blocks
 and their rows and has the sha-256 of these, and is renamed when complete.
 """
 
@@ -53,9 +53,10 @@ def read(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | N
     try:
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array: Features = np.load(folder / ARRAY, mmap_mode="c")
-        if array.shape == shape and meta.get("sha256") == sha256(array):
+        sealed = meta.pop("seal", None) == seal(meta)
+        if sealed and array.shape == shape and meta["sha256"] == sha256(array):
             return array
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
     report.log(f"{folder} is damaged: extracting its features again")
     shutil.rmtree(folder)
@@ -65,6 +66,11 @@ def read(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | N
 def sha256(array: Features) -> str:
     """Of the numbers, row by row."""
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+
+
+def seal(meta: Mapping[str, Any]) -> str:
+    """sha-256 of a meta.json, but for the seal itself."""
+    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 class Journal:
@@ -119,6 +125,7 @@ class Journal:
         """Make the complete array visible, with `about` in its meta.json."""
         self.array.flush()  # type: ignore[attr-defined]
         meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
-        (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
+        text = json.dumps({**meta, "seal": seal(meta)}, indent=1)
+        (self.partial / META).write_text(text, encoding="utf8")
         (self.partial / DONE).unlink(missing_ok=True)
         self.partial.replace(self.folder)
