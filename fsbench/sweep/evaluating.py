@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,13 +51,13 @@ class Trained(Frozen):
         return {"scale": scale, "method": method, "seed": seed}
 
     def models(self, place: Place) -> Models:
-        return Models((f"run:{self.training.folder(place)}",), names=(self.label,))
+        return Models((f"run:{shown(self.training.folder(place))}",), names=(self.label,))
 
     def facts(self, place: Place) -> BackboneFacts | None:
         """None while it is not trained."""
         if not self.training.done(place):
             return None
-        return known_facts(f"run:{self.training.folder(place)}", None, None)
+        return known_facts(f"run:{shown(self.training.folder(place))}", None, None)
 
     def is_(self, facts: BackboneFacts) -> bool:
         """Whether a result elsewhere is of this backbone: by recipe and source."""
@@ -95,6 +96,12 @@ class Present(Frozen):
 
 
 AnyBackbone = Trained | Present
+
+
+def shown(path: Path) -> Path:
+    """From where this process stands, if it lies below: results keep the reference."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @cache

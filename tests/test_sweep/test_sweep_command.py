@@ -121,8 +121,9 @@ def test_a_board_a_plan_and_what_is_shared(
 
 
 def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     look = {"what": ["knn_depth", "sharpness"], "limit": 8, "set": ["knn_depth.k=3"]}
     data = sweep(tmp_path, submit=SUBMIT, analyze=[{**look, "only": ["toy-seal*"]}])
     file = write(tmp_path / "sweep.yaml", data)
@@ -131,7 +132,9 @@ def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
     found = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
     assert {path.parts[-4].partition("-fields")[0] for path in found.values()} == {"toy-seal"}
     assert found.keys() == {"knn_depth", "sharpness"}
-    settings = read_json(found["knn_depth"])["question"]["settings"]
+    record = read_json(found["knn_depth"])
+    assert record["backbone"]["ref"].startswith("run:one/runs/toy-seal")
+    settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
 
     assert call(str(file), *where(tmp_path, "elsewhere"), *kept) == 0
