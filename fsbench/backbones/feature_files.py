@@ -1,8 +1,9 @@
 """An array of features on disk: written block by block, resumed after a kill, checked when read.
 
 Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array,
-what it is an array of, and the sha-256 of all that as `seal`. It grows in <folder>.partial, where done.json counts the finished blocks
-and their rows and has the sha-256 of these, and is renamed when complete.
+what it is an array of, and the sha-256 of all that as `seal`. It grows in <folder>.partial, where
+done.json counts the finished blocks and their rows and has the sha-256 of these, and is renamed
+when complete.
 """
 
 from __future__ import annotations
