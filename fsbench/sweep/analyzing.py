@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from fsbench.api.analysis_plan import plan, texts
+from fsbench.api.analysis_plan import Wanted, allowed, plan, texts
 from fsbench.api.analyze import analyze
 from fsbench.findings import Analysis
+from fsbench.progress import SILENT
 from fsbench.results.files import read_record
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.evaluating import AnyBackbone
@@ -32,6 +33,14 @@ class Analyzing(Job):
     def settings(self) -> Mapping[str, Any]:
         return {"backbone": self.backbone.identity, "wanted": self.wanted}
 
+    @property
+    def plan(self) -> Wanted:
+        return {name: REGISTRY.load(name).Settings(**given) for name, given in self.wanted.items()}
+
+    def require_allowed(self, place: Place) -> None:
+        """Raises UsageError for an analysis that the backbone has nothing for."""
+        allowed(self.backbone.models(place), self.plan, None, lenient=False, report=SILENT)
+
     def done(self, place: Place) -> bool:
         """Whether the records are there; the run itself may be gone."""
         there = {
@@ -52,7 +61,7 @@ class Analyzing(Job):
     def run(self, place: Place) -> None:
         analyze(
             self.backbone.models(place),
-            {name: REGISTRY.load(name).Settings(**given) for name, given in self.wanted.items()},
+            self.plan,
             roots=place.roots,
             output=place.analyses,
             machine=place.machine,

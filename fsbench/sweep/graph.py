@@ -69,6 +69,8 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
             for a, settings in looks
             if named_by(a.only, backbone)
         ]
+        for analysis in analyses:
+            analysis.require_allowed(place)
         for job in (*evaluations, *analyses):
             graph.add(job, parents)
         if file.submit and evaluations:

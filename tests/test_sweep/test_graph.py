@@ -102,6 +102,15 @@ def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
         graph(tmp_path, backbones=[{**given, "name": "same"}, {**given, "name": "same"}])
 
 
+def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Path) -> None:
+    given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
+    look = {"what": ["knn_depth"], "only": ["rand*"]}
+    with pytest.raises(UsageError, match=r"knn_depth cannot be made of fsbench/toy_resnet"):
+        graph(tmp_path, backbones=[given], analyze=[look])
+    found = graph(tmp_path, backbones=[given], analyze=[{**look, "only": ["toy-*"]}])
+    assert kinds(found)["analyze"] == 2
+
+
 def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\{recipe\}"):
         graph(tmp_path, submit={**ENTRY, "name": "{recipe}"})
