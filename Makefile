@@ -20,8 +20,9 @@ test: $(STAMP) meta  ## unit, contract, property and end-to-end tests
 test-slow: $(STAMP) meta
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-stress: $(STAMP)  ## inject every fault with fixed seeds, then long runs; QUICK=1 for two of each
+stress: $(STAMP)  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
+	$(if $(QUICK),,$(MAKE) fuzz)
 
 fuzz: $(STAMP)  ## bad input of every kind, two thousand cases and more each
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/fuzz tests/test_leaderboard/test_hostile.py
@@ -57,6 +58,7 @@ benchmarks: $(STAMP)
 	$(BIN)/python tests/benchmarks/features.py
 	$(BIN)/python tests/benchmarks/heads.py
 	$(BIN)/python tests/benchmarks/affine.py
+	$(BIN)/python tests/benchmarks/probe.py
 	$(BIN)/python tests/benchmarks/methods.py
 
 clean:
