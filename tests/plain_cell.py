@@ -1,0 +1,144 @@
+"""One cell computed outside the suite: `python tests/plain_cell.py RUN EPISODES IMAGES RECORDS`.
+
+RUN: folder of a pilot run, for its model.safetensors; EPISODES: what `fsbench episodes export`
+wrote; IMAGES: the folder that its paths are below; RECORDS: the cell's .parquet on the board, with
+its .json beside it.
+
+Nothing of fsbench is imported: a network of timm with the run's weights, torchvision's transforms,
+for each episode a head of torch.nn trained by torch.optim.SGD, batch after batch. Only how a head
+starts and the order of its batches are drawn as the suite's files say, so that episodes can be
+compared one by one: float32 rounding may flip a query now and then. Agreement: at most one query in
+200 differs, no episode by more than three, and the means by less than .05 points.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from safetensors.torch import load_file
+from timm.models.resnet import BasicBlock, ResNet
+from torch import Tensor, nn
+from torchvision.transforms import v2
+
+SIDE = 32
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+EPOCHS, BATCH = 100, 4
+SGD = {"lr": 0.01, "momentum": 0.9, "dampening": 0.9, "weight_decay": 0.001}
+SHARE, QUERIES, POINTS = 1 / 200, 3, 0.05
+"""Queries that may differ: of all, of an episode; and points between the means."""
+
+
+def network(weights: dict[str, Tensor]) -> nn.Module:
+    """The pilot network without its head: four stages of one block, 3x3 stem of stride 2."""
+    width = len(weights["conv1.weight"])
+    channels = tuple(width << stage for stage in range(4))
+    made = ResNet(BasicBlock, (1, 1, 1, 1), num_classes=0, channels=channels)
+    made.conv1, made.maxpool = nn.Conv2d(3, width, 3, 2, 1, bias=False), nn.Identity()
+    made.bn1, made.layer1 = nn.BatchNorm2d(width), nn.Sequential(BasicBlock(width, width))
+    made.load_state_dict({k: v for k, v in weights.items() if not k.startswith("fc.")})
+    return made.eval()
+
+
+def features(net: nn.Module, images: Path, names: list[str]) -> dict[str, Tensor]:
+    """Name of a file -> its feature vector."""
+    side = int(1.15 * SIDE)
+    pixels = v2.Compose(
+        [
+            v2.Resize((side, side), antialias=True),
+            v2.CenterCrop(SIDE),
+            v2.PILToTensor(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
+    with torch.no_grad():
+        return {n: net(pixels(Image.open(images / n).convert("RGB"))[None])[0] for n in names}
+
+
+def words(n: int, *names: str | int) -> NDArray[np.uint64]:
+    """64-bit words of the Philox stream under the hash of these names."""
+    text = "\x1f".join(f"{type(name).__name__}:{name}" for name in names)
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    return np.random.Philox(key=seed).random_raw(n)
+
+
+def untrained(dim: int, n_way: int, *names: str | int) -> nn.Linear:
+    """nn.Linear as torch starts it, by the words under `head-init`: first weights, then biases."""
+    uniform = (words((dim + 1) * n_way, *names, "head-init") >> np.uint64(11)) * 2.0**-53
+    drawn = torch.from_numpy((2 * uniform - 1) / np.sqrt(dim)).float().reshape(dim + 1, n_way)
+    head = nn.Linear(dim, n_way)
+    head.load_state_dict({"weight": drawn[:-1].T, "bias": drawn[-1]})
+    return head
+
+
+def episode(
+    support: Tensor, query: Tensor, n_way: int, names: tuple[str | int, ...]
+) -> NDArray[np.bool_]:
+    """Which queries a fresh head gets right; support (n_way * k, D), query (n_way * q, D)."""
+    n = len(support)
+    labels = torch.arange(n_way).repeat_interleave(n // n_way)
+    head = untrained(support.shape[1], n_way, *names)
+    sgd = torch.optim.SGD(head.parameters(), **SGD)
+    for keys in words(EPOCHS * n, *names, "head-order").reshape(EPOCHS, n):
+        for rows in torch.from_numpy(keys.argsort(kind="stable")).split(BATCH):
+            sgd.zero_grad()
+            nn.functional.cross_entropy(head(support[rows]), labels[rows]).backward()
+            sgd.step()
+    truth = torch.arange(n_way).repeat_interleave(len(query) // n_way)
+    return (head(query).argmax(dim=1) == truth).numpy()
+
+
+def flat(classes: list[list[str]]) -> list[str]:
+    return [name for names in classes for name in names]
+
+
+def recorded(path: Path) -> NDArray[np.bool_]:
+    """Which queries of every episode are right on the board, (E, n_way * n_query)."""
+    table = pq.read_table(path)
+    about = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    bits = np.array([np.frombuffer(b, np.uint8) for b in table["correct"].to_pylist()])
+    queries = int(about["n_way"]) * int(about["n_query"])
+    return np.unpackbits(bits, axis=1, count=queries).astype(bool)
+
+
+def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
+    """Prints both means and the verdict; 1 where they disagree."""
+    result = json.loads(records.with_suffix(".json").read_text())
+    spec = json.dumps(result["spec"]["episode"], sort_keys=True, separators=(",", ":"))
+    stream = hashlib.sha256(spec.encode()).hexdigest()
+    drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
+    files = sorted({name for e in drawn for name in flat(e["support"]) + flat(e["query"])})
+    known = features(network(load_file(run / "model.safetensors")), images, files)
+    plain = np.array(
+        [
+            episode(
+                torch.stack([known[name] for name in flat(e["support"])]),
+                torch.stack([known[name] for name in flat(e["query"])]),
+                len(e["class_ids"]),
+                (stream, result["dataset"]["name"], e["index"]),
+            )
+            for e in drawn
+        ]
+    )
+    board = recorded(records)[: len(plain)]
+    flips, points = (plain != board).sum(axis=1), 100 * (plain.mean() - board.mean())
+    share = flips.sum() / plain.size
+    agree = share <= SHARE and flips.max() <= QUERIES and abs(points) < POINTS
+    print(
+        f"{result['task']}: board {100 * board.mean():.2f}, plain {100 * plain.mean():.2f};"
+        f" {flips.sum()} of {plain.size} queries differ, in one episode at most {flips.max()},"
+        f" {len(plain)} episodes: {'agree' if agree else 'DISAGREE'}"
+    )
+    return 0 if agree else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -1,0 +1,48 @@
+"""The plain script agrees with the suite, and notices where it should not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import save_file
+
+from fsbench import backbones
+from fsbench.cli.main import run
+from tests import plain_cell
+from tests.fakes_sweep import images
+
+
+def call(*words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run([*words])
+    assert not ended.value.code
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """RUN EPISODES IMAGES RECORDS of random weights on noise whose brightness tells the class."""
+    root = tmp_path_factory.mktemp("cell")
+    task = f"folder:{images(root / 'images', 5, 20)}:5w1s"
+    (root / "run").mkdir()
+    weights = backbones.load("fsbench/pilot_resnet", random_init=0).module.state_dict()
+    save_file({k: v.contiguous() for k, v in weights.items()}, root / "run" / "model.safetensors")
+    model = ["-m", str(root / "run" / "model.safetensors"), "--arch", "fsbench/pilot_resnet"]
+    size = ["--episodes", "20", "--input-size", "native", "--threads", "1"]
+    places = ["-o", str(root / "results"), "--cache", str(root / "cache")]
+    call("episodic", *model, "-t", task, *size, *places)
+    call("episodes", "export", task, "--episodes", "20", "-o", str(root / "episodes.jsonl"))
+    (records,) = (root / "results").rglob("*.parquet")
+    return [root / "run", root / "episodes.jsonl", root / "images", records]
+
+
+def test_an_ordinary_loop_outside_the_suite_agrees(
+    cell: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plain_cell.main(*cell) == 0
+    assert "20 episodes: agree" in capsys.readouterr().out
+
+
+def test_another_pixel_scale_is_noticed(cell: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_cell, "STD", (4.0, 4.0, 4.0))
+    assert plain_cell.main(*cell) == 1
