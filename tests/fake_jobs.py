@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fsbench.errors import UsageError
+from fsbench.errors import DataError, UsageError
 from fsbench.sweep.file import Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
@@ -37,8 +37,10 @@ class Fake(Job):
         with tries.open("a", encoding="utf8") as file:
             file.write(f"{os.getpid()} {place.device}\n")
         first = len(tries.read_text(encoding="utf8").splitlines()) == 1
-        if self.does == "fail" or (self.does == "fail once" and first):
+        if self.does == "wrong":
             raise UsageError(f"{self.name} cannot be", fix="nothing")
+        if self.does == "fail" or (self.does == "fail once" and first):
+            raise DataError(f"{self.name} cannot be read", fix="nothing")
         if self.does == "crash":
             raise ZeroDivisionError(self.name)
         if self.does == "hang once" and first:

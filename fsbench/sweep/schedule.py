@@ -61,7 +61,8 @@ class Schedule:
             self.ended.add(job.key)
             self.states.write(self.seen(job, outcome))
             return 1
-        again = self.attempts[job.key] <= self.file.resources(job.KIND).retries
+        tries = 1 + (0 if outcome.wrong else self.file.resources(job.KIND).retries)
+        again = self.attempts[job.key] < tries
         self.report.log(f"{job.title}: {outcome.reason}{'; tried again' if again else ''}")
         self.states.write(self.seen(job, outcome))
         if again:
@@ -73,6 +74,7 @@ class Schedule:
     def seen(self, job: Job, outcome: Outcome | None = None) -> Seen:
         """The state of a job, running where it has no outcome yet."""
         ended = {} if outcome is None else outcome._asdict() | {"key": job.key}
+        ended.pop("wrong", None)
         state = "running" if outcome is None else "failed" if outcome.reason else "done"
         fields = {
             "key": job.key,

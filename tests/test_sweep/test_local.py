@@ -34,7 +34,8 @@ def kill_when(path: Path) -> None:
 
 def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) -> None:
     here, graph = place(tmp_path), Graph()
-    for name, does in {"a": "hang once", "b": "", "c": "fail", "d": "crash", "e": ""}.items():
+    tasks = {"a": "hang once", "b": "", "c": "fail", "d": "crash", "e": "", "f": "wrong"}
+    for name, does in tasks.items():
         graph.add(Fake(name=name, does=does))
     killer = threading.Thread(target=kill_when, args=(here.output / "a.tries",))
     killer.start()
@@ -42,14 +43,14 @@ def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) 
     failed = Schedule(file(), Plan(graph, {}), engine, States(here.output)).run()
     killer.join()
     said = {graph.jobs[key].title: reason for key, reason in failed.items()}
-    assert said.keys() == {"c", "d"}
-    assert "c cannot be" in said["c"]
+    assert said.keys() == {"c", "d", "f"}
+    assert "c cannot be read" in said["c"]
     assert said["d"] == "ZeroDivisionError: d"
     tries = {
-        name: len((here.output / f"{name}.tries").read_text().split("\n")) - 1 for name in "abcde"
+        name: len((here.output / f"{name}.tries").read_text().split("\n")) - 1 for name in tasks
     }
-    assert tries == {"a": 2, "b": 1, "c": 2, "d": 2, "e": 1}
-    assert {name for name in "abcde" if (here.output / name).exists()} == set("abe")
+    assert tries == {"a": 2, "b": 1, "c": 2, "d": 2, "e": 1, "f": 1}
+    assert {name for name in tasks if (here.output / name).exists()} == set("abe")
 
 
 def test_shares_of_gpus_bound_how_many_jobs_run_at_once(tmp_path: Path) -> None:
