@@ -18,7 +18,7 @@ from torch import Tensor
 from fsbench.errors import CheckpointError, FsbenchError
 from pretrain.files import replacing, write_atomic
 
-FORMAT = "fsbench-pretrain-1"
+FORMAT = "fsbench-pretrain-2"
 SIDECAR = "checkpoint.json"
 
 

@@ -157,7 +157,7 @@ class Trainer:
         warn_of_other_bits(state["machine"], machine(ctx.device, self.ranks), self.report)
         self.tally.sums = tensors.pop("seen").to(ctx.device)
         unpack(ctx, tensors, state)
-        self.saves, self.accuracy = state["saves"], state["accuracy"]
+        self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
         self.plateau = Plateau(**state["plateau"])
         self.cost.resume(state["cost"])
         self.journal.rewind(state["logs"])
@@ -281,7 +281,7 @@ class Trainer:
         floats = [value for value in tensors.values() if value.is_floating_point()]
         if not all(torch.isfinite(value).all() for value in floats):
             self._fail("a weight is not finite")
-        state |= {"saves": self.saves, "accuracy": self.accuracy}
+        state |= {"saves": self.saves, "accuracy": self.accuracy, "lr": self.lr}
         state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
         state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device, self.ranks)}
         checkpoint.save(self.out, tensors | {"seen": self.tally.sums}, state)

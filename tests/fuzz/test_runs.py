@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 
 from fsbench.backbones import load
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.errors import FsbenchError
+from fsbench.backbones.sources.run import WEIGHTS
+from fsbench.errors import CheckpointError, FsbenchError
 from tests.fuzz.cases import SIZES, Tally
 
 RECORD = {
@@ -48,6 +49,14 @@ VALUES = st.one_of(
         max_size=2,
     ),
 )
+
+
+@pytest.mark.parametrize("sizes", [[10**9], [2**63], [2**31, 2**31]])
+def test_normalizers_larger_than_the_file(sizes: list[int], tmp_path: Path) -> None:
+    save_file(ARCHITECTURES.load("toy_resnet").build(5, 4).state_dict(), tmp_path / WEIGHTS)
+    (tmp_path / "run.json").write_text(json.dumps({**RECORD, "normalizers": {"layer1": sizes}}))
+    with pytest.raises(CheckpointError, match="more than model.safetensors has bytes"):
+        load(f"run:{tmp_path}")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.errors import DataError, FsbenchError
+from fsbench.stopping import Stopped
 from pretrain import checkpoint, loop
 from pretrain.batches import Batch
 from pretrain.context import Context
@@ -163,6 +165,28 @@ def test_a_killed_run_ends_at_the_same_bits_and_logs(
     pretrain(recipe, source(), parts)
     assert (parts / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     for name in ("log.jsonl", "rewrites.jsonl"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize("step", [1, 2, 8, 16])
+def test_a_signal_after_any_step_ends_at_the_same_bits_and_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Also after the last step of an epoch, when all that is left of it is to be logged."""
+    recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
+    pretrain(recipe, source(), whole)
+    steps = Trainer._step
+
+    def stopping(self: Trainer, n: int) -> None:
+        steps(self, n)
+        self.stop.asked = signal.SIGTERM * (self.ctx.clock.step == step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_step", stopping)
+        with pytest.raises(Stopped):
+            pretrain(recipe, source(), parts)
+    pretrain(recipe, source(), parts)
+    for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +142,12 @@ def architecture_of(record: RunRecord) -> Architecture:
 def require_size(record: RunRecord, folder: Path) -> None:
     """Raises CheckpointError for a network of more weights than the file has bytes.
 
-    Counted without memory, before a record that somebody edited takes all of it.
+    Counted without memory, normalisers too, before a record that somebody edited takes all of it.
     """
     with torch.device("meta"):
         model = architecture_of(record).build(record.n_classes, record.width)
     count = sum(parameter.numel() for parameter in model.parameters())
+    count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
         raise CheckpointError(
             f"{folder / RECORD} is damaged: it describes {count} weights, more than {WEIGHTS} "
