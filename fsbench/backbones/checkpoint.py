@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fsbench.errors import CheckpointError
 
@@ -41,6 +41,12 @@ BROKEN = (
 """What torch raises for cut, damaged or foreign files."""
 
 CHUNK = 1 << 20
+LEGACY_PICKLES = 5
+"""Of torch's legacy format, before the bytes of the tensors."""
+LONGEST_WORD = 1 << 14
+"""Bytes without a space in a pickle of tensors. torch looks through the message of its refusal with
+patterns that take quadratic time for a long word, which a damaged length easily makes."""
+
 FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """What torch.load obeys before its own argument."""
 
@@ -101,6 +107,9 @@ def _torch(path: Path) -> object:
 
     if zipfile.is_zipfile(path):
         _require_whole(path)
+    else:
+        with path.open("rb") as file:
+            _require_words(file, path.stat().st_size, LEGACY_PICKLES)
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -117,6 +126,24 @@ def only_tensors() -> Iterator[None]:
             os.environ[FORCED] = before
 
 
+def _require_words(stream: IO[bytes], size: int, pickles: int) -> None:
+    """Raises ValueError where pickled text is longer than any name, or pickles end nowhere.
+
+    torch would be busy for hours. What is no pickle, but short, is left to torch.
+    """
+    at, longest, broken = 0, 0, False
+    try:
+        for _ in range(pickles):
+            for _, argument, position in pickletools.genops(stream):
+                at = position or at
+                if isinstance(argument, str | bytes):
+                    longest = max(longest, *map(len, argument.split()), 0)
+    except (ValueError, LookupError):
+        broken = True
+    if longest > LONGEST_WORD or (broken and size - at > LONGEST_WORD):
+        raise ValueError(NO_PICKLE)
+
+
 def _require_whole(path: Path) -> None:
     """Raises ValueError or BadZipFile where a zip unpacks to more than it holds, or was changed.
 
@@ -129,6 +156,9 @@ def _require_whole(path: Path) -> None:
         if unpacked > path.stat().st_size:
             raise ValueError(f"it unpacks to {unpacked} bytes, more than it holds")
         for member in members:
+            if member.filename.endswith(".pkl"):
+                with archive.open(member) as file:
+                    _require_words(file, member.file_size, 1)
             if member.CRC:
                 with archive.open(member) as file:
                     while file.read(CHUNK):

@@ -157,6 +157,17 @@ def test_damaged_files(size: int, state: State, tmp_path: Path, tally: Tally) ->
                   st.booleans())  # fmt: skip
 
 
+def test_a_long_word_in_a_pickle_never_reaches_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch looks for patterns in the message that names it, in quadratic time: hours."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"\x80\x02c" + b"x" * 600_000 + b"\ny\n.")
+    monkeypatch.setattr(torch, "load", lambda *given, **more: pytest.fail("it was opened"))
+    with pytest.raises(CheckpointError, match="no readable checkpoint"):
+        load(str(path), arch=REF)
+
+
 def test_a_changed_weight_in_a_zip(state: State, tmp_path: Path) -> None:
     """torch itself does not look at the checksums."""
     path = tmp_path / "a.pth"
