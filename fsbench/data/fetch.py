@@ -172,6 +172,8 @@ def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
         members = found.infolist()
         _require_size(archive, len(members), sum(member.file_size for member in members))
         for member in members:
+            if member.header_offset < 0:  # zipfile would seek there
+                raise zipfile.BadZipFile(f"{member.filename!r} begins before the file")
             link = (member.external_attr >> 16) & 0o170000 == 0o120000
             _require_inside(archive, member.filename, link)
         with report.task(f"unpack {archive.name}", len(members), "files") as advance:

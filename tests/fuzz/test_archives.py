@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -93,6 +94,19 @@ def test_archives(size: int, tmp_path: Path, tally: Tally) -> None:
 
     damages = st.sampled_from(["", "", "cut", "changed"])
     tally.explore(size, check, MEMBERS, st.sampled_from([*MAKERS]), damages, st.integers(0, 9999))
+
+
+def test_a_zip_with_an_entry_before_its_start(tmp_path: Path) -> None:
+    """The directory says that it begins 16 bytes later than it does: places move by as much."""
+    data = bytearray(MAKERS[".zip"]([("a", b"x", "file")]))
+    end = data.rindex(b"PK\5\6")
+    (start,) = struct.unpack_from("<L", data, end + 16)
+    struct.pack_into("<L", data, end + 16, start + 16)
+    path = tmp_path / "a.zip"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"damaged: 'a' begins before the file"):
+        unpack(path, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
 
 
 def test_a_tar_is_bounded_before_all_of_it_is_read(
