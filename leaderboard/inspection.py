@@ -17,7 +17,7 @@ from fsbench.results.files import read_record
 from fsbench.results.names import BADGES, MODEL_FILE
 from fsbench.results.rules import Problem
 from fsbench.schema import BackboneFacts
-from leaderboard import badges, chain
+from leaderboard import badges, chain, published
 from leaderboard.archive import check_folder
 from leaderboard.board import ENTRY_FILE, Board, EntryFile
 from leaderboard.candidate import Candidate, collect
@@ -72,8 +72,18 @@ def told(code: str, where: Path, error: FsbenchError) -> Problem:
 
 
 def stray(folder: Path) -> Iterator[Problem]:
-    """What lies in the folder of a board and is neither an entry nor told of in the README."""
+    """What lies in the folder of a board and is neither an entry nor told of in the README.
+
+    The suite's own board lies beside the rows of papers, which are read instead.
+    """
+    own = folder.resolve() == published.ENTRIES
     for path in sorted(folder.iterdir()):
+        if own and path.suffix == ".json" and path.name not in BOARD_FILES:
+            try:
+                published.read_published(path)
+            except ValidationFailed as error:
+                yield told("published", path, error)
+            continue
         entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
         if not (path.name.startswith(".") or path.name in BOARD_FILES or entry):
             yield Problem("stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE)

@@ -13,7 +13,7 @@ import pytest
 
 from fsbench.cli.main import run
 from fsbench.records import EpisodeRecords
-from leaderboard import badges
+from leaderboard import badges, published
 from leaderboard.badges import Badge, CellCheck
 from leaderboard.board import Board
 from leaderboard.chain import chained
@@ -140,6 +140,23 @@ def test_what_is_no_defect(board: Path) -> None:
     found = inspect(board).problems
     assert [p.where for p in found if p.code == "unreadable"] == [str(result(board))]
     assert not [p for p in found if p.where.endswith(".parquet")]
+
+
+def test_rows_of_papers_lie_beside_the_own_board_alone(
+    board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = published.published()[0]
+    path = board / f"{row.name}.json"
+    path.write_text(row.model_dump_json())
+    assert [problem.code for problem in inspect(board).problems] == ["stray"]
+    monkeypatch.setattr(published, "ENTRIES", board.resolve())
+    assert inspect(board).problems == []
+    path.rename(board / "other.json")
+    assert [problem.code for problem in inspect(board).problems] == ["published"]
+
+
+def test_the_own_board_is_whole() -> None:
+    assert inspect(published.ENTRIES).problems == []
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
