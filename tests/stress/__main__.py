@@ -32,9 +32,9 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
     for name in JOBS:
         yield f"full {name}", lambda n=name: interruptions.full_disks(trials, n, some)
     for name in ("decode", "features", "episodes", "build"):
-        yield f"cache {name}", lambda n=name: damage.caches(trials, n, some)
+        yield f"cache {name}", lambda n=name: damage.caches(trials, n, many)
     for name in ("pretrain", "features", "episodes"):
-        yield f"unfinished {name}", lambda n=name: damage.unfinished(trials, n, some)
+        yield f"unfinished {name}", lambda n=name: damage.unfinished(trials, n, many)
     for name in JOBS:
         yield f"two {name}", lambda n=name: surroundings.together(trials, n, some)
     for name in ("pretrain", "episodes", "build"):
@@ -47,7 +47,7 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=20, help="kills of each job")
+    parser.add_argument("--seeds", type=int, default=20, help="kills and damages of each job")
     parser.add_argument("--others", type=int, default=5, help="of every other fault")
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--no-endurance", action="store_true")

@@ -40,7 +40,7 @@ def start(
 ) -> ForkServerProcess:
     """The running command; what it says goes to the end of `log`."""
     context = multiprocessing.get_context("forkserver")
-    os.environ["PYTHONPATH"] = str(ROOT / "tests")  # of the server
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "tests"), str(ROOT)))  # of the server
     context.set_forkserver_preload(["stress.preload"])
     process = context.Process(target=enter, args=(arguments, log, fault or Fault(), env))
     process.start()
