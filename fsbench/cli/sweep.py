@@ -111,7 +111,7 @@ def run(asked: SweepFile, place: Place, how: dict[str, Any], yes: bool) -> None:
 
     plan = planned(asked, place, console.reporter())
     if plan.missing:
-        costs.announce(plan, place, how["jobs"], yes, console.log)
+        plan = costs.announced(plan, place, how["jobs"], yes, console.log)
     failed = run_sweep(asked, place, How(**how), console.reporter(), plan)
     if failed:
         listed = "\n  ".join(f"{title}: {reason}" for title, reason in failed.items())

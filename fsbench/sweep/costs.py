@@ -9,7 +9,7 @@ less time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -138,13 +138,15 @@ def table(plan: Plan, place: Place) -> list[Row]:
     return rows
 
 
-def announce(plan: Plan, place: Place, jobs: int, yes: bool, log: Callable[[str], None]) -> None:
-    """Say what a run will cost. Raises UsageError above an hour unless `yes`."""
+def announced(plan: Plan, place: Place, jobs: int, yes: bool, log: Callable[[str], None]) -> Plan:
+    """Say what a run costs; the plan with it. Raises UsageError above an hour unless `yes`."""
     rows = table(plan, place)
     text, seconds = summary(rows), sum(row.seconds for row in rows) / jobs
     if seconds > HOUR and not yes:
         raise UsageError(text, fix="give --yes to start, or --dry-run to see every job")
     log(text)
+    expected = zip(plan.graph.jobs, rows, strict=True)
+    return replace(plan, seconds={key: round(row.seconds) for key, row in expected})
 
 
 def summary(rows: list[Row]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fsbench.sweep import committed
 from fsbench.sweep.entry import Submitting
@@ -16,10 +16,13 @@ from fsbench.sweep.training import RoundZero, Training
 
 @dataclass(frozen=True)
 class Plan:
-    """done: key -> why it needs no work; every other job of the graph is missing."""
+    """done: key -> why it needs no work; every other job of the graph is missing. seconds: what
+    these are estimated to take; none where nobody asked.
+    """
 
     graph: Graph
     done: Mapping[str, str]
+    seconds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[Job]:

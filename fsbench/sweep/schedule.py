@@ -31,14 +31,16 @@ class Schedule:
         self.ended = set(self.plan.done)
         waiting = {job.key: job for job in self.plan.missing}
         running: dict[str, Job] = {}
+        total, unit = sum(map(self.work, waiting)), "s of work" if self.plan.seconds else "jobs"
         try:
-            with self.report.task("sweep", len(waiting), "jobs") as advance:
+            with self.report.task("sweep", total, unit) as advance:
                 while waiting or running:
                     self.start_ready(waiting, running)
                     if not running:
                         break
                     for outcome in self.engine.wait():
-                        advance(self.settle(outcome, running.pop(outcome.key), waiting))
+                        over = self.settle(outcome, running.pop(outcome.key), waiting)
+                        advance(self.work(outcome.key) if over else 0)
         finally:
             self.engine.close()
         self.failed |= dict.fromkeys(waiting, "a job that it needs failed")
@@ -55,21 +57,25 @@ class Schedule:
                 self.states.write(self.seen(job))
                 self.engine.start(job)
 
-    def settle(self, outcome: Outcome, job: Job, waiting: dict[str, Job]) -> int:
-        """Note how an attempt ended; jobs that are over by it: 1, or 0 when it is tried again."""
+    def work(self, key: str) -> int:
+        """What a job counts for in the progress: estimated seconds, or itself."""
+        return max(1, self.plan.seconds.get(key, 1))
+
+    def settle(self, outcome: Outcome, job: Job, waiting: dict[str, Job]) -> bool:
+        """Note how an attempt ended; whether the job is over by it, and not tried again."""
         if not outcome.reason:
             self.ended.add(job.key)
             self.states.write(self.seen(job, outcome))
-            return 1
+            return True
         tries = 1 + (0 if outcome.wrong else self.file.resources(job.KIND).retries)
         again = self.attempts[job.key] < tries
         self.report.log(f"{job.title}: {outcome.reason}{'; tried again' if again else ''}")
         self.states.write(self.seen(job, outcome))
         if again:
             waiting[job.key] = job
-            return 0
+            return False
         self.failed[job.key] = outcome.reason
-        return 1
+        return True
 
     def seen(self, job: Job, outcome: Outcome | None = None) -> Seen:
         """The state of a job, running where it has no outcome yet."""

@@ -18,12 +18,14 @@ from stress.jobs import JOBS, Job, Outcome, visible
 
 @dataclass(frozen=True)
 class Reference:
-    """A run without faults: what it left, how long it took (s), how many changes it made."""
+    """A run without faults: what it left, how long it took (s), how many changes it made, and the
+    bytes of its largest file."""
 
     job: Job
     outcome: Outcome
     seconds: float
     changes: int
+    largest: int
 
 
 class Trials:
@@ -42,7 +44,8 @@ class Trials:
             changes = int(Path(f"{folder}.count").read_text())
             outcome, seconds = job.outcome(folder), time.monotonic() - started
             assert outcome, f"{name} leaves nothing"
-            self._known[name] = Reference(job, outcome, seconds, changes)
+            largest = max((folder / file).stat().st_size for file in outcome)
+            self._known[name] = Reference(job, outcome, seconds, changes, largest)
         return self._known[name]
 
     def fresh(self, name: str, what: str) -> Path:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fake_jobs import Fake
 
 from fsbench.errors import FsbenchError
+from fsbench.progress import Advance, Silent
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import Graph
 from fsbench.sweep.job import Job
@@ -102,6 +105,34 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
     assert seen is not None
     assert (seen.state, seen.reason) == ("failed", "it broke")
     assert made.states.read(Fake(name="d").key) is None
+
+
+class Bar(Silent):
+    """Notes what is opened and how it advances."""
+
+    def __init__(self) -> None:
+        self.opened: tuple[int, str] = (0, "")
+        self.moved: list[int] = []
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        self.opened = total, unit
+        yield self.moved.append
+
+
+def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> None:
+    graph, jobs = diamond()
+    file = SweepFile.model_validate({"backbones": [{"model": "a"}]})
+    seconds = {jobs[name].key: took for name, took in zip("abcde", (60, 0, 5, 1, 30), strict=True)}
+    for known, opened, moved in (
+        (seconds, (97, "s of work"), [1, 1, 5, 30, 60]),
+        ({}, (5, "jobs"), [1] * 5),
+    ):
+        bar, folder = Bar(), tmp_path / str(len(known))
+        states = States(folder)
+        Schedule(file, Plan(graph, {}, known), Script(1, {}), states, bar).run()
+        assert bar.opened == opened
+        assert sorted(bar.moved) == moved
 
 
 def test_without_retries_there_is_one_attempt(tmp_path: Path) -> None:
