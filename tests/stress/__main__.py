@@ -39,7 +39,8 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
         yield f"two {name}", lambda n=name: surroundings.together(trials, n, some)
     for name in ("pretrain", "episodes", "build"):
         yield f"unwritable {name}", lambda n=name: surroundings.unwritable(trials, n, some)
-    yield "tmpfs", lambda: surroundings.full_file_system(trials, some)
+    for name in surroundings.SMALL:
+        yield f"tmpfs {name}", lambda n=name: surroundings.full_file_system(trials, n, many)
     yield "changed", lambda: surroundings.changed_images(trials, some)
     yield "diverging", lambda: surroundings.diverging(trials, some)
     yield "nodes", lambda: nodes.killed(trials, range(1))

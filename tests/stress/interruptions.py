@@ -12,7 +12,8 @@ from stress.tally import Row
 from stress.trial import Trials, after, log, rng, torn
 
 SMALLEST = 1024
-"""Bytes of a file that any file system still holds; the limit of a full disk lies above."""
+"""Bytes of a file that any file system still holds; the limit of a full disk lies above, small
+ones as often as large ones."""
 
 
 def kills(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
@@ -66,7 +67,7 @@ def full_disks(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     known, row = trials.reference(name), Row("disk full", name)
     for seed in seeds:
         folder, draw = trials.fresh(name, f"full {seed}"), rng("full", name, seed)
-        room = draw.randint(SMALLEST, max(known.largest, 2 * SMALLEST))
+        room = int(SMALLEST * (max(known.largest, 2 * SMALLEST) / SMALLEST) ** draw.random())
         code = call(known.job.arguments(folder), log(folder), Fault(file_bytes=room))
         said = log(folder).read_text()
         clean = code == 0 or (code == 1 and "error: " in said)

@@ -77,21 +77,27 @@ def unwritable(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     return row
 
 
-def full_file_system(trials: Trials, seeds: Iterable[int]) -> Row:
-    """A cache on a file system that is too small for the features; where it may be mounted."""
-    known, row = trials.reference("features"), Row("disk full (tmpfs)", "features")
+SMALL = {"features": ("cache", (8, 72)), "episodes": ("results", (4, 28))}
+"""Part of a job's folder, and how much room it has (kB): too little for all that it is to hold."""
+
+
+def full_file_system(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+    """A part of the folder on a file system that is too small for it; where it may be mounted."""
+    known, row = trials.reference(name), Row("disk full (tmpfs)", name)
+    part, sizes = SMALL[name]
     for seed in seeds:
-        folder = trials.fresh("features", f"tmpfs {seed}")
-        room = rng("tmpfs", seed).randint(8, 72)
-        with mounted(folder / "cache", f"size={room}k") as done:
+        folder = trials.fresh(name, f"tmpfs {seed}")
+        room = rng("tmpfs", name, seed).randint(*sizes)
+        with mounted(folder / part, f"size={room}k") as done:
             if not done:
                 break
             code = call(known.job.arguments(folder), log(folder))
+            broken = list(torn(known.job, folder))
         text = log(folder).read_text()
         found, failed = after(known.job, folder)
         if code != 1 or "error: " not in text or "Traceback" in text:
             failed += f"{room} kB, exit {code}: {text}"
-        row.judge(known.outcome, found, torn(known.job, folder), failed)
+        row.judge(known.outcome, found, [*broken, *torn(known.job, folder)], failed)
     return row
 
 

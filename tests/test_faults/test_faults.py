@@ -47,9 +47,10 @@ def test_every_other_fault(fault: Callable[..., Row], job: tuple[str, ...], tria
     require_whole(fault(trials, *job, range(1)))
 
 
-def test_a_file_system_without_room_for_the_features_is_an_error(trials: Trials) -> None:
+@pytest.mark.parametrize("job", surroundings.SMALL)
+def test_a_file_system_without_room_is_an_error(job: str, trials: Trials) -> None:
     """A mapped file on a full disk would end the process with SIGBUS."""
-    row = surroundings.full_file_system(trials, range(1))
+    row = surroundings.full_file_system(trials, job, range(1))
     if not row.injected:
         pytest.skip("this process may not mount a file system")
     require_whole(row)
