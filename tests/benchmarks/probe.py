@@ -13,7 +13,7 @@ images, and of EuroSAT's ten classes.
 On two cores (torch 2.15, two runs): D 512 gives 5.7x to 6.1x at 10 classes, 3.7x at 67, 2.8x to
 3.2x at 100 to 120 and 2.7x at 200; D 2048 gives 2.9x, 2.2x to 2.7x, 2.5x to 2.6x, 2.5x to 2.7x.
 Matrix products set the bound for many classes: in some processes plain passes at D 2048 and 200
-classes run in half the time (their weights then lie in the nearest cache) and 1.8x is left.
+classes run in half the time (their weights then lie in the nearest cache) and 1.4x to 1.9x is left.
 """
 
 from __future__ import annotations
