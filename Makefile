@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow fuzz audit stress lint types wheel-test meta readme benchmarks clean
+.PHONY: demo test test-slow fuzz audit stress lint types wheel-test meta ray readme benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -20,7 +20,7 @@ test: $(STAMP) meta  ## unit, contract, property and end-to-end tests
 test-slow: $(STAMP) meta
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-stress: $(STAMP)  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
+stress: $(STAMP) ray  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
 	$(if $(QUICK),,$(MAKE) fuzz)
 
@@ -49,6 +49,12 @@ meta: .venv/.meta
 	$(BIN)/python -m pip install --quiet cython ".[meta]"
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 		--config-settings=--global-option=build_ext learn2learn==0.2.0
+	touch $@
+
+# A node of a cluster dies in `make stress`.
+ray: .venv/.ray
+.venv/.ray: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
 readme: $(STAMP)  ## write the generated tables of the README anew

@@ -9,6 +9,8 @@ import pytest
 from fsbench.data import groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.errors import ValidationFailed
+from leaderboard.board import Board
+from leaderboard.inspection import inspect
 from leaderboard.published import ENTRIES, PublishedEntry, published, read_published
 
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
@@ -28,8 +30,17 @@ def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None
     assert PublishedEntry.model_validate_json(entry.model_dump_json()) == entry
 
 
-def test_every_file_is_an_entry() -> None:
-    assert sorted(path.stem for path in ENTRIES.iterdir()) == [e.name for e in published()]
+def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> None:
+    files = [path for path in ENTRIES.iterdir() if path.is_file()]
+    folders = [path for path in ENTRIES.iterdir() if path.is_dir()]
+    assert {path.name for path in files} == {f"{e.name}.json" for e in published()}
+    assert sorted(path.name for path in folders) == Board.open(ENTRIES).names()
+
+
+def test_the_measured_entries_keep_every_rule_of_a_board() -> None:
+    found = inspect(ENTRIES)
+    assert not found.problems
+    assert found.badges == found.entries > 0  # each was run again
 
 
 def seal(method: str) -> PublishedEntry:
