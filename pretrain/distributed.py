@@ -74,8 +74,9 @@ def backward(ctx: Context, ranks: Ranks, loss: Tensor, share: float) -> None:
     Afterwards all ranks hold the same gradients, and the running statistics of rank 0.
     """
     torch.autograd.backward(loss if share == 1 else share * loss)
-    ranks.sum([p.grad for p in ctx.parameters.values() if p.grad is not None])
-    ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
+    if ranks.size > 1:
+        ranks.sum([p.grad for p in ctx.parameters.values() if p.grad is not None])
+        ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
 
 
 def check(ctx: Context, ranks: Ranks) -> None:

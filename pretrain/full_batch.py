@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from fsbench.errors import UsageError
+from fsbench.seeding import Name
 from pretrain.batches import Batch, Batches
 from pretrain.ranks import ALONE, Ranks
 
@@ -41,14 +42,14 @@ class FullBatch(Batches):
         return self.recipe.plan.epoch_images or len(self.stages[stage])
 
     def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
-        chosen, key = self._all(clock), (clock.stage, ranks)
-        rows = ranks.rows(len(chosen))
         if self.recipe.augmentation != "none":
-            names = (*self.recipe.stream("augmentation"), *clock.names)
-            return self._load(chosen, names, rows)
+            return self._all(clock, ranks, *self.recipe.stream("augmentation"), *clock.names)
+        key = clock.stage, ranks
         if self._held is None or self._held[0] != key:
-            self._held = key, self._load(chosen, (), rows)
+            self._held = key, self._all(clock, ranks)
         return self._held[1]
 
-    def _all(self, clock: Clock) -> torch.Tensor:
-        return torch.from_numpy(self.stages[clock.stage]).to(self.device)
+    def _all(self, clock: Clock, ranks: Ranks, *augmentation: Name) -> Batch:
+        """This rank's images of the stage, augmented by the stream of this name, if any."""
+        chosen = torch.from_numpy(self.stages[clock.stage]).to(self.device)
+        return self._load(chosen, augmentation, ranks.rows(len(chosen)))

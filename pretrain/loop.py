@@ -155,7 +155,7 @@ class Trainer:
         ctx = self.ctx
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
         warn_of_other_bits(state["machine"], machine(ctx.device, self.ranks), self.report)
-        self.tally.sums = tensors.pop("seen").to(ctx.device)
+        self.tally.load(tensors.pop("seen"))
         unpack(ctx, tensors, state)
         self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
         self.plateau = Plateau(**state["plateau"])
@@ -232,8 +232,10 @@ class Trainer:
 
     def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
-        self.tally.add(loss, right, len(batch.labels))
-        self.cost.samples += round(len(batch.labels) / batch.share)
+        images = len(batch.labels)
+        of = round(images / batch.share)
+        self.tally.add(loss, right, images, of)
+        self.cost.samples += of
         if self._looks and not self.tally.finite:
             self._fail("the loss is not finite")
 
@@ -284,7 +286,7 @@ class Trainer:
         state |= {"saves": self.saves, "accuracy": self.accuracy, "lr": self.lr}
         state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
         state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device, self.ranks)}
-        checkpoint.save(self.out, tensors | {"seen": self.tally.sums}, state)
+        checkpoint.save(self.out, tensors | {"seen": self.tally.sums()}, state)
         self.saves = state["saves"]
 
     def _finish(self) -> None:

@@ -56,11 +56,11 @@ class Chain(nn.Module):
                 fix=f"use --input-size {self.side} (or native)",
             )
         for name in self.stages:
-            x = self.get_submodule(name)(x)
+            x = getattr(self, name)(x)
         x = torch.flatten(x, 1)
         for name in self.hidden:
-            x = self.get_submodule(name)(x)
-            x = self.get_submodule(f"{name}_norm")(x) if self.layer_norm else x
+            x = getattr(self, name)(x)
+            x = getattr(self, f"{name}_norm")(x) if self.layer_norm else x
             x = x.relu()
         out: Tensor = self.fc(x)
         return out
