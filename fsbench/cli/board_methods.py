@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,13 +19,21 @@ class Format(StrEnum):
 
 
 Shape = Annotated[Format, typer.Option("--format", help="Shape of the output.")]
+Figures = Annotated[
+    Path | None, typer.Option("--figures", help="Folder for pictures of the gains, as SVG.")
+]
 
 
 def register(app: typer.Typer) -> None:
     leaderboard.group(app).command("methods")(methods)
 
 
-def methods(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
+def methods(
+    board: options.Board,
+    shape: Shape = Format.TABLE,
+    figures: Figures = None,
+    cache: options.Cache = None,
+) -> None:
     """Runs of our own by method: gain over plain training of the same plan, steps and images,
     spread over pretraining seeds, cost; a board a track."""
     from fsbench.folders import cache_folder
@@ -32,6 +41,11 @@ def methods(board: options.Board, shape: Shape = Format.TABLE, cache: options.Ca
 
     leaderboard.require(board)
     found = build.of_board(board, cache_folder(cache), console.reporter())
+    if figures is not None:
+        from leaderboard.methods.figures import write
+
+        for path in write(found, figures):
+            console.log(f"wrote {path}")
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])
     elif shape is Format.CSV:

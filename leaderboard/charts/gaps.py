@@ -14,26 +14,40 @@ LABELS = 0.38
 
 @dataclass(frozen=True)
 class Gap:
-    """Mean of A - B in one column and the ends of its paired 95 % interval, None if unknown."""
+    """Mean of A - B in one column and the ends of its paired 95 % interval, None if unknown.
+
+    sure: whether it counts as a difference, where that is judged otherwise than by the interval.
+    """
 
     label: str
     gap: float
     low: float | None
     high: float | None
+    sure: bool | None = None
+
+    @property
+    def side(self) -> int:
+        """1 and -1: a is surely ahead or behind; 0: nothing is sure."""
+        if self.sure is not None:
+            return (self.gap > 0) - (self.gap < 0) if self.sure else 0
+        if self.low is None or self.high is None:
+            return 0
+        return (self.low > 0) - (self.high < 0)
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """What entry a has over entry b."""
+    """What entry a has over entry b. judged: by what a row is sure."""
 
     title: str
     a: str
     b: str
     rows: tuple[Gap, ...]
+    judged: str = "the interval excludes 0"
 
 
 def draw(chart: Gaps, name: str, width: float = 720) -> str:
-    """Right of the line: a is ahead; coloured where the interval excludes 0."""
+    """Right of the line: a is ahead; coloured where that is sure."""
     texts = [signed(row.gap) for row in chart.rows]
     left = min(widest([row.label for row in chart.rows], SMALL), LABELS * width) + 14
     right = width - widest(texts, SMALL) - 14
@@ -66,10 +80,9 @@ def points(low: float, high: float) -> list[float]:
 
 
 def describe(chart: Gaps) -> str:
-    ahead = sum(row.low is not None and row.low > 0 for row in chart.rows)
-    behind = sum(row.high is not None and row.high < 0 for row in chart.rows)
+    ahead, behind = (sum(row.side == side for row in chart.rows) for side in (1, -1))
     return (
-        f"{chart.a} minus {chart.b} in {len(chart.rows)} columns: the interval lies above 0 in "
+        f"{chart.a} minus {chart.b}, {len(chart.rows)} rows: {chart.judged} above it in "
         f"{ahead} and below it in {behind}."
     )
 
@@ -82,9 +95,8 @@ def sides(drawing: Drawing, chart: Gaps, width: float) -> None:
 
 
 def mark(drawing: Drawing, row: Gap, x: Scale, y: float) -> None:
-    colour = "currentColor"
+    colour = {1: GAIN, 0: "currentColor", -1: LOSS}[row.side]
     if row.low is not None and row.high is not None:
-        colour = GAIN if row.low > 0 else LOSS if row.high < 0 else colour
         drawing.add(
             "line",
             x1=x(row.low),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.charts import critical, gaps, heat_map, histogram, pareto, shots
+from leaderboard.charts import bars, critical, gaps, heat_map, histogram, pareto, scatter, shots
 from leaderboard.charts._labels import Box
 from leaderboard.charts._svg import SMALL, clean, extent, fitted, number, signed
 
@@ -80,7 +80,26 @@ def a_critical(name: str, width: float) -> str:
     return drawn
 
 
-CHARTS = [a_heat_map, some_shots, a_pareto, some_gaps, a_histogram, a_critical]
+def a_scatter(name: str, width: float) -> str:
+    dots = tuple(
+        scatter.Dot(n, 0.2 + 0.01 * i, 0.4 - 0.03 * i, 0.39 - 0.03 * i, 0.41 - 0.03 * i, i % 2 == 0)
+        for i, n in enumerate(NAMES)
+    )
+    chart = scatter.Scatter("<b>", "in-domain <i> (%)", "gain (points)", dots, level=0.3, even=True)
+    return scatter.draw(chart, name, width)
+
+
+def some_bars(name: str, width: float) -> str:
+    found = tuple(
+        bars.Bar(n, (10.0**i, None if i == 3 else 7.0 * i + 1)) for i, n in enumerate(NAMES)
+    )
+    chart = bars.Bars("<b>", "episodes <i>", ("one", NAMES[1]), found, log=True, marked=600.0)
+    return bars.draw(chart, name, width)
+
+
+CHARTS = [
+    a_heat_map, some_shots, a_pareto, some_gaps, a_histogram, a_critical, a_scatter, some_bars,
+]  # fmt: skip
 every = pytest.mark.parametrize("draw", CHARTS, ids=lambda draw: draw.__name__)
 widths = pytest.mark.parametrize("width", [358, 720, 1248])
 Draw = Callable[[str, float], str]
@@ -197,3 +216,37 @@ def test_gaps_have_a_sign_unless_they_are_nothing() -> None:
 
 def test_small_text_is_what_the_rule_says() -> None:
     assert SMALL == 11
+
+
+def test_a_gap_is_coloured_by_its_interval_or_by_what_is_said_of_it() -> None:
+    sides = [
+        gaps.Gap("", 0.1, 0.05, 0.15),
+        gaps.Gap("", -0.1, -0.2, 0.1),
+        gaps.Gap("", 0.1, None, None),
+    ]
+    assert [gap.side for gap in sides] == [1, 0, 0]
+    told = [gaps.Gap("", 0.1, 0.05, 0.15, sure=False), gaps.Gap("", -0.1, -0.2, 0.1, sure=True)]
+    assert [gap.side for gap in told] == [0, -1]
+
+
+def test_a_level_and_a_diagonal_are_lines_and_surely_other_points_are_coloured() -> None:
+    dots = (scatter.Dot("up", 0.2, 0.3, sure=True), scatter.Dot("down", 0.3, 0.1, sure=True))
+    open_ = scatter.Dot("open", 0.25, 0.2)
+    plain = scatter.Scatter("t", "x", "y", (*dots, open_))
+    lined = scatter.Scatter("t", "x", "y", (*dots, open_), level=0.2, even=True)
+    dashed = [scatter.draw(c, "n").count("stroke-dasharray") for c in (plain, lined)]
+    assert dashed == [0, 2]
+    drawn = list(parsed(scatter.draw(lined, "n")).iter(f"{SVG}circle"))
+    assert [str(e.get("style"))[:22] for e in drawn] == [
+        "fill:var(--chart-gain,", "fill:var(--chart-loss,", "fill:none;stroke:curre",
+    ]  # fmt: skip
+
+
+def test_bars_are_as_long_as_their_numbers() -> None:
+    chart = bars.Bars(
+        "t", "points", ("a", "b"), (bars.Bar("x", (1.0, 2.0)), bars.Bar("y", (4.0, None)))
+    )
+    long = [float(str(e.get("width"))) for e in parsed(bars.draw(chart, "n")).iter(f"{SVG}rect")]
+    assert len(long) == 3
+    assert long[1] == pytest.approx(2 * long[0], abs=0.02)
+    assert long[2] == pytest.approx(4 * long[0], abs=0.04)

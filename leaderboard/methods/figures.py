@@ -1,0 +1,217 @@
+"""What a method board says as pictures, one a question, drawn from its record alone.
+
+    gains       which methods gain over plain training, and which of these survive Holm's correction
+    targets     where: gains by column
+    adaptation  do linear heads and affine tuning agree
+    in_domain   does accuracy on the source tell transfer
+    cost        what a gain costs
+    spread      how far pretraining seeds scatter, beside episodes
+    episodes    how many episodes would settle the gains that are still open
+
+A question that the board cannot answer has no picture.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+
+from fsbench import stats
+from fsbench.planning import Goal, episodes_needed
+from fsbench.results.files import replacing
+from leaderboard.charts import bars, gaps, heat_map, scatter
+from leaderboard.methods.record import Cell, Gain, MethodBoard, Row
+from leaderboard.render import shorten
+
+WIDTH = 760.0
+"""CSS pixels: a README's column."""
+PAPER = "background:#fff;color:#1b1b1b;"
+"""An image in a page does not take the page's colours."""
+LINEAR, AFFINE = "/linear", "/affine"
+"""What tells their columns apart."""
+GAIN = "gain over plain training (points)"
+
+
+def figures(board: MethodBoard) -> dict[str, str]:
+    """Name -> a stand-alone SVG image."""
+    drawn = {name: draw(board) for name, draw in QUESTIONS.items()}
+    return {name: alone(svg) for name, svg in drawn.items() if svg}
+
+
+def alone(svg: str) -> str:
+    """With colours of its own."""
+    return svg.replace('style="', f'style="{PAPER}', 1) + "\n"
+
+
+def gained(board: MethodBoard) -> Iterator[tuple[Row, Cell, Gain]]:
+    """Rows with their overall cell and its gain over plain training, best first."""
+    for row in board.rows:
+        gain = row.overall.gains.get("normal") if row.overall else None
+        if row.overall and gain:
+            yield row, row.overall, gain
+
+
+def ends(gain: Gain) -> tuple[float | None, float | None]:
+    half = gain.ci95
+    return (None, None) if half is None else (gain.gap - half, gain.gap + half)
+
+
+def gains(board: MethodBoard) -> str | None:
+    found = sorted(gained(board), key=lambda held: -held[2].gap)
+    rows = [gaps.Gap(row.name, g.gap, *ends(g), g.p_holm < board.alpha) for row, _, g in found]
+    judged = "after Holm's correction the gain is"
+    chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), judged)
+    return gaps.draw(chart, "gains", WIDTH) if rows else None
+
+
+def targets(board: MethodBoard) -> str | None:
+    rows = [row for row, _, _ in gained(board)]
+    held = [[row.cells[column].gains.get("normal") for column in board.columns] for row in rows]
+    limits = [[ends(gain) if gain else (None, None) for gain in line] for line in held]
+    chart = heat_map.HeatMap(
+        title=f"{board.board}: gains by column",
+        rows=tuple(row.name for row in rows),
+        columns=tuple(shorten(board.columns)[0]),
+        values=tuple(tuple(gain.gap if gain else None for gain in line) for line in held),
+        low=tuple(tuple(low for low, _ in line) for line in limits),
+        high=tuple(tuple(high for _, high in line) for line in limits),
+    )
+    return heat_map.draw(chart, "targets", WIDTH) if rows else None
+
+
+def adaptation(board: MethodBoard) -> str | None:
+    """Gains of affine tuning against those of linear heads, in the tasks that have both."""
+    affine = [
+        c for c in board.columns if AFFINE in c and c.replace(AFFINE, LINEAR) in board.columns
+    ]
+    linear = [column.replace(AFFINE, LINEAR) for column in affine]
+    held = [(row, mean_gain(row, linear), mean_gain(row, affine)) for row in board.rows]
+    dots = [scatter.Dot(r.name, x, y) for r, x, y in held if x is not None and y is not None]
+    chart = scatter.Scatter(
+        title=f"{board.board}: linear and affine",
+        x=f"linear heads: {GAIN}",
+        y=f"affine tuning: {GAIN}",
+        dots=tuple(dots),
+        level=0.0,
+        even=True,
+    )
+    return scatter.draw(chart, "adaptation", WIDTH) if dots else None
+
+
+def mean_gain(row: Row, columns: Sequence[str]) -> float | None:
+    """Over plain training in these columns; None where one has none."""
+    found = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
+    known = [gain.gap for gain in found if gain]
+    return mean(known) if known and len(known) == len(columns) else None
+
+
+def in_domain(board: MethodBoard) -> str | None:
+    dots = [
+        scatter.Dot(row.name, row.source_accuracy, row.overall.mean, *around(row.overall))
+        for row in board.rows
+        if row.overall and row.source_accuracy is not None
+    ]
+    chart = scatter.Scatter(
+        title=f"{board.board}: accuracy on the source and on the targets",
+        x="validation accuracy on the source (%)",
+        y="mean accuracy on the targets (%)",
+        dots=tuple(dots),
+    )
+    return scatter.draw(chart, "in_domain", WIDTH) if len(dots) > 1 else None
+
+
+def around(cell: Cell) -> tuple[float | None, float | None]:
+    return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
+
+
+def cost(board: MethodBoard) -> str | None:
+    """Floating-point operations are the same on any machine, hours are not."""
+    dots = [
+        scatter.Dot(row.name, row.costs.flops / 1e12, g.gap, *ends(g), g.p_holm < board.alpha)
+        for row, _, g in gained(board)
+    ]
+    chart = scatter.Scatter(
+        title=f"{board.board}: gain and cost",
+        x="operations of a pretraining run (TFLOPs)",
+        y=GAIN,
+        dots=tuple(dots),
+        plain=True,
+        level=0.0,
+    )
+    return scatter.draw(chart, "cost", WIDTH) if dots else None
+
+
+def spread(board: MethodBoard) -> str | None:
+    """Both as half-widths of the interval of the overall accuracy, of rows with several seeds."""
+    rows = [
+        bars.Bar(row.name, (100 * row.overall.ci95, 100 * row.overall.ci95_seeds))
+        for row in board.rows
+        if row.overall and row.overall.ci95 is not None and row.overall.ci95_seeds is not None
+    ]
+    chart = bars.Bars(
+        title=f"{board.board}: seeds and episodes",
+        unit="half-width of the 95 % interval (points)",
+        series=("over episodes, for these seeds", "over episodes and seeds"),
+        rows=tuple(rows),
+        written="{:.2f}".format,
+    )
+    return bars.draw(chart, "spread", WIDTH) if rows else None
+
+
+def episodes(board: MethodBoard) -> str | None:
+    """Episodes a column at which a gap of the size that was seen is found four times in five."""
+    columns = len(board.columns)
+    unsettled = [
+        (row.name, gain)
+        for row, _, gain in gained(board)
+        if gain.p_holm >= board.alpha and settled_by_episodes(gain)
+    ]
+    chart = bars.Bars(
+        title=f"{board.board}: episodes that would settle what is open",
+        unit="episodes a column to tell the method from plain training (line: those there are)",
+        series=("episodes",),
+        rows=tuple(bars.Bar(name, (float(needed(gain, columns)),)) for name, gain in unsettled),
+        log=True,
+        marked=max((gain.n / columns for _, gain in unsettled), default=None),
+    )
+    return bars.draw(chart, "episodes", WIDTH) if unsettled else None
+
+
+def settled_by_episodes(gain: Gain) -> bool:
+    """More episodes do not help where pretraining seeds are what is uncertain."""
+    return gain.covers == "episodes" and bool(gain.ci95) and gain.gap != 0
+
+
+def needed(gain: Gain, columns: int) -> int:
+    """Episodes a column, by the z test of fsbench/planning.py, before any correction."""
+    n = gain.n / columns
+    sd = (gain.ci95 or 0.0) / stats.Z95 * math.sqrt(n)
+    return episodes_needed(sd, Goal(gap=abs(gain.gap)))
+
+
+QUESTIONS: dict[str, Callable[[MethodBoard], str | None]] = {
+    "gains": gains,
+    "targets": targets,
+    "adaptation": adaptation,
+    "in_domain": in_domain,
+    "cost": cost,
+    "spread": spread,
+    "episodes": episodes,
+}
+
+
+def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
+    """The figures of all tracks as SVG files; the track leads in their names where there are
+    several. Returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for board in boards:
+        track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
+        for name, svg in figures(board).items():
+            made.append(folder / f"{track}{name}.svg")
+            with replacing(made[-1]) as path:
+                path.write_text(svg, encoding="utf8")
+    return made

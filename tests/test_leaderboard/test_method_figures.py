@@ -1,0 +1,148 @@
+"""Pictures of a method board: which there are, and that they show the record's numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+from zlib import crc32
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fsbench.cli.main import run
+from leaderboard.methods.build import method_board
+from leaderboard.methods.figures import figures, needed, write
+from leaderboard.methods.record import Gain, MethodBoard
+from leaderboard.submission import submit
+from tests import fakes
+from tests.fakes_methods import facts, outcomes, random_init
+
+SVG = "{http://www.w3.org/2000/svg}"
+LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"
+N = 200
+
+
+def values(mean: float, name: str) -> NDArray[np.float64]:
+    """N outcomes around the mean, half of the noise shared by all names."""
+    shared, own = (np.random.default_rng(crc32(n.encode())) for n in ("", name))
+    return np.clip(mean + shared.normal(0, 0.05, N) + own.normal(0, 0.05, N), 0, 1)
+
+
+@pytest.fixture(scope="module")
+def board() -> MethodBoard:
+    """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
+    means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
+    known = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
+    known |= {"lw0": facts("lw"), "swr0": facts("swr"), "random": random_init()}
+    held = {
+        name: {
+            LINEAR: outcomes(values(means.get(name[:-1], 0.2), name), "linear"),
+            AFFINE: outcomes(values(means.get(name[:-1], 0.2) + 0.1, f"{name} affine"), "affine"),
+        }
+        for name in known
+    }
+    return method_board("b", [LINEAR, AFFINE], held, known)
+
+
+def hints(svg: str, tag: str) -> list[str]:
+    """What the pointer shows at the marks."""
+    found = ElementTree.fromstring(svg).iter(f"{SVG}{tag}")
+    return [title for mark in found if (title := mark.findtext(f"{SVG}title"))]
+
+
+def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
+    drawn = figures(board)
+    assert list(drawn) == [
+        "gains", "targets", "adaptation", "in_domain", "cost", "spread", "episodes",
+    ]  # fmt: skip
+    for svg in drawn.values():
+        root = ElementTree.fromstring(svg)
+        assert "background:#fff" in str(root.get("style"))
+    assert figures(board) == drawn
+
+
+def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
+    alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
+    assert list(figures(alone)) == ["spread"]
+    one = {"a": facts(), "b": facts("llf")}
+    held = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
+    assert not {"adaptation", "spread"} & figures(method_board("b", [LINEAR], held, one)).keys()
+
+
+def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
+    svg = figures(board)["gains"]
+    shown = hints(svg, "circle")
+    assert [hint.partition(":")[0] for hint in shown] == ["llf", "swr", "lw"]
+    styles = [str(mark.get("style")) for mark in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
+    row = next(row for row in board.rows if row.name == "llf")
+    assert row.overall is not None
+    gain = row.overall.gains["normal"]
+    assert f"{100 * gain.gap:+.2f} points" in shown[0]
+    assert "currentColor" in styles[1]
+    assert "--chart-loss" in styles[2]
+    sure = [
+        r.overall.gains["normal"].p_holm < board.alpha
+        for name in ("llf", "swr", "lw")
+        for r in board.rows
+        if r.name == name and r.overall
+    ]
+    assert ["currentColor" not in style for style in styles] == sure
+
+
+def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
+    shown = "\n".join(hints(figures(board)["targets"], "rect"))
+    for row in board.rows:
+        for cell in row.cells.values():
+            if "normal" in cell.gains:
+                points = f"{100 * cell.gains['normal'].gap:+.2f}".replace("-", "−")
+                assert f"{row.name}, " in shown
+                assert f"{points} points" in shown
+
+
+def test_linear_stands_against_affine(board: MethodBoard) -> None:
+    shown = hints(figures(board)["adaptation"], "circle")
+    for row in board.rows:
+        gains = [row.cells[c].gains.get("normal") for c in (LINEAR, AFFINE)]
+        if all(gains):
+            x, y = (100 * gain.gap for gain in gains if gain)
+            assert f"{row.name}: {x:.2f} %, {y:.2f} %" in shown
+
+
+def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> None:
+    svg = figures(board)["spread"]
+    assert set(hints(svg, "text")) >= {"normal", "llf"}
+    assert not {"lw", "swr"} & set(hints(svg, "text"))
+    row = next(row for row in board.rows if row.name == "llf")
+    assert row.overall is not None
+    for half in (row.overall.ci95, row.overall.ci95_seeds):
+        assert half is not None
+        assert f">{100 * half:.2f}<" in svg
+
+
+def test_episodes_are_those_of_the_z_test_and_only_for_what_is_open(board: MethodBoard) -> None:
+    gain = Gain(gap=0.01, ci95=0.0196, p=0.3, n=1200, seeds=(0,), covers="episodes")
+    # standard error .01 at 600 episodes a column; 1.960 + .842 standard errors must make one gap
+    assert needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
+    svg = figures(board)["episodes"]
+    assert [hint for hint in hints(svg, "text") if hint in {"llf", "lw", "swr"}] == ["swr"]
+
+
+def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:
+    other = board.model_copy(update={"track": "ibm 224px"})
+    paths = write([board.model_copy(update={"track": "ibm 32px"}), other], tmp_path / "made")
+    assert {path.name.rpartition("-")[0] for path in paths} == {"ibm-32px", "ibm-224px"}
+    assert {path.name for path in write([board], tmp_path)} == {f"{n}.svg" for n in figures(board)}
+
+
+def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, right in (("normal", 0.5), ("llf", 0.8)):
+        fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
+    submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
+    with pytest.raises(SystemExit) as stop:
+        run([*command, str(tmp_path / "pictures")])
+    assert stop.value.code == 0
+    assert re.search(r"wrote .*gains\.svg", capsys.readouterr().err)
+    assert (tmp_path / "pictures" / "gains.svg").is_file()
