@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from fsbench import l2l
 from fsbench.errors import UsageError
 from fsbench.specs import EpisodeSpec
 from pretrain.method import Method, Neutral, Rank
@@ -96,6 +97,9 @@ class Episodic(Method):
                 f"{self.name} adapts copies of the network, which compile=true does not reach",
                 fix="--set compile=false",
             )
+
+    def require_installed(self) -> None:
+        l2l.package()
 
     def answers(self, ctx: Context, task: Task) -> Tensor:
         """Logits (way * queries, way) of the task's queries, after learning from its support."""

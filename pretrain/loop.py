@@ -85,11 +85,14 @@ def pretrain(
     """Train in `out`, or resume there, and return the folder; a finished run returns at once.
 
     watch sees the context after setup and after every epoch, and may look but not touch. The folder
-    then loads as `run:DIR`. Raises UsageError when it holds another run,
+    then loads as `run:DIR`. Raises UsageError when it holds another run or a package is missing,
     CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite,
     Stopped after a checkpoint on a signal that the command line handles.
     """
     recipe = fitted(recipe, source)
+    if not run_folder.finished(out):
+        for method in recipe.methods:
+            method.require_installed()
     with joined(device) as (ranks, place), run_folder.claimed(out, recipe, source, ranks):
         if not run_folder.finished(out):
             Trainer(recipe, source, out, place, report, watch, ranks).run()

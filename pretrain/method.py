@@ -99,6 +99,9 @@ class Method(Frozen):
     def check(self, recipe: Recipe) -> None:
         """Raises UsageError when the method cannot do what it promises under this recipe."""
 
+    def require_installed(self) -> None:
+        """Raises UsageError where a package that the method trains with is missing."""
+
     def phase(self, recipe: Recipe) -> int:
         """Epochs at the start of a round before which it must not end: those of a phase."""
         return 0

@@ -38,7 +38,8 @@ def run_demo(
 ) -> Path:
     """Everything below `output`; returns the board's folder. Run again, it goes on or reads.
 
-    methods: names, or `all`; each is joined by its control. Raises UnknownName before any work.
+    methods: names, or `all`; each is joined by its control. Raises UnknownName, UsageError before
+    any work.
     """
     chosen = runs(methods)
     machine = Machine(threads=threads, cache=output / "cache")
@@ -57,12 +58,17 @@ def run_demo(
 
 
 def runs(methods: Iterable[str]) -> dict[str, Recipe]:
-    """Label -> recipe of every run: the methods, each after its control. Raises UnknownName."""
+    """Label -> recipe of every run: the methods, each after its control.
+
+    Raises UnknownName, and UsageError where the package of a method is missing.
+    """
     names = tuple(methods)
     found: dict[str, Recipe] = {}
     for name in METHODS.names() if ALL in names else names:
         METHODS.load(name)
         recipe = recipes.get(f"toy/{name}")
+        for method in recipe.methods:
+            method.require_installed()
         found |= {label(each): each for each in (recipes.control(recipe), recipe)}
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,17 @@ def test_an_unknown_method_is_refused_before_any_work(tmp_path: Path) -> None:
     assert not (tmp_path / "demo").exists()
 
 
+def test_a_missing_package_is_told_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "learn2learn", None)
+    assert call("-o", str(tmp_path / "demo"), "--methods", "all") == 2
+    assert "needs the package learn2learn" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+
+
 def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
+    pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
     runs = demo.runs(["all"])
     methods = {r.methods[0].name for r in runs.values()}
     assert methods == METHOD_RUNS | {"normal"}
