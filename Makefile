@@ -57,8 +57,10 @@ ray: .venv/.ray
 	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
-readme: $(STAMP)  ## write the generated tables of the README anew
+readme: $(STAMP)  ## write the generated tables and pictures of the READMEs anew
 	$(BIN)/python -m fsbench.api.readme README.md
+	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
+		--figures leaderboard/pilot/figures >/dev/null
 
 benchmarks: $(STAMP)
 	$(BIN)/python tests/benchmarks/features.py

@@ -11,9 +11,15 @@ from typer.main import get_command
 
 from fsbench.api.readme import BLOCK, fill
 from fsbench.cli.main import build
+from leaderboard.methods.build import of_board
+from leaderboard.methods.figures import figures
+from leaderboard.published import ENTRIES
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf8")
-CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).resolve().parent.parent
+PILOT = ROOT / "leaderboard" / "pilot"
+README = (ROOT / "README.md").read_text(encoding="utf8")
+STUDY = (PILOT / "README.md").read_text(encoding="utf8")
+CONSOLE = re.findall(r"```console\n(.*?)```", README + STUDY, re.DOTALL)
 JOINED = "\n".join(CONSOLE).replace("\\\n", " ")
 COMMANDS = [
     line[2:].split("  #")[0] for line in JOINED.splitlines() if line.startswith("$ fsbench")
@@ -23,6 +29,21 @@ COMMANDS = [
 def test_tables_are_those_of_the_registries() -> None:
     assert len(BLOCK.findall(README)) >= 4
     assert fill(README) == README, "run `make readme`"
+
+
+def test_pictures_of_the_pilot_study_are_those_of_its_entries() -> None:
+    (board,) = of_board(ENTRIES)
+    drawn = {f"{name}.svg": svg for name, svg in figures(board).items()}
+    held = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
+    assert held == drawn, "run `make readme`"
+
+
+@pytest.mark.parametrize("text", [README, STUDY], ids=["README", "pilot"])
+def test_links_and_pictures_are_files(text: str) -> None:
+    home = ROOT if text is README else PILOT
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert targets
+    assert [t for t in targets if not (home / t).exists()] == []
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import save_file
 
 from fsbench import backbones
 from fsbench.cli.main import run
-from tests import plain_cell
+from tests import plain_cell, plain_pixels
 from tests.fakes_sweep import images
 
 
@@ -46,3 +47,15 @@ def test_an_ordinary_loop_outside_the_suite_agrees(
 def test_another_pixel_scale_is_noticed(cell: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain_cell, "STD", (4.0, 4.0, 4.0))
     assert plain_cell.main(*cell) == 1
+
+
+def test_bright_and_dark_classes_are_told_by_their_pixels_alone(
+    cell: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain_pixels.main(*cell[1:3])
+    shown = capsys.readouterr().out
+    assert shown.endswith("over 20 episodes\n")
+    assert float(shown.split()[0]) > 90
+    dark, bright = np.zeros((2, 4)), np.ones((2, 4))
+    support, query = np.concatenate([dark, bright]), np.concatenate([dark, dark])
+    assert plain_pixels.accuracy(support, query, 2) == 0.5

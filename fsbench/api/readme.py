@@ -1,4 +1,4 @@
-"""The tables of README.md, written from the registries: `python -m fsbench.api.readme README.md`.
+"""The tables of README.md, from registries and entries: `python -m fsbench.api.readme README.md`.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`; tests/test_docs.py compares.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
+from leaderboard.render import markdown_table
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
@@ -41,18 +42,33 @@ COLUMNS = {
 }
 
 
+PILOT = "pilot"
+"""Comes from the entries of leaderboard/pilot instead of a registry."""
+
+
 def fill(text: str) -> str:
     """The README with every table made anew."""
     return BLOCK.sub(lambda match: block(match[1]), text)
 
 
 def block(name: str) -> str:
+    if name == PILOT:
+        return f"<!-- table: {name} -->\n{gains()}\n<!-- end -->"
     found = rows(name)
     if name == "protocols":
         found = transposed([row for row in found if row["protocol"] in COLUMNS[name]])
     if name == "recipes":
         found = [row for row in found if row["paper"]]
     return f"<!-- table: {name} -->\n{markdown(COLUMNS[name], found)}<!-- end -->"
+
+
+def gains() -> str:
+    """What the runs of the pilot study have over their controls, a table a track."""
+    from leaderboard.methods import build, render
+    from leaderboard.published import ENTRIES
+
+    boards = [b.model_copy(update={"board": "pilot study"}) for b in build.of_board(ENTRIES)]
+    return "\n\n".join(markdown_table(render.gains(board)) for board in boards)
 
 
 def transposed(protocols: list[Row]) -> list[Row]:
