@@ -24,6 +24,10 @@ RUN_ITS_OWN = ("name", "seed", "methods")
 """Fields of a recipe in which matched runs may differ."""
 
 
+OF_ITS_MACHINE = frozenset({"seconds", "peak_memory_bytes"})
+"""Costs in which a run repeated to the bit differs."""
+
+
 class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from fsbench.errors import UsageError
+from fsbench.errors import UsageError, ValidationFailed
+from fsbench.results import building
 from fsbench.results.names import safe
+from fsbench.results.reading import cells
 from fsbench.schema import Declaration
 from fsbench.sweep import committed
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
@@ -81,13 +84,36 @@ class Submitting(Job):
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         committed.forget()
-        backbone = self.backbone
-        held = committed.held(place.board, place.cache)
-        own = any(c.entry == self.name and backbone.is_(c.backbone) for c in held)
-        submit(
-            place.results,
-            place.board,
-            self.declaration,
-            models=(backbone.label,),
-            replace=own,
-        )
+        label = self.backbone.label
+        own = self.ours(place.board, place)
+        if own:
+            fetch(place.board / self.name, place.results)
+        submit(place.results, place.board, self.declaration, models=(label,), replace=own)
+
+    def ours(self, board: Path, place: Place) -> bool:
+        """Whether the entry is there and of this backbone.
+
+        Raises ValidationFailed where its results are of other weights than those of this sweep,
+        which a recipe gives on another kind of machine: an entry holds one network.
+        """
+        backbone, held = self.backbone, committed.held(board, place.cache)
+        mine = [c.backbone for c in held if c.entry == self.name and backbone.is_(c.backbone)]
+        now = backbone.facts(place)
+        others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
+        if others:
+            raise ValidationFailed(
+                f"the entry {self.name} on {board} holds results of other weights"
+                f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
+                fix="put those weights in the place of the run and sweep again, or delete the entry"
+                " to have all of its results made anew",
+            )
+        return bool(mine)
+
+
+def fetch(entry: Path, results: Path) -> None:
+    """Put the results of an entry that are not there below a results folder: what was committed in
+    another sitting stays in the entry."""
+    for cell in cells(entry):
+        path = results / cell.path.relative_to(entry)
+        if not path.exists():
+            building.write(path, cell.result, cell.records)

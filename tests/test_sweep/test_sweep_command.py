@@ -120,6 +120,28 @@ def test_a_board_a_plan_and_what_is_shared(
     assert states == {*idle, ("evaluate", "on the board"), ("submit", "on the board")}
 
 
+def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(tmp_path: Path) -> None:
+    data = sweep(tmp_path, methods=("llf",), submit=SUBMIT)
+    (asked,) = data["evaluate"]
+    board = ["--board", str(tmp_path / "board")]
+    file = write(tmp_path / "sweep.yaml", data)
+    assert call(str(file), *where(tmp_path, "first"), *board) == 0
+    (entry,) = (tmp_path / "board").glob("tiny-*")
+    before = held(entry)
+
+    other = {**asked, "targets": [asked["targets"][0].replace("5w1s", "5w2s")]}
+    write(file, {**data, "evaluate": [asked, other]})
+    assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
+    assert before.items() < held(entry).items()
+    assert len(held(entry)) == 2 * len(before)
+
+
+def held(entry: Path) -> dict[str, str]:
+    """Digests of the records of an entry, by file."""
+    files = [path for path in entry.rglob("*.json") if "-" in path.name]
+    return {str(p.relative_to(entry)): read_json(p)["records_digest"] for p in files}
+
+
 def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
