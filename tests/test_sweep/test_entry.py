@@ -1,0 +1,60 @@
+"""What a sweep may do to an entry that is on the board already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsbench.errors import ValidationFailed
+from fsbench.schema import BackboneFacts
+from fsbench.sweep import committed
+from fsbench.sweep.committed import Held
+from fsbench.sweep.entry import Submitting
+from fsbench.sweep.evaluating import Trained
+from fsbench.sweep.graph import build
+from tests import fakes, fakes_methods
+from tests.fakes_sweep import ENTRY, place, read, sweep
+
+
+def entry(root: Path) -> Submitting:
+    """Of a run that is not trained yet."""
+    jobs = build(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
+    (found,) = (job for job in jobs if isinstance(job, Submitting))
+    return found
+
+
+def of(job: Submitting) -> BackboneFacts:
+    """Facts of a network that the job's recipe gave somewhere."""
+    backbone = job.backbone
+    assert isinstance(backbone, Trained)
+    source = {"source_fingerprint": backbone.training.source_fingerprint}
+    training = fakes_methods.training().model_copy(update=source)
+    changes = {"training": training, "recipe_digest": backbone.training.recipe.digest()}
+    return fakes.facts().model_copy(update=changes)
+
+
+def test_results_of_other_weights_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, here = entry(tmp_path), place(tmp_path)
+    facts = of(job)
+    held = Held(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
+    monkeypatch.setattr(committed, "held", lambda board, cache: (held,))
+    with pytest.raises(ValidationFailed, match="results of other weights") as told:
+        job.ours(tmp_path / "board", here)
+    assert facts.weights_hash[:12] in str(told.value)
+    assert "delete the entry" in told.value.fix
+
+
+def test_an_entry_of_another_recipe_or_name_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, here = entry(tmp_path), place(tmp_path)
+    other = of(job).model_copy(update={"recipe_digest": "0" * 64})
+    for held in (
+        Held(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
+        Held("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
+    ):
+        monkeypatch.setattr(committed, "held", lambda board, cache, held=held: (held,))
+        assert job.ours(tmp_path / "board", here) is False
