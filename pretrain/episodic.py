@@ -63,7 +63,7 @@ class Episodic(Method):
 
     RANK: ClassVar = Rank.STEP
     NEUTRAL: ClassVar[Neutral] = "it trains on tasks, by another loss, with another head"
-    PILOT: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 200}
+    PILOT: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 200, "plan.epoch_images": 9_000}
     TOY: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 100, "validate_every": 4}
 
     @property

@@ -25,8 +25,9 @@ BASES: Mapping[str, Mapping[str, Any]] = {
         "plan": Plan(rounds=10, epochs=160),
         "validate_every": 2,
     },
-    # 324,000 images: under three minutes on two cores. Six passes over the pack are too few for
-    # crops or smoothing to help; bf16 is half again as fast on CPUs that have it.
+    # 324,000 images (meta-learners, slower by two to four times, a third): under three minutes on
+    # two cores. Six passes over the pack are too few for crops or smoothing to help; bf16 is half
+    # again as fast on CPUs that have it.
     "pilot": {
         "architecture": "pilot_resnet",
         "source": "tinyimagenet",

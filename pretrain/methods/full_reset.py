@@ -39,7 +39,7 @@ class FullReset(Method):
     RANK: ClassVar = Rank.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the network"
-    PILOT: ClassVar = fields("warm-start")
+    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
     TOY: ClassVar = fields("warm-start")
     PAPER: ClassVar = swr_study.scenarios("full_reset", "full_reset")
 

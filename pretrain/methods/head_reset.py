@@ -53,7 +53,7 @@ class HeadReset(Method):
     RANK: ClassVar = Rank.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the head"
-    PILOT: ClassVar = fields("warm-start")
+    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
     TOY: ClassVar = fields("warm-start")
     PAPER: ClassVar = swr_study.scenarios("head_reset", "head_reset")
 

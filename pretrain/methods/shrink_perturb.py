@@ -66,7 +66,7 @@ class ShrinkPerturb(Method):
     RANK: ClassVar = Rank.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PILOT: ClassVar = fields("warm-start")
+    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
     TOY: ClassVar = fields("warm-start")
     PAPER: ClassVar = swr_study.scenarios("shrink_perturb", "shrink_perturb")
 
