@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fsbench.cli.main import run
 from leaderboard.methods.build import method_board
 from leaderboard.methods.figures import figures, needed, write
-from leaderboard.methods.record import Gain, MethodBoard
+from leaderboard.methods.record import Gain, MethodBoard, Row
 from leaderboard.submission import submit
 from tests import fakes
 from tests.fakes_methods import facts, outcomes, random_init
@@ -89,6 +89,23 @@ def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
         if r.name == name and r.overall
     ]
     assert ["currentColor" not in style for style in styles] == sure
+
+
+def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None:
+    def doubted(row: Row) -> Row:
+        assert row.overall is not None
+        gains = dict(row.overall.gains)
+        if row.name == "swr":
+            gains["normal"] = gains["normal"].model_copy(update={"p": 0.02, "p_holm": 0.06})
+        cell = row.overall.model_copy(update={"gains": gains})
+        return row.model_copy(update={"overall": cell})
+
+    svg = figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
+    for name in ("gains", "cost"):
+        marks = ElementTree.fromstring(svg[name]).iter(f"{SVG}circle")
+        (style,) = (m.get("style") for m in marks if "swr" in str(m.findtext(f"{SVG}title")))
+        assert "--chart" not in str(style)
+    assert "swr" in svg["episodes"]
 
 
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
