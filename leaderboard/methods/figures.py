@@ -61,10 +61,18 @@ def ends(gain: Gain) -> tuple[float | None, float | None]:
 
 def gains(board: MethodBoard) -> str | None:
     found = sorted(gained(board), key=lambda held: -held[2].gap)
-    rows = [gaps.Gap(row.name, g.gap, *ends(g), g.p_holm < board.alpha) for row, _, g in found]
+    rows = [
+        gaps.Gap(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha) for row, _, g in found
+    ]
     judged = "after Holm's correction the gain is"
     chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), judged)
     return gaps.draw(chart, "gains", WIDTH) if rows else None
+
+
+def seeded(row: Row, gain: Gain) -> str:
+    """The row with the seeds of its gain: the interval of a single one covers episodes alone."""
+    n = len(gain.seeds)
+    return f"{row.name}, {n} seed{'s' if n > 1 else ''}"
 
 
 def targets(board: MethodBoard) -> str | None:

@@ -74,7 +74,8 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
 def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
     svg = figures(board)["gains"]
     shown = hints(svg, "circle")
-    assert [hint.partition(":")[0] for hint in shown] == ["llf", "swr", "lw"]
+    labels = [hint.partition(":")[0] for hint in shown]
+    assert labels == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
     styles = [str(mark.get("style")) for mark in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
     row = next(row for row in board.rows if row.name == "llf")
     assert row.overall is not None
