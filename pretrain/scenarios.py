@@ -5,7 +5,7 @@ order of the training images. With more than one stage the optimizer's state and
 carry over, as in the paper's code: nothing is reset and no schedule runs.
 
 A scenario is a set of recipe fields and fits every recipe (`--scenario`). The control of a run is
-`normal` of the same scale with the same scenario.
+`normal` of the same scale with the same scenario and as many images an epoch.
 """
 
 from __future__ import annotations

@@ -37,13 +37,13 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """What entry a has over entry b. judged: by what a row is sure."""
+    """What entry a has over entry b. judged: what makes a row sure, above or below 0."""
 
     title: str
     a: str
     b: str
     rows: tuple[Gap, ...]
-    judged: str = "the interval excludes 0"
+    judged: str = "the interval lies"
 
 
 def draw(chart: Gaps, name: str, width: float = 720) -> str:
@@ -82,7 +82,7 @@ def points(low: float, high: float) -> list[float]:
 def describe(chart: Gaps) -> str:
     ahead, behind = (sum(row.side == side for row in chart.rows) for side in (1, -1))
     return (
-        f"{chart.a} minus {chart.b}, {len(chart.rows)} rows: {chart.judged} above it in "
+        f"{chart.a} minus {chart.b} in {len(chart.rows)} rows: {chart.judged} above 0 in "
         f"{ahead} and below it in {behind}."
     )
 

@@ -64,7 +64,7 @@ def gains(board: MethodBoard) -> str | None:
     rows = [
         gaps.Gap(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha) for row, _, g in found
     ]
-    judged = "after Holm's correction the gain is"
+    judged = "after Holm's correction the gain lies"
     chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), judged)
     return gaps.draw(chart, "gains", WIDTH) if rows else None
 

@@ -11,7 +11,7 @@ import torch
 
 from fsbench.cli.pretrain import choose
 from fsbench.errors import UnknownName, UsageError
-from pretrain import recipes, scenarios
+from pretrain import METHODS, recipes, scenarios
 from pretrain.batches import Batches
 from pretrain.loop import pretrain
 from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
@@ -75,8 +75,17 @@ def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> None:
-    control = recipes.get(f"{scale}/normal").replace(scenarios.fields("warm-start"))
-    assert recipes.control(recipes.get(f"{scale}/{name}")) == control
+    recipe = recipes.get(f"{scale}/{name}")
+    fields = {**scenarios.fields("warm-start"), "plan.epoch_images": recipe.plan.epoch_images}
+    assert recipes.control(recipe) == recipes.get(f"{scale}/normal").replace(fields)
+
+
+def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
+    plans = {name: recipes.get(f"pilot/{name}").plan for name in METHODS.names()}
+    seen = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
+    assert max(seen.values()) == seen["normal"] == 324_000
+    assert seen["full_reset"] == 324_000
+    assert seen["maml"] == 108_000
 
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
