@@ -91,8 +91,7 @@ def pretrain(
     """
     recipe = fitted(recipe, source)
     if not run_folder.finished(out):
-        for method in recipe.methods:
-            method.require_installed()
+        recipe.require_installed()
     with joined(device) as (ranks, place), run_folder.claimed(out, recipe, source, ranks):
         if not run_folder.finished(out):
             Trainer(recipe, source, out, place, report, watch, ranks).run()
@@ -235,9 +234,8 @@ class Trainer:
 
     def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
-        images = len(batch.labels)
-        of = round(images / batch.share)
-        self.tally.add(loss, right, images, of)
+        of = round(len(batch.labels) / batch.share)
+        self.tally.add(loss, right, len(batch.labels), of)
         self.cost.samples += of
         if self._looks and not self.tally.finite:
             self._fail("the loss is not finite")

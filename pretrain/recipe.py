@@ -142,6 +142,11 @@ class Recipe(Frozen):
         """The method called `name` of this recipe."""
         return next(method for method in self.methods if method.name == name)
 
+    def require_installed(self) -> None:
+        """Raises UsageError where a package that a method trains with is missing."""
+        for method in self.methods:
+            method.require_installed()
+
     def override(self, assignments: Iterable[str]) -> Recipe:
         """A recipe with `field=value` applied, e.g. `plan.rounds=3` or `seal.ascent_factor=.02`.
 

@@ -67,8 +67,7 @@ def runs(methods: Iterable[str]) -> dict[str, Recipe]:
     for name in METHODS.names() if ALL in names else names:
         METHODS.load(name)
         recipe = recipes.get(f"toy/{name}")
-        for method in recipe.methods:
-            method.require_installed()
+        recipe.require_installed()
         found |= {label(each): each for each in (recipes.control(recipe), recipe)}
     return found
 
