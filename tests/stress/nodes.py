@@ -21,6 +21,8 @@ from fsbench.sweep.states import States
 
 METHODS = ("seal", "llf", "welsr", "swr")
 JOBS_AT_LEAST = 12
+EPOCHS = 200
+"""Of a round: long enough for both nodes to be seen at work."""
 
 
 def killed(trials: Trials, seeds: Iterable[int]) -> Row:
@@ -32,7 +34,9 @@ def killed(trials: Trials, seeds: Iterable[int]) -> Row:
         folder = trials.work / f"nodes-{seed}"
         folder.mkdir()
         retries = {kind: {"retries": 3} for kind in ("round", "pretrain", "evaluate")}
-        file = read(sweep(folder, methods=METHODS, submit=ENTRY, jobs=retries))
+        data = sweep(folder, methods=METHODS, submit=ENTRY, jobs=retries)
+        data["pretrain"][0]["set"]["plan.epochs"] = EPOCHS
+        file = read(data)
         alone, there = (place(folder, name, board=folder / f"{name} board") for name in "ab")
         failed = run(file, alone, How(jobs=2))
         with cluster() as nodes:
@@ -60,11 +64,17 @@ def cluster() -> Iterator[Any]:
 
 
 def when_busy(nodes: Any, victim: Any, there: Place) -> None:
-    """Once a training has written a checkpoint, kill one of the nodes, each with a job."""
+    """Once two trainings are under way, one on each of the nodes, kill one of these."""
     until = time.monotonic() + 120
-    while not list(there.output.glob("r*/*/checkpoint.json")) and time.monotonic() < until:
+    while len(training(there)) < 2 and time.monotonic() < until:
         time.sleep(0.02)
     nodes.remove_node(victim, allow_graceful=False)
+
+
+def training(there: Place) -> list[Path]:
+    """Runs that have a checkpoint and no end yet."""
+    begun = [path.parent for path in there.output.glob("runs/*/checkpoint.json")]
+    return [folder for folder in begun if not (folder / "run.json").exists()]
 
 
 def outcome(there: Place) -> dict[str, str]:
