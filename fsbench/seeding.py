@@ -59,10 +59,16 @@ def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
     """Inside, torch's global generators run the stream called `names`; outside, nothing changed."""
     import torch
 
+    if device == "cpu":  # fork_rng asks for every accelerator, which costs more than a small step
+        generator = torch.default_generator
+        held = generator.get_state()
+        generator.manual_seed(seed_for(*names))
+        try:
+            yield
+        finally:
+            generator.set_state(held)
+        return
     cuda = [torch.device(device)] if device.startswith("cuda") else []
     with torch.random.fork_rng(devices=cuda):
-        if device == "cpu":  # seeding idle accelerators too would cost more than a small step
-            torch.default_generator.manual_seed(seed_for(*names))
-        else:
-            torch.manual_seed(seed_for(*names))
+        torch.manual_seed(seed_for(*names))
         yield

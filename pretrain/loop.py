@@ -117,7 +117,7 @@ class Trainer:
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.validation = build_validation(recipe, source, device, ranks)
-        self.tally, self.cost, self.plateau = Tally(device, ranks), Cost(device, ranks), Plateau()
+        self.tally, self.cost, self.plateau = Tally(ranks), Cost(device, ranks), Plateau()
         self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
 
     def run(self) -> None:
@@ -230,7 +230,7 @@ class Trainer:
             logits = ctx.forward(batch.images)
             smoothing = self.recipe.label_smoothing
             loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
-        return loss, (logits.detach().argmax(dim=1) == batch.labels).sum()
+        return loss, (logits.detach().argmax(dim=1) == batch.labels).count_nonzero()
 
     def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
         """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""

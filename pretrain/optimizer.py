@@ -36,9 +36,9 @@ def build(
     ]
     optimizer: torch.optim.Optimizer
     if recipe.optimizer == "adam":
-        optimizer = torch.optim.Adam(described, lr=recipe.lr, foreach=True)
+        optimizer = torch.optim.Adam(described, lr=recipe.lr)
     else:
-        optimizer = torch.optim.SGD(described, lr=recipe.lr, momentum=recipe.momentum, foreach=True)
+        optimizer = torch.optim.SGD(described, lr=recipe.lr, momentum=recipe.momentum)
     trained = {name for group in groups for name in group.names}
     for name in trained & carried.keys():
         optimizer.state[parameters[name]] = dict(carried[name])

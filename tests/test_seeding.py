@@ -56,3 +56,12 @@ def test_stream_seeds_the_inside_and_restores_the_outside() -> None:
     assert torch.equal(
         torch.rand(2, generator=torch_generator("x")), torch.rand(2, generator=torch_generator("x"))
     )
+
+
+def test_stream_restores_the_outside_after_an_error() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    with pytest.raises(KeyError), stream("init", 0):
+        raise KeyError
+    assert torch.equal(torch.rand(3), expected)

@@ -17,11 +17,15 @@ PROCESSES = 2
 
 
 def run_all(
-    one: Callable[[Job], Found], jobs: Sequence[Job], name: str, report: Reporter = SILENT
+    one: Callable[[Job], Found],
+    jobs: Sequence[Job],
+    name: str,
+    report: Reporter = SILENT,
+    unit: str = "runs",
 ) -> list[Found]:
     """What `one` gives for every job; a module's own function, and jobs that can be pickled."""
     found = []
-    with report.task(name, len(jobs), "runs") as advance, workers() as pool:
+    with report.task(name, len(jobs), unit) as advance, workers() as pool:
         for result in pool.map(one, jobs):
             found.append(result)
             advance(1)

@@ -126,16 +126,38 @@ def descent(
     return Recipe.model_validate(plain | fields)
 
 
-def accuracy(column: str, signal: float, seed: int, architecture: str = "study_mlp") -> float:
-    """Test accuracy (%) after one run of the training loop."""
-    return 100 * trained(recipe(column, seed, architecture), signal)
+def accuracies(
+    columns: Sequence[str], signal: float, seed: int, architecture: str = "study_mlp"
+) -> list[float]:
+    """Test accuracies (%) of these columns on one draw of the data, in order.
+
+    The runs in which round 0 is plain training branch off one such round, to the same bits.
+    """
+    from pretrain import branching
+
+    data = source(signal, seed)
+    found = []
+    with TemporaryDirectory() as folder:
+        for column in columns:
+            chosen, home = recipe(column, seed, architecture), Path(folder) / column
+            if branching.branches(chosen):
+                plain = branching.trunk(chosen)
+                shared = branching.first_round(plain, data, Path(folder) / plain.digest())
+                branching.branch(chosen, data, shared, home)
+            found.append(100 * scored(chosen, data, home))
+    return found
 
 
 def trained(chosen: Recipe, signal: float) -> float:
     """Test accuracy (fraction) after this run on the data of its seed."""
+    with TemporaryDirectory() as folder:
+        return scored(chosen, source(signal, chosen.seed), Path(folder) / "run")
+
+
+def scored(chosen: Recipe, data: SourceDataset, home: Path) -> float:
+    """Test accuracy (fraction) after this run, which may have begun in its folder."""
     from pretrain.loop import pretrain
 
-    with TemporaryDirectory() as folder:
-        run = pretrain(chosen, source(signal, chosen.seed), Path(folder) / "run")
-        facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
+    run = pretrain(chosen, data, home)
+    facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
     return facts["source_accuracy"]

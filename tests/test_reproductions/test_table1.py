@@ -90,9 +90,16 @@ def test_the_laws_of_initial_weights(name: str, std: float) -> None:
 @pytest.mark.parametrize("method", list(_synthetic.METHODS))
 def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 2)
-    first = _synthetic.accuracy(method, 2.0, 0)
+    (first,) = _synthetic.accuracies([method], 2.0, 0)
     assert 0 < first < 100
-    assert _synthetic.accuracy(method, 2.0, 0) == first
+    assert _synthetic.accuracies([method], 2.0, 0) == [first]
+
+
+def test_a_shared_round_0_changes_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_synthetic, "STEPS", 20)
+    whole = [100 * _synthetic.trained(_synthetic.recipe(m, 0), 2.0) for m in _synthetic.METHODS]
+    assert len(set(whole)) > 1
+    assert _synthetic.accuracies(list(_synthetic.METHODS), 2.0, 0) == whole
 
 
 @pytest.mark.parametrize(
@@ -151,6 +158,10 @@ def test_one_seed_has_no_deviation() -> None:
 
 @pytest.mark.slow
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [("BL", 2.0, 0, "study_mlp"), ("BL", 2.0, 0, "study_mlp_he")]
+    runs = [("BL", 2.0, 0, a) for a in ("study_mlp", "study_mlp_he")]
+    runs.insert(1, ("FC", 2.0, 0, "study_mlp"))
     found = reinit_table1.accuracies(runs, SILENT)
-    assert found == [_synthetic.accuracy(*run) for run in runs]
+    assert found == [
+        100 * _synthetic.trained(_synthetic.recipe(method, seed, architecture), signal)
+        for method, signal, seed, architecture in runs
+    ]
