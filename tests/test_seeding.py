@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from fsbench.seeding import permutations, seed_for, stream, torch_generator, uniforms, words
