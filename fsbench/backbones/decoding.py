@@ -18,7 +18,7 @@ Pixels = NDArray[np.uint8]
 
 AHEAD = 2
 """Blocks decoded in advance."""
-PARTS = 16
+PARTS = 8
 """Tasks for the threads that a block is cut into: few beside its images, many beside threads."""
 
 

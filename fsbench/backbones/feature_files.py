@@ -3,7 +3,8 @@
 Layout: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256 of the array,
 what it is an array of, and the sha-256 of all that as `seal`. It grows in <folder>.partial, where
 done.json counts the finished blocks and their rows and has the sha-256 of these, and is renamed
-when complete.
+when complete. Nothing waits for the disk, which costs small networks a fiftieth: what a killed
+process has written is there, and what a power failure takes is missed by its hash.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Features = NDArray[np.float32]
 
 ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
 MARK_SECONDS = 1.0
-"""What a kill may cost; to wait for the disk after every block costs small networks a tenth."""
+"""What a kill may cost."""
 
 
 @contextmanager
@@ -114,9 +115,8 @@ class Journal:
             self.mark()
 
     def mark(self) -> None:
-        """Bring all blocks to the disk, then say that they are there."""
+        """Say which blocks are there."""
         self.marked = time.monotonic()
-        self.array.flush()  # type: ignore[attr-defined]
         beside = self.partial / f"{DONE}.new"
         mark = {"done": self.done, "rows": self.rows, "sha256": self.hash.hexdigest()}
         beside.write_text(json.dumps(mark))
@@ -124,7 +124,6 @@ class Journal:
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Make the complete array visible, with `about` in its meta.json."""
-        self.array.flush()  # type: ignore[attr-defined]
         meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
         text = json.dumps({**meta, "seal": seal(meta)}, indent=1)
         (self.partial / META).write_text(text, encoding="utf8")
