@@ -18,8 +18,6 @@ Pixels = NDArray[np.uint8]
 
 AHEAD = 2
 """Blocks decoded in advance."""
-PARTS = 8
-"""Tasks for the threads that a block is cut into: few beside its images, many beside threads."""
 
 
 def blocks(
@@ -36,8 +34,9 @@ def blocks(
     images b * size ... of the whole data set, and black ones where they end, so a block never
     depends on where a run began. Raises DataError naming a corrupt image.
     """
-    side, part = image.input_size, -(-size // PARTS)
-    with ThreadPoolExecutor(max(1, workers)) as pool:
+    threads = max(1, workers)
+    side, part = image.input_size, -(-size // threads)
+    with ThreadPoolExecutor(threads) as pool:
         waiting: deque[tuple[range, Pixels, list[Future[None]]]] = deque()
         for start in range(first * size, len(dataset), size):
             indices = range(start, min(start + size, len(dataset)))

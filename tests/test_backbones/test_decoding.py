@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fsbench import backbones
-from fsbench.backbones.decoding import PARTS, blocks
+from fsbench.backbones.decoding import blocks
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
 from fsbench.data.views import View
@@ -20,14 +20,14 @@ SMALL = ImageSpec(input_size=16)
 
 
 @pytest.mark.parametrize("view", [None, View(0, 3)])
-@pytest.mark.parametrize("size", [2, PARTS, 2 * PARTS + 5])
+@pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int, size: int, view: View | None, pictures: Pictures
+    first: int, size: int, workers: int, view: View | None, pictures: Pictures
 ) -> None:
-    """Tasks of one image and of three, a last one of fewer, a block of fewer images than tasks."""
+    """Tasks of one image and of more, a last one of fewer, fewer images than threads."""
     dataset = pictures(2 * size + size // 2 + 1)
-    found = list(blocks(dataset, SMALL, size, first, 2, view))
+    found = list(blocks(dataset, SMALL, size, first, workers, view))
     assert [(start, n) for start, n, _ in found] == [
         (start, min(size, len(dataset) - start))
         for start in range(first * size, len(dataset), size)

@@ -1,0 +1,53 @@
+"""The accuracy of a run, and the blocks in which its images are seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from fakes_pretrain import CLASSES, source, tiny
+from torch import Tensor, nn
+
+from fsbench.data import Split
+from pretrain.validation import Validation
+
+
+class Brightness(nn.Module):
+    """Answers with the class whose brightness is nearest, and notes the sizes of its blocks."""
+
+    def __init__(self, levels: Tensor) -> None:
+        super().__init__()
+        self.levels, self.seen = levels, list[int]()
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.seen.append(len(images))
+        assert not self.training
+        return -(images.mean(dim=(1, 2, 3))[:, None] - self.levels).abs()
+
+
+def bright(n: int, side: int) -> Split:
+    """Images of one brightness each (0, 60, 120, 180), every fifth with a wrong label."""
+    classes = np.arange(n, dtype=np.int64) % CLASSES
+    images = np.repeat(classes * 60, 3 * side * side).reshape(n, 3, side, side).astype(np.uint8)
+    return Split(images, np.where(np.arange(n) % 5 == 0, (classes + 1) % CLASSES, classes))
+
+
+@pytest.mark.parametrize(
+    ("side", "n", "blocks"),
+    [
+        (32, 1010, [500, 500, 10]),
+        (64, 270, [125, 125, 20]),
+        (256, 40, [32, 8]),
+    ],
+)
+def test_larger_images_come_in_smaller_blocks_and_all_count(
+    side: int, n: int, blocks: list[int]
+) -> None:
+    data = replace(source(), val=bright(n, side), mean=(0.0,) * 3, std=(1.0,) * 3)
+    validation = Validation(tiny("normal", f"input_size={side}"), data, torch.device("cpu"))
+    model = Brightness(torch.arange(CLASSES) * 60 / 255).train()
+    assert validation.accuracy(model) == (n - n / 5) / n
+    assert model.seen == blocks
+    assert model.training
