@@ -17,7 +17,7 @@ from fsbench.specs import ImageSpec
 Pixels = NDArray[np.uint8]
 
 AHEAD = 2
-"""Blocks decoded in advance."""
+"""Blocks decoded in advance, at least; as many as threads where these are more."""
 
 
 def blocks(
@@ -32,33 +32,29 @@ def blocks(
 
     Pixels of the centre crop, or of a random view, in memory channels last. Block b holds the
     images b * size ... of the whole data set, and black ones where they end, so a block never
-    depends on where a run began. Raises DataError naming a corrupt image.
+    depends on where a run began. One thread has a block for itself: two that share one would wait
+    for each other, and the network for both, where images are small. Raises DataError naming a
+    corrupt image.
     """
-    threads = max(1, workers)
-    side, part = image.input_size, -(-size // threads)
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[tuple[range, Pixels, list[Future[None]]]] = deque()
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        waiting: deque[tuple[range, Future[Pixels]]] = deque()
         for start in range(first * size, len(dataset), size):
             indices = range(start, min(start + size, len(dataset)))
-            pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
-            tasks = [
-                pool.submit(
-                    _fill, pixels[i : i + part], dataset, image, indices[i : i + part], view
-                )
-                for i in range(0, len(indices), part)
-            ]
-            waiting.append((indices, pixels, tasks))
-            if len(waiting) > AHEAD:
-                yield _block(*waiting.popleft())
+            waiting.append((indices, pool.submit(_block, dataset, image, size, indices, view)))
+            if len(waiting) > max(AHEAD, workers):
+                yield _decoded(*waiting.popleft())
         while waiting:
-            yield _block(*waiting.popleft())
+            yield _decoded(*waiting.popleft())
 
 
-def _fill(
-    pixels: Pixels, dataset: TargetDataset, image: ImageSpec, indices: range, view: View | None
-) -> None:
+def _block(
+    dataset: TargetDataset, image: ImageSpec, size: int, indices: range, view: View | None
+) -> Pixels:
+    side = image.input_size
+    pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
     for row, index in zip(pixels, indices, strict=False):
         row[:] = _pixels(dataset, image, index, view)
+    return pixels
 
 
 def _pixels(dataset: TargetDataset, image: ImageSpec, index: int, view: View | None) -> Pixels:
@@ -67,7 +63,5 @@ def _pixels(dataset: TargetDataset, image: ImageSpec, index: int, view: View | N
     return view.pixels(dataset.image(index), image, dataset.name, dataset.canonical_ids[index])
 
 
-def _block(indices: range, pixels: Pixels, tasks: list[Future[None]]) -> tuple[int, int, Pixels]:
-    for task in tasks:
-        task.result()
-    return indices.start, len(indices), pixels
+def _decoded(indices: range, pixels: Future[Pixels]) -> tuple[int, int, Pixels]:
+    return indices.start, len(indices), pixels.result()

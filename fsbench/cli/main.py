@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fsbench import __version__
+from fsbench.allocator import keep_freed_memory
 from fsbench.errors import FsbenchError
 from fsbench.registry import Registry, attribute
 from fsbench.stopping import Stopped, handled
@@ -63,6 +64,7 @@ def root(
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Entry point of the console command; exits with the codes of fsbench/errors.py, after a
     signal with 128 + its number."""
+    keep_freed_memory()
     try:
         with handled():
             build()(args=arguments, prog_name="fsbench")

@@ -108,4 +108,6 @@ def centre(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
     size, resize = spec.input_size, spec.resize
     corner = round((resize - size) / 2.0)
     inside = slice(corner, corner + size)
-    return np.asarray(square(image, resize))[inside, inside].transpose(2, 0, 1)
+    # what np.asarray does to an image takes a third longer, which small networks wait for
+    rows = np.frombuffer(square(image, resize).tobytes(), np.uint8).reshape(resize, resize, 3)
+    return rows[inside, inside].transpose(2, 0, 1)

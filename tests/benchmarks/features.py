@@ -5,16 +5,20 @@ with cropping, normalising, checks and writing. Rows `arrays`: images are decode
 already, on all threads; ours should reach 0.9 of the bare throughput. Rows `files`: JPEG files on
 one decoding thread beside one torch thread, so that reading them first and then running the network
 takes the sum of both times, and overlapped at best the longer one; on a GPU the network leaves the
-threads alone. All are warmed and taken in turns; the table shows medians, and an A/A row (ours
-against ours) for the noise. Rows for GPUs are skipped where none is.
+threads alone. All are warmed and taken in turns, in several fresh processes, which keep freed
+memory as the command does: a network's pace depends on where its activations come to lie, and a
+machine's changes from second to second. A ratio is the median over processes of the median of their
+rounds, with its range; A/A (ours against ours) shows the noise that is left. Rows for GPUs are
+skipped where none is.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -25,6 +29,7 @@ import torch
 from PIL import Image
 
 from fsbench import backbones
+from fsbench.allocator import keep_freed_memory
 from fsbench.backbones.decoding import blocks
 from fsbench.backbones.features import FeatureStore, block_size
 from fsbench.data.base import TargetDataset
@@ -52,7 +57,7 @@ ROWS = (
     Row("fsbench/pilot_resnet", 32, "arrays", 32),
     Row("timm/resnet18", 64, "arrays", 8),
     Row("timm/resnet18", 224, "arrays"),
-    Row("timm/resnet50", 224, "arrays", 6),
+    Row("timm/resnet50", 224, "arrays"),
     Row("timm/resnet18", 64, "files"),
     Row("timm/resnet18", 224, "files"),
     Row("timm/resnet50", 224, "arrays", 32, gpu=True),
@@ -138,48 +143,78 @@ def seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def measure(case: Case, repeats: int) -> Iterator[float]:
-    """Median seconds of the bare network, of decoding, of ours, and of ours again (A/A)."""
-    works = (case.bare, case.decode, case.ours, case.ours)
-    for work in works:
-        work()
-    rounds = [[seconds(work) for work in works] for _ in range(repeats)]
-    return (median(column) for column in zip(*rounds, strict=True))
+class Turn(NamedTuple):
+    """Seconds an image of the bare network, of decoding, and of ours, twice."""
+
+    bare: float
+    decode: float
+    first: float
+    again: float
+
+    @property
+    def ours(self) -> float:
+        return (self.first + self.again) / 2
 
 
-def line(case: Case, repeats: int) -> str:
-    bare, decode, ours, again = measure(case, repeats)
-    row, rate = case.row, case.images
-    text = f"{row.ref:>22} {row.side:4} {row.images:>7} {rate / bare:9.1f} {rate / decode:9.1f}"
-    text += f" {rate / ours:9.1f} {bare / ours:10.2f}"
-    overlap = f"{(bare + decode) / ours:6.2f}x" if row.images == "files" else f"{'-':>7}"
-    best = f"{(bare + decode) / max(bare, decode):6.2f}x" if row.images == "files" else f"{'-':>7}"
-    return f"{text} {overlap} {best}   A/A {again / ours:.2f}"
+def take_turns(row: Row, device: str, threads: int, at_least: float) -> list[Turn]:
+    """Two turns or more for so many seconds at least; in a fresh process."""
+    keep_freed_memory()
+    torch.set_num_threads(1 if row.images == "files" else threads)
+    with TemporaryDirectory() as folder:
+        case = Case(row, device, Path(folder))
+        works = (case.bare, case.decode, case.ours, case.ours)
+        for work in works[:-1]:
+            work()
+        turns: list[Turn] = []
+        started = time.perf_counter()
+        while len(turns) < 2 or time.perf_counter() - started < at_least:
+            turns.append(Turn(*(seconds(work) / case.images for work in works)))
+        return turns
+
+
+def line(row: Row, processes: list[list[Turn]]) -> str:
+    def typical(ratio: Callable[[Turn], float]) -> list[float]:
+        return sorted(median(map(ratio, turns)) for turns in processes)
+
+    def rate(part: str) -> float:
+        return 1 / median(typical(lambda turn: getattr(turn, part)))
+
+    text = f"{row.ref:>22} {row.side:4} {row.images:>7}"
+    text += f" {rate('bare'):9.1f} {rate('decode'):9.1f} {rate('ours'):9.1f}"
+    ratios = typical(lambda turn: turn.bare / turn.ours)
+    text += f" {median(ratios):9.2f} {ratios[0]:5.2f} to {ratios[-1]:.2f}"
+    noise = median(typical(lambda turn: turn.again / turn.first))
+    if row.images == "files":
+        overlap = median(typical(lambda turn: (turn.bare + turn.decode) / turn.ours))
+        best = median(typical(lambda turn: (turn.bare + turn.decode) / max(turn.bare, turn.decode)))
+        return f"{text} {overlap:6.2f}x {best:6.2f}x   A/A {noise:.2f}"
+    return f"{text} {'-':>7} {'-':>7}   A/A {noise:.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    print(f"torch {torch.__version__}, {given.threads} threads, median of {given.repeats}")
-    print(f"{'images/s':>46} {'':>9} {'':>9}")
+    print(f"torch {torch.__version__}, {given.threads} threads, {given.processes} processes a row")
+    print(f"{'images/s':>46}")
     print(
         f"{'network':>22} {'px':>4} {'images':>7} {'bare':>9} {'decode':>9} {'ours':>9}"
-        f" {'ours/bare':>10} {'overlap':>7} {'best':>7}"
+        f" {'ours/bare':>9} {'range':>13} {'overlap':>7} {'best':>7}"
     )
     for number, row in enumerate(ROWS):
         if given.rows is not None and number not in given.rows:
             continue
-        if row.gpu and device == "cpu" and given.rows is None:
+        if row.gpu and device == "cpu":
             print(f"{row.ref:>22} {row.side:4} {row.images:>7}   skipped: needs a GPU")
             continue
-        torch.set_num_threads(1 if row.images == "files" else given.threads)
-        with TemporaryDirectory() as folder:
-            case = Case(row, device if row.gpu else "cpu", Path(folder))
-            print(line(case, given.repeats), flush=True)
+        given_all = (row, device if row.gpu else "cpu", given.threads, given.seconds)
+        with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
+            processes = fresh.starmap(take_turns, [given_all] * given.processes, chunksize=1)
+        print(line(row, processes), flush=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ SMALL = ImageSpec(input_size=16)
 def test_blocks_hold_their_images_and_black_ones_behind_them(
     first: int, size: int, workers: int, view: View | None, pictures: Pictures
 ) -> None:
-    """Tasks of one image and of more, a last one of fewer, fewer images than threads."""
+    """With fewer threads than blocks and with more."""
     dataset = pictures(2 * size + size // 2 + 1)
     found = list(blocks(dataset, SMALL, size, first, workers, view))
     assert [(start, n) for start, n, _ in found] == [
