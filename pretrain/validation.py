@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PIXELS, FEWEST = 512_000, 32
 """Of the validation images of a forward pass: 500 of 32 px, 125 of 64 px, and never fewer than 32.
 
-Validation then takes the same memory at 32 px and at 64 px, little beside a training step's.
+Validation then takes the same memory at 32 px and at 64 px.
 """
 
 
