@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.images import centre
+from fsbench.data.images import centres
 from fsbench.data.views import View
 from fsbench.specs import ImageSpec
 
@@ -50,17 +50,14 @@ def blocks(
 def _block(
     dataset: TargetDataset, image: ImageSpec, size: int, indices: range, view: View | None
 ) -> Pixels:
+    if view is None:
+        return centres(map(dataset.image, indices), image, size)
     side = image.input_size
     pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
     for row, index in zip(pixels, indices, strict=False):
-        row[:] = _pixels(dataset, image, index, view)
+        name = dataset.canonical_ids[index]
+        row[:] = view.pixels(dataset.image(index), image, dataset.name, name)
     return pixels
-
-
-def _pixels(dataset: TargetDataset, image: ImageSpec, index: int, view: View | None) -> Pixels:
-    if view is None:
-        return centre(dataset.image(index), image)
-    return view.pixels(dataset.image(index), image, dataset.name, dataset.canonical_ids[index])
 
 
 def _decoded(indices: range, pixels: Future[Pixels]) -> tuple[int, int, Pixels]:

@@ -84,11 +84,11 @@ class Journal:
         self.array = self._resume(shape, report)
         self.marked = time.monotonic()
 
-    def _resume(self, shape: tuple[int, int], report: Reporter) -> Features:
+    def _resume(self, shape: tuple[int, int], report: Reporter) -> np.memmap:
         """The array with its first rows, or a new one; what is damaged is left out, and said so."""
         try:
             marked = json.loads((self.partial / DONE).read_text())
-            array: Features = np.load(self.partial / ARRAY, mmap_mode="r+")
+            array: np.memmap = np.load(self.partial / ARRAY, mmap_mode="r+")
             done, rows = int(marked["done"]), int(marked["rows"])
             found = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
             if array.shape == shape and found.hexdigest() == marked["sha256"]:
@@ -101,15 +101,18 @@ class Journal:
         report.log(f"{self.partial} is damaged: extracting its features from the start")
         return self._start(shape)
 
-    def _start(self, shape: tuple[int, int]) -> Features:
+    def _start(self, shape: tuple[int, int]) -> np.memmap:
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
         return reserved.create(self.partial / ARRAY, np.float32, shape)
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`; at times, mark what is stored."""
-        self.array[start : start + len(rows)] = rows
-        self.hash.update(np.ascontiguousarray(rows, np.float32).data)
+        data = np.ascontiguousarray(rows, np.float32).data
+        with (self.partial / ARRAY).open("r+b") as file:  # cheaper than a mapped page's first use
+            file.seek(self.array.offset + start * self.array.strides[0])
+            file.write(data)
+        self.hash.update(data)
         self.done, self.rows = self.done + 1, start + len(rows)
         if time.monotonic() - self.marked >= MARK_SECONDS:
             self.mark()

@@ -7,6 +7,7 @@ first frame counts; a rotation in EXIF is not applied, as torchvision's loaders 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
@@ -97,17 +98,20 @@ def channels_first(image: Image.Image) -> NDArray[np.uint8]:
 
 def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
     """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s)."""
-    return np.ascontiguousarray(centre(image, spec))
+    return np.ascontiguousarray(centres((image,), spec, 1)[0])
 
 
-def centre(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
-    """The same pixels as a view of the image's rows, whose channels lie side by side.
+def centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[np.uint8]:
+    """The same of up to n images, (n, 3, s, s) in memory channels last; missing ones are black.
 
-    The offset of the crop is rounded as torchvision's CenterCrop does.
+    The offset of the crop is rounded as torchvision's CenterCrop does. All pixels leave Pillow at
+    once, in half the time that small images take one by one.
     """
-    size, resize = spec.input_size, spec.resize
-    corner = round((resize - size) / 2.0)
+    size, side = spec.input_size, spec.resize
+    strip = Image.new("RGB", (side, side * n))
+    for row, image in enumerate(images):
+        strip.paste(square(image, side), (0, row * side))
+    rows = np.frombuffer(strip.tobytes(), np.uint8).reshape(n, side, side, 3)
+    corner = round((side - size) / 2.0)
     inside = slice(corner, corner + size)
-    # what np.asarray does to an image takes a third longer, which small networks wait for
-    rows = np.frombuffer(square(image, resize).tobytes(), np.uint8).reshape(resize, resize, 3)
-    return rows[inside, inside].transpose(2, 0, 1)
+    return rows[:, inside, inside].copy().transpose(0, 3, 1, 2)
