@@ -46,7 +46,7 @@ wheel-test: $(STAMP)  ## build the wheel, install it into an empty environment, 
 # installed Cython, and declares needs that do not install beside numpy 2.
 meta: .venv/.meta
 .venv/.meta: $(STAMP)
-	$(BIN)/python -m pip install --quiet cython ".[meta]"
+	$(BIN)/python -m pip install --quiet cython --editable ".[meta]"
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 		--config-settings=--global-option=build_ext learn2learn==0.2.0
 	touch $@

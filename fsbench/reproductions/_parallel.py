@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +17,8 @@ Job = TypeVar("Job")
 Found = TypeVar("Found")
 
 PROCESSES = 2
+MEMORY, ROOM = "/dev/shm", 2**30
+"""Where Linux keeps files in memory, and the bytes to be free there: far more than a run needs."""
 
 
 def run_all(
@@ -35,14 +40,26 @@ def run_all(
 @contextmanager
 def workers() -> Iterator[ProcessPoolExecutor]:
     """Fresh processes; on an error or an interrupt, jobs that have not begun are dropped."""
-    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _one_thread)
+    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _prepare)
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _one_thread() -> None:
+def _prepare() -> None:
     import torch
 
     torch.set_num_threads(1)
+    if "TMPDIR" not in os.environ:
+        tempfile.tempdir = in_memory()
+
+
+def in_memory() -> str | None:
+    """A place for scratch folders where the checkpoints of short runs wait for no busy disk.
+
+    None where the system has no such place, or none with room.
+    """
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+        return MEMORY
+    return None
