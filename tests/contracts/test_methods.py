@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,23 @@ from pretrain import METHODS, surgery
 from pretrain.context import Context
 from pretrain.loop import pretrain
 from pretrain.method import Rank, hooks_of
+from pretrain.recipe import Recipe
 from pretrain.recipes import control
 from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 
 methods = pytest.mark.parametrize("name", METHODS.names())
 doing = pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "normal"])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Recipe], Path]:
+    """The run of a recipe on the tiny source, trained once for all tests that only read it."""
+
+    @cache
+    def run(recipe: Recipe) -> Path:
+        return pretrain(recipe, source(), tmp_path_factory.mktemp("run"))
+
+    return run
 
 
 @methods
@@ -36,49 +49,50 @@ def test_it_declares_what_a_method_must(name: str) -> None:
 
 
 @doing
-def test_it_does_something(name: str, tmp_path: Path) -> None:
+def test_it_does_something(name: str, trained: Callable[[Recipe], Path]) -> None:
     assert hooks_of(METHODS.load(name))
-    for run, recipe in ((name, tiny(name)), ("normal", control(tiny(name)))):
-        pretrain(recipe, source(), tmp_path / run)
-    ours, theirs = weights(tmp_path / name), weights(tmp_path / "normal")
+    ours, theirs = (weights(trained(recipe)) for recipe in (tiny(name), control(tiny(name))))
     assert not equal({tensor: ours[tensor] for tensor in theirs}, theirs)
 
 
 @methods
-def test_neutral_settings_are_normal_bit_for_bit(name: str, tmp_path: Path) -> None:
+def test_neutral_settings_are_normal_bit_for_bit(
+    name: str, trained: Callable[[Recipe], Path]
+) -> None:
     neutral = METHODS.load(name).NEUTRAL
     if isinstance(neutral, str):
         pytest.skip(neutral)
     settings = [f"{name}.{field}={value}" for field, value in neutral.items()]
     neutralised = tiny(name, *settings)
-    pretrain(neutralised, source(), tmp_path / "neutral")
-    pretrain(control(neutralised), source(), tmp_path / "normal")
-    assert equal(weights(tmp_path / "neutral"), weights(tmp_path / "normal"))
+    assert equal(weights(trained(neutralised)), weights(trained(control(neutralised))))
 
 
 @methods
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(
-    name: str, tmp_path: Path
+    name: str, trained: Callable[[Recipe], Path], tmp_path: Path
 ) -> None:
-    for run, seed in (("a", 0), ("b", 0), ("c", 1)):
-        pretrain(tiny(name, f"seed={seed}"), source(), tmp_path / run)
-    a, b, c = (weights(tmp_path / run) for run in "abc")
-    assert equal(a, b)
-    assert not equal(a, c)
+    first, second = (trained(tiny(name, f"seed={seed}")) for seed in (0, 1))
+    again = pretrain(tiny(name, "seed=0"), source(), tmp_path)
+    assert equal(weights(again), weights(first))
+    assert not equal(weights(second), weights(first))
 
 
 @methods
 @pytest.mark.parametrize("step", [8, 9, 13])
 def test_it_resumes_exactly_at_and_inside_a_round(
-    name: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    step: int,
+    trained: Callable[[Recipe], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recipe = tiny(name)
-    pretrain(recipe, source(), tmp_path / "whole")
-    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+    whole = trained(recipe)
+    killed_at(step, recipe, tmp_path, monkeypatch)
+    pretrain(recipe, source(), tmp_path)
+    assert equal(weights(tmp_path), weights(whole))
     for log in ("log.jsonl", "rewrites.jsonl"):
-        assert lines(tmp_path / "parts", log) == lines(tmp_path / "whole", log)
+        assert lines(tmp_path, log) == lines(whole, log)
 
 
 def effective(ctx: Context) -> dict[str, Tensor]:
@@ -108,8 +122,10 @@ def test_events_rewrite_exactly_what_they_report(name: str, tmp_path: Path) -> N
 
 
 @methods
-def test_the_export_is_the_plain_architecture_and_loads(name: str, tmp_path: Path) -> None:
-    run = pretrain(tiny(name), source(), tmp_path / "run")
+def test_the_export_is_the_plain_architecture_and_loads(
+    name: str, trained: Callable[[Recipe], Path]
+) -> None:
+    run = trained(tiny(name))
     plain = ARCHITECTURES.load("toy_resnet").build(source().n_classes, 2)
     inserted = json.loads((run / "run.json").read_text())["normalizers"]
     assert weights(run).keys() == plain.state_dict().keys() | normaliser_names(inserted)
