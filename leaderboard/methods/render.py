@@ -141,7 +141,7 @@ def reasons(board: MethodBoard) -> Iterator[str]:
             if control.reason and kind in compared(board) and not plain:
                 found.setdefault((kind, control.reason), []).append(row.name)
     for (kind, reason), names in found.items():
-        yield f"{HEADINGS[kind]}, {', '.join(names)}: {reason}."
+        yield f"{HEADINGS[kind].capitalize()}, {', '.join(names)}: {reason}."
 
 
 def left_out(board: MethodBoard) -> list[str]:

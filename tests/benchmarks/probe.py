@@ -6,14 +6,14 @@ code does. Ours, apart: the suite's probe with one learning rate, three times. O
 by side. Products: nothing but the matrix products of that pass, forward and backward in each step
 and forward over the test images; three heads have as many multiplications side by side as in three
 passes, so plain over products (`bound`) is what this layout of the heads would give if all else
-cost nothing. All are warmed and taken in turns; the table shows medians over one run, and an A/A
-row (ours against ours) for the noise. Shapes are those of the transfer targets, cut to fewer
-images, and of EuroSAT's ten classes.
+cost nothing. Shapes are those of the transfer targets, cut to fewer images, and of EuroSAT's ten
+classes.
 
-On two cores (torch 2.15, two runs): D 512 gives 5.7x to 6.1x at 10 classes, 3.7x at 67, 2.8x to
-3.2x at 100 to 120 and 2.7x at 200; D 2048 gives 2.9x, 2.2x to 2.7x, 2.5x to 2.6x, 2.5x to 2.7x.
-Matrix products set the bound for many classes: in some processes plain passes at D 2048 and 200
-classes run in half the time (their weights then lie in the nearest cache) and 1.4x to 1.9x is left.
+All are warmed and taken in turns, in several fresh processes, which keep freed memory as the
+command does: where the weights come to lie, and in which cache, differs between processes, and
+plain passes at D 2048 and 200 classes run in half the time in some. A ratio is the median over
+processes of the median of their rounds; the one asked for, plain over ours, with its range. A/A
+(ours against ours) shows the noise that is left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fsbench.allocator import keep_freed_memory
 from fsbench.data.base import TargetDataset
 from fsbench.schema import DatasetFacts
 from fsbench.seeding import uniforms
@@ -42,6 +45,7 @@ CLASSES = (10, 67, 100, 102, 120, 200)
 TRAIN, TEST = 960, 960
 """Images; the time of an epoch grows in proportion to them."""
 EPOCHS = 6
+PARTS = ("plain", "apart", "ours", "products")
 
 
 def inputs(dim: int, n_classes: int) -> Inputs:
@@ -96,8 +100,20 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def compare(dim: int, n_classes: int, repeats: int) -> list[float]:
-    """Median seconds: three plain passes, three of ours, one of ours, products, one of ours."""
+class Turn(NamedTuple):
+    """Seconds of three plain passes, three of ours, one of ours, its products, one of ours."""
+
+    plain: float
+    apart: float
+    ours: float
+    products: float
+    again: float
+
+
+def take_turns(dim: int, n_classes: int, threads: int, repeats: int) -> list[Turn]:
+    """So many rounds; in a fresh process."""
+    keep_freed_memory()
+    torch.set_num_threads(threads)
     given, spec = inputs(dim, n_classes), ProbeSpec(epochs=EPOCHS)
     single = [spec.model_copy(update={"lrs": (lr,)}) for lr in spec.lrs]
     ways: tuple[Callable[[], object], ...] = (
@@ -109,33 +125,46 @@ def compare(dim: int, n_classes: int, repeats: int) -> list[float]:
     )
     for way in ways:
         way()
-    rounds = [[seconds(way) for way in ways] for _ in range(repeats)]
-    return [median(column) for column in zip(*rounds, strict=True)]
+    return [Turn(*(seconds(way) for way in ways)) for _ in range(repeats)]
+
+
+def line(dim: int, n_classes: int, processes: list[list[Turn]]) -> str:
+    def typical(of: Callable[[Turn], float]) -> list[float]:
+        return sorted(median(map(of, turns)) for turns in processes)
+
+    times = [median(typical(lambda turn, part=part: getattr(turn, part))) for part in PARTS]
+    gains = typical(lambda turn: turn.plain / turn.ours)
+    others = (lambda turn: turn.apart / turn.ours, lambda turn: turn.plain / turn.products)
+    return (
+        f"{dim:5} {n_classes:7} "
+        + " ".join(f"{1e3 * t:13.1f} ms" for t in times)
+        + f" {median(gains):6.1f}x {gains[0]:6.1f}x to {gains[-1]:4.1f}x"
+        + "".join(f" {median(typical(of)):6.1f}x" for of in others)
+        + f"   A/A {median(typical(lambda turn: turn.again / turn.ours)):.2f}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--dims", type=int, nargs="+", default=DIMS)
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
     given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {given.repeats}, "
-        f"{EPOCHS} epochs of {TRAIN} images"
+        f"torch {torch.__version__}, {given.threads} threads, {given.processes} processes a row, "
+        f"{given.repeats} rounds each, {EPOCHS} epochs of {TRAIN} images"
     )
     names = ("plain, 3 passes", "ours, 3 passes", "ours, 1 pass", "products")
-    ratios = f" {'plain':>7} {'ours, 3':>7} {'bound':>7}"
+    ratios = f" {'plain':>7} {'range':>15} {'ours, 3':>7} {'bound':>7}"
     print(f"{'D':>5} {'classes':>7} " + " ".join(f"{name:>16}" for name in names) + ratios)
     for dim in given.dims:
         for n_classes in given.classes:
-            *found, again = compare(dim, n_classes, given.repeats)
-            slow, apart, fast, bare = found
-            times = " ".join(f"{1e3 * t:13.1f} ms" for t in found)
-            gains = f"{slow / fast:6.1f}x {apart / fast:6.1f}x {slow / bare:6.1f}x"
-            print(f"{dim:5} {n_classes:7} {times}  {gains}   A/A {again / fast:.2f}", flush=True)
+            job = (dim, n_classes, given.threads, given.repeats)
+            with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
+                processes = fresh.starmap(take_turns, [job] * given.processes, chunksize=1)
+            print(line(dim, n_classes, processes), flush=True)
 
 
 if __name__ == "__main__":
