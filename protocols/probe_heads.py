@@ -45,7 +45,7 @@ class ProbeHeads:
         """
         lr, size = self.lr * factor, self.spec.batch_size
         for rows in torch.split(order, GATHERED * size):
-            features, targets = train.x[rows], self.targets[train.y[rows]]
+            features, targets = train.x.index_select(0, rows), self.targets[train.y[rows]]
             for x, wanted in zip(
                 torch.split(features, size), torch.split(targets, size), strict=True
             ):
