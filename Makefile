@@ -39,8 +39,8 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-wheel-test: $(STAMP)  ## build the wheel, install it into an empty environment, use it elsewhere
-	$(BIN)/python -m pytest -m slow tests/test_packages.py
+wheel-test:  ## build the wheel, install it into an empty environment, use it elsewhere
+	$(PYTHON) tests/wheel.py $(ENVIRONMENT)
 
 # The last release of learn2learn ships C files that only build without isolation, against an
 # installed Cython, and declares needs that do not install beside numpy 2.
