@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fsbench.errors import ValidationFailed
 from fsbench.schema import BackboneFacts, Result
-from fsbench.sweep.evaluating import Evaluating
 from fsbench.sweep.place import Place
 from fsbench.tasks import Task
 from leaderboard.board import Board
+
+if TYPE_CHECKING:
+    from fsbench.sweep.evaluating import AnyBackbone, Evaluating
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,28 @@ def entry_of(job: Evaluating, task: Task, place: Place) -> str | None:
 def committed(job: Evaluating, place: Place) -> bool:
     """Whether the board holds all that the job would give."""
     return all(entry_of(job, task, place) for task in job.parsed)
+
+
+def ours(entry: str, backbone: AnyBackbone, place: Place) -> bool:
+    """Whether the entry is on the board and of this backbone.
+
+    Raises ValidationFailed where its results are of other weights than those of this sweep, which a
+    recipe gives on another kind of machine: an entry holds one network.
+    """
+    if place.board is None:
+        return False
+    cells = held(place.board, place.cache)
+    mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
+    now = backbone.facts(place)
+    others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
+    if others:
+        raise ValidationFailed(
+            f"the entry {entry} on {place.board} holds results of other weights"
+            f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
+            fix="put those weights in the place of the run and sweep again, or delete the entry"
+            " to have all of its results made anew",
+        )
+    return bool(mine)
 
 
 def column(job: Evaluating, task: Task) -> str:

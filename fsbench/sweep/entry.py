@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from fsbench.errors import UsageError, ValidationFailed
+from fsbench.errors import UsageError
 from fsbench.results import building
 from fsbench.results.names import safe
 from fsbench.results.reading import cells
@@ -43,14 +43,7 @@ class Submitting(Job):
 
     @property
     def name(self) -> str:
-        """The pattern filled in. Raises UsageError for a field that a pattern has not."""
-        fields = {"label": self.backbone.label, **self.backbone.named}
-        try:
-            return safe(self.entries.name.format_map(fields))
-        except (KeyError, ValueError, IndexError, AttributeError) as error:
-            raise UsageError(
-                f"submit.name '{self.entries.name}': {error}", fix=f"use {' '.join(fields)} in {{}}"
-            ) from error
+        return entry_name(self.entries, self.backbone)
 
     @property
     def declaration(self) -> Declaration:
@@ -84,30 +77,22 @@ class Submitting(Job):
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         committed.forget()
-        label = self.backbone.label
-        own = self.ours(place.board, place)
+        own = committed.ours(self.name, self.backbone, place)
         if own:
             fetch(place.board / self.name, place.results)
-        submit(place.results, place.board, self.declaration, models=(label,), replace=own)
+        models = (self.backbone.label,)
+        submit(place.results, place.board, self.declaration, models=models, replace=own)
 
-    def ours(self, board: Path, place: Place) -> bool:
-        """Whether the entry is there and of this backbone.
 
-        Raises ValidationFailed where its results are of other weights than those of this sweep,
-        which a recipe gives on another kind of machine: an entry holds one network.
-        """
-        backbone, held = self.backbone, committed.held(board, place.cache)
-        mine = [c.backbone for c in held if c.entry == self.name and backbone.is_(c.backbone)]
-        now = backbone.facts(place)
-        others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
-        if others:
-            raise ValidationFailed(
-                f"the entry {self.name} on {board} holds results of other weights"
-                f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
-                fix="put those weights in the place of the run and sweep again, or delete the entry"
-                " to have all of its results made anew",
-            )
-        return bool(mine)
+def entry_name(entries: Entries, backbone: AnyBackbone) -> str:
+    """The pattern filled in. Raises UsageError for a field that a pattern has not."""
+    fields = {"label": backbone.label, **backbone.named}
+    try:
+        return safe(entries.name.format_map(fields))
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(
+            f"submit.name '{entries.name}': {error}", fix=f"use {' '.join(fields)} in {{}}"
+        ) from error
 
 
 def fetch(entry: Path, results: Path) -> None:

@@ -18,6 +18,7 @@ from fsbench.errors import ValidationFailed
 from fsbench.results import ResultStore
 from fsbench.schema import BackboneFacts, DatasetRecord
 from fsbench.specs import Frozen, Spec
+from fsbench.sweep import committed
 from fsbench.sweep.file import Evaluation, Given, Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
@@ -112,13 +113,15 @@ def known_facts(ref: str, arch: str | None, random_init: int | None) -> Backbone
 
 class Evaluating(Job):
     """tasks: complete ids, all of one data set and adaptation; images: its record for each; asked:
-    the block of the sweep file, of which `only`, targets and shots are in `tasks`."""
+    the block of the sweep file, of which `only`, targets and shots are in `tasks`; entry: that the
+    results are for, if any."""
 
     KIND: ClassVar[Kind] = "evaluate"
     backbone: AnyBackbone
     tasks: tuple[str, ...]
     images: tuple[DatasetRecord, ...]
     asked: Evaluation
+    entry: str | None = None
 
     @property
     def title(self) -> str:
@@ -164,6 +167,8 @@ class Evaluating(Job):
         return True
 
     def run(self, place: Place) -> None:
+        if self.entry:
+            committed.ours(self.entry, self.backbone, place)  # before hours of work, not after
         models = self.backbone.models(place)
         evaluate(
             models,

@@ -15,7 +15,7 @@ from fsbench.results.names import model_name
 from fsbench.schema import DatasetRecord
 from fsbench.sweep import runs
 from fsbench.sweep.analyzing import Analyzing, wanted
-from fsbench.sweep.entry import Submitting
+from fsbench.sweep.entry import Submitting, entry_name
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Present, Trained, request, written
 from fsbench.sweep.file import Evaluation, Given, SweepFile
 from fsbench.sweep.job import Job
@@ -56,9 +56,14 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
     looks = [(asked, wanted(asked)) for asked in file.analyze]
     for backbone in found:
         parents = add_training(graph, backbone)
+        entry = entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
             Evaluating(
-                backbone=backbone, tasks=tuple(images), images=tuple(images.values()), asked=a
+                backbone=backbone,
+                tasks=tuple(images),
+                images=tuple(images.values()),
+                asked=a,
+                entry=entry,
             )
             for a, parts in blocks
             if named_by(a.only, backbone)
@@ -75,8 +80,8 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
             graph.add(job, parents)
         if file.submit and evaluations:
             unique = {job.key: job for job in evaluations}
-            entry = Submitting(evaluations=tuple(unique.values()), entries=file.submit)
-            graph.add(entry, unique.values())
+            submitting = Submitting(evaluations=tuple(unique.values()), entries=file.submit)
+            graph.add(submitting, unique.values())
     return graph
 
 

@@ -37,24 +37,26 @@ def of(job: Submitting) -> BackboneFacts:
 def test_results_of_other_weights_are_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, here = entry(tmp_path), place(tmp_path)
+    job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
     held = Held(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
     monkeypatch.setattr(committed, "held", lambda board, cache: (held,))
     with pytest.raises(ValidationFailed, match="results of other weights") as told:
-        job.ours(tmp_path / "board", here)
+        committed.ours(job.name, job.backbone, here)
     assert facts.weights_hash[:12] in str(told.value)
     assert "delete the entry" in told.value.fix
+    with pytest.raises(ValidationFailed, match="results of other weights"):
+        job.evaluations[0].run(here)  # told before the work, not after
 
 
 def test_an_entry_of_another_recipe_or_name_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, here = entry(tmp_path), place(tmp_path)
+    job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     other = of(job).model_copy(update={"recipe_digest": "0" * 64})
     for held in (
         Held(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
         Held("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
         monkeypatch.setattr(committed, "held", lambda board, cache, held=held: (held,))
-        assert job.ours(tmp_path / "board", here) is False
+        assert committed.ours(job.name, job.backbone, here) is False
