@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fsbench.results.table import row_key
-from fsbench.results.tracks import Data, Track, by_track, track_of
+from fsbench.results.tracks import Data, Track, adaptation_of, by_track, track_of
 from fsbench.schema import Result
 from leaderboard.columns import Column, column_of
 from leaderboard.definition import BoardFile
@@ -32,14 +32,41 @@ def tables(file: BoardFile, results: Sequence[Result]) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def free(file: BoardFile, results: Iterable[Result]) -> list[Table]:
-    """The columns named, else all that are held, sorted; a table a track."""
-    columns = file.columns
-    if columns is None:
-        columns = tuple(sorted({column_of(result) for result in results}, key=order))
+def free(file: BoardFile, results: Sequence[Result]) -> list[Table]:
+    """The columns named, a table a track; else all that are held, sorted, where a track that some
+    network has only a part of the adaptations of has a table an adaptation."""
+    if file.columns is not None:
+        return by_tracks(file.columns) or [Table(None, ())]
+    held = by_tracks(sorted({column_of(result) for result in results}, key=order))
+    return [part for table in held for part in parts(table, results)] or [Table(None, ())]
+
+
+def by_tracks(columns: Sequence[Column]) -> list[Table]:
     tracks = by_track(column.name for column in columns).items()
-    found = [Table(track, tuple(c for c in columns if c.name in names)) for track, names in tracks]
-    return found or [Table(None, ())]
+    return [Table(track, tuple(c for c in columns if c.name in names)) for track, names in tracks]
+
+
+def parts(table: Table, results: Iterable[Result]) -> list[Table]:
+    """The table, or one an adaptation where a network lacks one of them: beside those that have all
+    the network could not be ranked. Probes stand in each; what most networks have comes first."""
+    tuned: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        if result.column in table.names and track_of(result.column).protocol:
+            tuned[adaptation_of(result.column)].add(result.backbone.weights_hash)
+    networks = set().union(*tuned.values())
+    if table.track is None or all(own == networks for own in tuned.values()):
+        return [table]
+    return [
+        Table(
+            table.track.model_copy(update={"adaptation": adaptation}),
+            tuple(c for c in table.columns if stands_with(c.name, adaptation)),
+        )
+        for adaptation in sorted(tuned, key=lambda name: (-len(tuned[name]), name))
+    ]
+
+
+def stands_with(column: str, adaptation: str) -> bool:
+    return track_of(column).protocol is None or adaptation_of(column) == adaptation
 
 
 def order(column: Column) -> tuple[tuple[str, int, str], str, str]:

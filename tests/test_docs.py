@@ -12,7 +12,7 @@ from typer.main import get_command
 from fsbench.api.readme import BLOCK, fill
 from fsbench.cli.main import build
 from leaderboard.methods.build import of_board
-from leaderboard.methods.figures import figures
+from leaderboard.methods.figures import named
 from leaderboard.published import ENTRIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +32,7 @@ def test_tables_are_those_of_the_registries() -> None:
 
 
 def test_pictures_of_the_pilot_study_are_those_of_its_entries() -> None:
-    (board,) = of_board(ENTRIES)
-    drawn = {f"{name}.svg": svg for name, svg in figures(board).items()}
+    drawn = named(of_board(ENTRIES))
     held = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
     assert held == drawn, "run `make readme`"
 

@@ -23,8 +23,8 @@ TRANSDUCTIVE = "transductive"
 class Track(Frozen):
     """What all numbers of one table have in common.
 
-    A board with a version keeps adaptations, and official data from all other, apart as well; None
-    where one table may hold several.
+    A board with a version keeps adaptations, and official data from all other, apart as well, and a
+    board without one adaptations that not every network has; None where one table may hold several.
     """
 
     protocol: str | None = Field(description="pool and group rule; null for probes alone")
@@ -63,21 +63,28 @@ def track_of(column: str, data: Data | None = None) -> Track:
 
     Raises ValueError for what names no column.
     """
-    found = COLUMN.fullmatch(column)
-    if found is None:
-        raise ValueError(f"'{column}' names no column: no task with its input size in px")
-    words = found["variant"].split()
-    adaptation = [
-        found["head"] or found["probe"],
-        *(word for word in words if word != TRANSDUCTIVE),
-    ]
+    found = parsed(column)
     return Track(
         protocol=found["protocol"],
         input_size=int(found["size"]),
-        transductive=TRANSDUCTIVE in words,
-        adaptation=" ".join(adaptation) if data else None,
+        transductive=TRANSDUCTIVE in found["variant"].split(),
+        adaptation=adaptation_of(column) if data else None,
         data=data,
     )
+
+
+def adaptation_of(column: str) -> str:
+    """Head and variant, e.g. affine bn-train, or probe. Raises ValueError as `track_of`."""
+    found = parsed(column)
+    words = (word for word in found["variant"].split() if word != TRANSDUCTIVE)
+    return " ".join([found["head"] or found["probe"], *words])
+
+
+def parsed(column: str) -> re.Match[str]:
+    found = COLUMN.fullmatch(column)
+    if found is None:
+        raise ValueError(f"'{column}' names no column: no task with its input size in px")
+    return found
 
 
 def by_track(columns: Iterable[str]) -> dict[Track, list[str]]:

@@ -35,9 +35,10 @@ LINEAR, AFFINE = "/linear", "/affine"
 GAIN = "gain over plain training (points)"
 
 
-def figures(board: MethodBoard) -> dict[str, str]:
-    """Name -> a stand-alone SVG image."""
+def figures(board: MethodBoard, beside: Sequence[MethodBoard] = ()) -> dict[str, str]:
+    """Name -> a stand-alone SVG image. beside: other tables of the board."""
     drawn = {name: draw(board) for name, draw in QUESTIONS.items()}
+    drawn["adaptation"] = adaptation(board, (board, *beside))
     return {name: alone(svg) for name, svg in drawn.items() if svg}
 
 
@@ -90,14 +91,17 @@ def targets(board: MethodBoard) -> str | None:
     return heat_map.draw(chart, "targets", WIDTH) if rows else None
 
 
-def adaptation(board: MethodBoard) -> str | None:
-    """Gains of affine tuning against those of linear heads, in the tasks that have both."""
-    affine = [
-        c for c in board.columns if AFFINE in c and c.replace(AFFINE, LINEAR) in board.columns
-    ]
-    linear = [column.replace(AFFINE, LINEAR) for column in affine]
-    held = [(row, mean_gain(row, linear), mean_gain(row, affine)) for row in board.rows]
-    dots = [scatter.Dot(r.name, x, y) for r, x, y in held if x is not None and y is not None]
+def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> str | None:
+    """Gains of affine tuning against those of linear heads, in the tasks that have both. Linear
+    columns that stand in a table of their own may have more seeds a row."""
+    dots: list[scatter.Dot] = []
+    for other in boards:
+        both = {c: t for c in board.columns if (t := c.replace(AFFINE, LINEAR)) in other.columns}
+        both = {affine: linear for affine, linear in both.items() if affine != linear}
+        for row, twin in twins(board, other) if both else ():
+            x, y = mean_gain(twin, [*both.values()]), mean_gain(row, [*both])
+            if x is not None and y is not None:
+                dots.append(scatter.Dot(twin.name, x, y))
     chart = scatter.Scatter(
         title=f"{board.board}: linear and affine",
         x=f"linear heads: {GAIN}",
@@ -107,6 +111,14 @@ def adaptation(board: MethodBoard) -> str | None:
         even=True,
     )
     return scatter.draw(chart, "adaptation", WIDTH) if dots else None
+
+
+def twins(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
+    """Rows of the one and those of the other that have their entries, and maybe more."""
+    for row in board.rows:
+        for twin in other.rows:
+            if set(row.entries) <= set(twin.entries):
+                yield row, twin
 
 
 def mean_gain(row: Row, columns: Sequence[str]) -> float | None:
@@ -203,7 +215,6 @@ def needed(gain: Gain, columns: int) -> int:
 QUESTIONS: dict[str, Callable[[MethodBoard], str | None]] = {
     "gains": gains,
     "targets": targets,
-    "adaptation": adaptation,
     "in_domain": in_domain,
     "cost": cost,
     "spread": spread,
@@ -211,15 +222,24 @@ QUESTIONS: dict[str, Callable[[MethodBoard], str | None]] = {
 }
 
 
-def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
-    """The figures of all tracks as SVG files; the track leads in their names where there are
-    several. Returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
+def named(boards: Sequence[MethodBoard]) -> dict[str, str]:
+    """File name -> SVG of the figures of all tables; the track leads in the names where there are
+    several."""
+    found = {}
     for board in boards:
         track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
-        for name, svg in figures(board).items():
-            made.append(folder / f"{track}{name}.svg")
-            with replacing(made[-1]) as path:
-                path.write_text(svg, encoding="utf8")
+        beside = [other for other in boards if other is not board]
+        for name, svg in figures(board, beside).items():
+            found[f"{track}{name}.svg"] = svg
+    return found
+
+
+def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
+    """The figures as SVG files. Returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, svg in named(boards).items():
+        made.append(folder / name)
+        with replacing(made[-1]) as path:
+            path.write_text(svg, encoding="utf8")
     return made

@@ -55,7 +55,7 @@ def hints(svg: str, tag: str) -> list[str]:
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
     drawn = figures(board)
     assert list(drawn) == [
-        "gains", "targets", "adaptation", "in_domain", "cost", "spread", "episodes",
+        "gains", "targets", "in_domain", "cost", "spread", "episodes", "adaptation",
     ]  # fmt: skip
     for svg in drawn.values():
         root = ElementTree.fromstring(svg)
@@ -126,6 +126,26 @@ def test_linear_stands_against_affine(board: MethodBoard) -> None:
         if all(gains):
             x, y = (100 * gain.gap for gain in gains if gain)
             assert f"{row.name}: {x:.2f} %, {y:.2f} %" in shown
+
+
+def test_linear_and_affine_meet_from_tables_of_their_own(
+    board: MethodBoard, tmp_path: Path
+) -> None:
+    """The linear rows have two seeds, the affine ones the first of them."""
+    apart = [
+        board.model_copy(update={"track": "linear ibm 32px", "columns": (LINEAR,)}),
+        board.model_copy(
+            update={
+                "track": "affine ibm 32px",
+                "columns": (AFFINE,),
+                "rows": tuple(r.model_copy(update={"entries": r.entries[:1]}) for r in board.rows),
+            }
+        ),
+    ]
+    drawn = {path.name: path.read_text() for path in write(apart, tmp_path)}
+    assert "linear-ibm-32px-adaptation.svg" not in drawn
+    whole = hints(figures(board)["adaptation"], "circle")
+    assert hints(drawn["affine-ibm-32px-adaptation.svg"], "circle") == whole
 
 
 def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> None:

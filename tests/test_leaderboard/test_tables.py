@@ -32,7 +32,9 @@ def base() -> Result:
         return fakes.write(Path(folder), data=fakes.official("toy_tiles"))
 
 
-def result(spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "e") -> Result:
+def result(
+    spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "e", network: str = "a"
+) -> Result:
     """A result without its records, on images of the official number."""
     total = all_facts()[dataset].n_images
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
@@ -49,7 +51,9 @@ def result(spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "
         }
     )
     task = task_id(dataset, spec)
+    facts = base().backbone.model_copy(update={"weights_hash": network * 64})
     changes = {"task": task, "spec": spec, "spec_digest": spec.digest(), "dataset": data}
+    changes |= {"backbone": facts}
     return base().model_copy(update={**changes, "flags": tuple(flags)})
 
 
@@ -82,6 +86,7 @@ RESULTS = st.lists(
         st.sampled_from(("chestx", "isic", "dogs", "cub200")),
         st.sampled_from(((), ("subset",), ("short",), ("subset", "short"))),
         st.sampled_from("ef"),
+        st.sampled_from("ab"),
     ),
     max_size=12,
 )
@@ -120,7 +125,9 @@ def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
             )
         for column in table.columns:
             assert table.track is not None
-            assert table.track.takes(track_of(column.name, table.track.data))
+            whole = table.track.data or not table.track.adaptation
+            track = table.track if whole else table.track.model_copy(update={"adaptation": None})
+            assert track.takes(track_of(column.name, table.track.data))
 
 
 @settings(max_examples=60, deadline=None)
@@ -146,6 +153,49 @@ def test_the_order_of_results_does_not_matter(name, results, shuffler) -> None: 
     shuffler.shuffle(mixed)
     first, again = ({t.track: set(t.columns) for t in tables(file, r)} for r in (results, mixed))
     assert first == again
+
+
+TUNED = st.builds(episodic, st.just("ibm"), st.sampled_from(("linear", "affine")))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.builds(result, TUNED, st.sampled_from(("isic", "dogs")), network=st.sampled_from("abc")),
+        max_size=8,
+    )
+)
+def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Result]) -> None:
+    for table in tables(board("free"), results):
+        tuned: dict[str, set[str]] = {}
+        for each in results:
+            if stands(board("free"), table, each):
+                own = tuned.setdefault(each.backbone.weights_hash, set())
+                own.add(each.task.partition("/")[2])
+        assert len({*map(frozenset, tuned.values())}) <= 1
+
+
+def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
+    linear, affine, linear_b, affine_b = (
+        result(episodic(head=head), "isic", network=network)
+        for network in "ab"
+        for head in ("linear", "affine")
+    )
+    seen, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
+    both = [linear, affine, seen, linear_b, affine_b]
+    held = {t.track.label: t.names for t in tables(board("free"), both) if t.track}
+    assert held == {"ibm 224px": {linear.column, affine.column, seen.column}}
+    some = [*both, result(episodic(), "isic", network="c"), other_size]
+    held = {t.track.label: t.names for t in tables(board("free"), some) if t.track}
+    assert held == {
+        "ibm 64px": {other_size.column},
+        "linear ibm 224px": {linear.column, seen.column},
+        "affine ibm 224px": {affine.column, seen.column},
+    }
+    assert list(held).index("linear ibm 224px") < list(held).index("affine ibm 224px")
+    named = BoardFile(name="free", columns=(column_of(linear), column_of(affine)))
+    (table,) = tables(named, some)
+    assert table.names == {linear.column, affine.column}
 
 
 def test_tables_of_an_official_board_by_hand() -> None:
