@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from fsbench.api.evaluate import Models
 from fsbench.backbones.reference import parse
+from fsbench.backbones.sources import run
 from fsbench.errors import UnknownName, UsageError
 from fsbench.progress import Reporter
 from fsbench.results.files import wrong_fields
@@ -97,15 +99,16 @@ def allowed(
 
 HEAD, IMAGES = "source classifier of ours", "images to look at"
 FIX = {
-    HEAD: "pass a run as run:DIR, without --random-init; other backbones have weights and features"
-    " only, and --what all takes what they have",
+    HEAD: "pass a run as run:DIR, without --random-init; meta-learners and other backbones have"
+    " weights and features only, and --what all takes what they have",
     IMAGES: "name a source with --source",
 }
 
 
 def lacks(ref: str, models: Models, source: str | None, file: AnalysisFile) -> str:
     """What a model has not that an analysis needs; empty when it has all."""
-    run = parse(ref)[0] == "run"
-    if "head" in file.NEEDS and not (run and models.random_init is None):
+    kind, name = parse(ref)
+    trained = kind == "run" and models.random_init is None
+    if "head" in file.NEEDS and not (trained and run.read(Path(name)).classifies_source):
         return HEAD
-    return IMAGES if "images" in file.NEEDS and not (run or source) else ""
+    return IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""

@@ -108,11 +108,14 @@ class Classifier:
 
 
 def classifier(ref: str, *, device: str = "cpu") -> Classifier:
-    """The whole network of `run:DIR`. Raises UsageError for any other reference."""
+    """The whole network of `run:DIR`. Raises UsageError for any other reference, and for a run of
+    a meta-learner, whose head tells the classes of a task apart.
+    """
     name, rest = parse(ref)
-    if name != "run":
+    if name != "run" or not run.read(Path(rest)).classifies_source:
         raise UsageError(
-            f"'{ref}' has no source classifier of ours", fix="pass a run of our own as run:DIR"
+            f"'{ref}' has no source classifier of ours",
+            fix="pass a run of our own as run:DIR, none of a meta-learner",
         )
     facts = load(ref).facts
     with stream("random-init", 0):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from fsbench.api.analysis_plan import Wanted, allowed, plan, texts
+from fsbench.api.analysis_plan import FIX, Wanted, plan, texts
 from fsbench.api.analyze import analyze
+from fsbench.errors import UsageError
 from fsbench.findings import Analysis
-from fsbench.progress import SILENT
+from fsbench.progress import Reporter
 from fsbench.results.files import read_record
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.evaluating import AnyBackbone
@@ -37,10 +38,6 @@ class Analyzing(Job):
     def plan(self) -> Wanted:
         return {name: REGISTRY.load(name).Settings(**given) for name, given in self.wanted.items()}
 
-    def require_allowed(self, place: Place) -> None:
-        """Raises UsageError for an analysis that the backbone has nothing for."""
-        allowed(self.backbone.models(place), self.plan, None, lenient=False, report=SILENT)
-
     def done(self, place: Place) -> bool:
         """Whether the records are there; the run itself may be gone."""
         there = {
@@ -67,6 +64,28 @@ class Analyzing(Job):
             machine=place.machine,
             yes=True,
         )
+
+
+def analyzing(
+    asked: Analyses, backbones: Iterable[AnyBackbone], place: Place, report: Reporter
+) -> dict[str, Analyzing]:
+    """Label of a backbone -> the job of those analyses that it has something for; the others are
+    left out with a word. Raises UsageError where that leaves nothing, UnknownName.
+    """
+    settings = wanted(asked)
+    jobs, refused = {}, []
+    for backbone in backbones:
+        lacking = {what: backbone.lacks(REGISTRY.load(what), place) for what in settings}
+        refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
+        possible = {what: given for what, given in settings.items() if not lacking[what]}
+        if possible:
+            jobs[backbone.label] = Analyzing(backbone=backbone, wanted=possible)
+    if refused and not jobs:
+        what, label, lack = refused[0]
+        raise UsageError(f"{what} cannot be made of {label}: it has no {lack}", fix=FIX[lack])
+    for what, label, lack in refused:
+        report.log(f"{what} is left out: {label} has no {lack}")
+    return jobs
 
 
 def wanted(asked: Analyses) -> dict[str, dict[str, Any]]:

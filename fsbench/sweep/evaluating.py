@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsbench import backbones
+from fsbench.api.analysis_plan import HEAD, lacks
 from fsbench.api.evaluate import Models, evaluate
 from fsbench.api.probes import FIELDS, Probing
 from fsbench.api.request import Request, parse_tasks
@@ -24,6 +25,7 @@ from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
 from fsbench.sweep.training import Training
 from fsbench.tasks import Options, Task
+from protocols.analyses import AnalysisFile
 
 
 class Trained(Frozen):
@@ -60,6 +62,11 @@ class Trained(Frozen):
             return None
         return known_facts(f"run:{shown(self.training.folder(place))}", None, None)
 
+    def lacks(self, analysis: AnalysisFile, place: Place) -> str:
+        """What it will not have that the analysis needs; empty when it will have all."""
+        classifies = self.training.recipe.loader != "episodes"
+        return "" if classifies or "head" not in analysis.NEEDS else HEAD
+
     def is_(self, facts: BackboneFacts) -> bool:
         """Whether a result elsewhere is of this backbone: by recipe and source."""
         digest, known = self.training.recipe.digest(), facts.training
@@ -91,6 +98,9 @@ class Present(Frozen):
 
     def facts(self, place: Place) -> BackboneFacts | None:
         return known_facts(self.given.model, self.given.arch, self.given.random_init)
+
+    def lacks(self, analysis: AnalysisFile, place: Place) -> str:
+        return lacks(self.given.model, self.models(place), None, analysis)
 
     def is_(self, facts: BackboneFacts) -> bool:
         return facts.weights_hash == self.weights

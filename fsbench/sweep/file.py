@@ -66,7 +66,8 @@ class Evaluation(Frozen):
 
 
 class Analyses(Frozen):
-    """Looks inside the backbones whose names match one of `only`, as `fsbench analyze` takes."""
+    """Looks inside the backbones whose names match one of `only`, as `fsbench analyze` takes; what
+    a backbone has nothing for is left out with a word."""
 
     what: tuple[str, ...] = Field(min_length=1)
     limit: int | None = Field(None, ge=1)

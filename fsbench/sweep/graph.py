@@ -14,7 +14,7 @@ from fsbench.progress import SILENT, Reporter
 from fsbench.results.names import model_name
 from fsbench.schema import DatasetRecord
 from fsbench.sweep import runs
-from fsbench.sweep.analyzing import Analyzing, wanted
+from fsbench.sweep.analyzing import analyzing
 from fsbench.sweep.entry import Submitting, entry_name
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Present, Trained, request, written
 from fsbench.sweep.file import Evaluation, Given, SweepFile
@@ -53,7 +53,10 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
     found: list[AnyBackbone] = [*map(present, file.backbones), *named]
     require_distinct(found)
     blocks = [(asked, cells(asked, place, report)) for asked in file.evaluate]
-    looks = [(asked, wanted(asked)) for asked in file.analyze]
+    looks = [
+        analyzing(asked, [each for each in found if named_by(asked.only, each)], place, report)
+        for asked in file.analyze
+    ]
     for backbone in found:
         parents = add_training(graph, backbone)
         entry = entry_name(file.submit, backbone) if file.submit else None
@@ -69,13 +72,7 @@ def build(file: SweepFile, place: Place, report: Reporter = SILENT) -> Graph:
             if named_by(a.only, backbone)
             for images in parts
         ]
-        analyses = [
-            Analyzing(backbone=backbone, wanted=settings)
-            for a, settings in looks
-            if named_by(a.only, backbone)
-        ]
-        for analysis in analyses:
-            analysis.require_allowed(place)
+        analyses = [look[backbone.label] for look in looks if backbone.label in look]
         for job in (*evaluations, *analyses):
             graph.add(job, parents)
         if file.submit and evaluations:

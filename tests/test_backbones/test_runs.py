@@ -77,6 +77,12 @@ def test_only_a_run_has_a_classifier() -> None:
         backbones.classifier("timm/resnet18")
 
 
+def test_a_meta_learner_has_none(run_folder: Path) -> None:
+    edit(run_folder, recipe_fields={"loader": "episodes"})
+    with pytest.raises(UsageError, match="no source classifier of ours"):
+        backbones.classifier(f"run:{run_folder}")
+
+
 def test_the_control_of_a_run_keeps_its_shape_and_forgets_its_training(run_folder: Path) -> None:
     control = backbones.load(f"run:{run_folder}", random_init=1).facts
     trained = backbones.load(f"run:{run_folder}").facts

@@ -132,6 +132,21 @@ def test_all_takes_what_every_network_has(
     assert 0 < float(row[-1]) <= 1
 
 
+def test_a_meta_learner_has_no_head_for_the_source(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its head tells the classes of a task apart: labels of the source mean nothing to it."""
+    run = f"run:{pretrain(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
+    assert call("-m", run, "--what", "all", "-o", str(tmp_path)) == 0
+    shown = capfd.readouterr()
+    assert f"sharpness is left out: {run} has no source classifier of ours" in shown.err
+    assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
+        "dormant", "effective_rank", "weight_percentiles",
+    ]  # fmt: skip
+    assert call("-m", run, "--what", "knn_depth", "-o", str(tmp_path)) == 2
+    assert "meta-learners and other backbones" in capfd.readouterr().err
+
+
 def test_other_backbones_have_weights_and_features_only(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

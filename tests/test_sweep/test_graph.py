@@ -9,12 +9,26 @@ from typing import Any
 import pytest
 
 from fsbench.errors import UsageError
+from fsbench.progress import Silent
+from fsbench.sweep.analyzing import Analyzing
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import Evaluating
 from fsbench.sweep.graph import Graph, build
 from fsbench.sweep.plan import plan
 from fsbench.sweep.training import RoundZero, Training
 from tests.fakes_sweep import ENTRY, place, read, sweep
+
+TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
+
+
+class Heard(Silent):
+    """A Reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def log(self, text: str) -> None:
+        self.said.append(text)
 
 
 def graph(root: Path, **more: Any) -> Graph:
@@ -105,10 +119,28 @@ def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Path) -> None:
     given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
     look = {"what": ["knn_depth"], "only": ["rand*"]}
-    with pytest.raises(UsageError, match=r"knn_depth cannot be made of fsbench/toy_resnet"):
+    with pytest.raises(UsageError, match=r"knn_depth cannot be made of random: it has no source"):
         graph(tmp_path, backbones=[given], analyze=[look])
     found = graph(tmp_path, backbones=[given], analyze=[{**look, "only": ["toy-*"]}])
     assert kinds(found)["analyze"] == 2
+
+
+def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path: Path) -> None:
+    heard = Heard()
+    looks = [{"what": ["knn_depth", "dormant"], "limit": 8}, {"what": ["sharpness"], "limit": 8}]
+    data = sweep(tmp_path, methods=("normal",), analyze=looks)
+    (plain,) = data["pretrain"]
+    meta = {**plain, "methods": ["protonet"], "set": {**plain["set"], **TASKS}}
+    jobs = build(read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard).jobs.values()
+    found = [job for job in jobs if isinstance(job, Analyzing)]
+    normal, *_, protonet = [job.backbone.label for job in found]
+    assert [(tuple(job.wanted), job.backbone.label) for job in found] == [
+        (("knn_depth", "dormant"), normal),
+        (("sharpness",), normal),
+        (("dormant",), protonet),
+    ]
+    lack = f"{protonet} has no source classifier of ours"
+    assert heard.said == [f"{what} is left out: {lack}" for what in ("knn_depth", "sharpness")]
 
 
 def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:

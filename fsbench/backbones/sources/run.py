@@ -55,6 +55,11 @@ class RunRecord(BaseModel):
     def name(self) -> str:
         return self.architecture.removeprefix(fsbench.PREFIX)
 
+    @property
+    def classifies_source(self) -> bool:
+        """Whether the head is one of the source's classes, not of a meta-learner's tasks."""
+        return self.recipe_fields.get("loader") != "episodes"
+
 
 def load(request: Request) -> Loaded:
     """The trunk of the run, or its architecture afresh for a control.
