@@ -94,10 +94,15 @@ def task(ref: str, cell: Loaded, spec: EpisodicSpec) -> Task:
 
 
 def draw(found: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sample]:
-    """Those of which episodes are drawn: n in all, uniformly among the episodes of all cells."""
+    """Those of which episodes are drawn: n in all, in a random order of the episodes of all cells,
+    the first one of every cell before all others, so that a cell of few is not missed.
+    """
     ends = np.cumsum([len(sample.records.index) for sample in found])
     total = int(ends[-1])
-    picked = np.sort(first(min(n, total), words(total, "verify", entry, seed)))
+    order = first(total, words(total, "verify", entry, seed))
+    of = np.searchsorted(ends, order, side="right")
+    leading = np.sort(np.unique(of, return_index=True)[1])
+    picked = np.sort(np.concatenate([order[leading], np.delete(order, leading)])[:n])
     cells = np.searchsorted(ends, picked, side="right")
     rows = picked - np.concatenate([[0], ends])[cells]
     chosen = []

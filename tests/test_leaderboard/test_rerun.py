@@ -73,6 +73,19 @@ def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...])
     assert 10 < min(counts.values()) <= max(counts.values()) < 60  # 30 expected
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
+def test_no_cell_is_missed_that_a_draw_could_reach(held: tuple[Loaded, ...], n: int) -> None:
+    """A cell of 3 episodes beside two of 40, which even 9 of 83 would miss seven times in ten."""
+    few, *others = samples(held, [])
+    found = [replace(few, records=few.records.take(np.array([1, 5, 7]))), *others]
+    for seed in range(20):
+        chosen = draw(found, n, "entry", seed)
+        assert len(chosen) == min(n, 3)
+        assert sum(len(sample.drawn) for sample in chosen) == n
+    alone = [draw(found[:1], 1, "entry", seed)[0].drawn for seed in range(60)]
+    assert set(alone) == {(1,), (5,), (7,)}
+
+
 def sample(held: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
     found = samples(held, ["toy_tiles:5w1s"])[0]
     spec = found.spec.model_copy(update={"adaptation": adaptation})
