@@ -2,8 +2,8 @@
 
 A training step is timed and counted once for all recipes of equal compute; a forward pass is a
 third of it. An affine episode is its support images, three passes each an epoch, and its queries.
-Not counted: decoding images, linear heads, probes, analyses, entries. Several jobs at once take
-less time.
+Not counted: what a method adds to plain training (the search of NIO and GradInit), decoding images,
+linear heads, probes, analyses, entries. Several jobs at once take less time.
 """
 
 from __future__ import annotations
