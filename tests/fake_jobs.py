@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 from collections.abc import Mapping
@@ -45,4 +46,6 @@ class Fake(Job):
             raise ZeroDivisionError(self.name)
         if self.does == "hang once" and first:
             time.sleep(600)
+        if self.does == "tidy":
+            atexit.register((place.output / f"{self.name}.tidied").touch)
         (place.output / self.name).write_text(str(os.getpid()), encoding="utf8")

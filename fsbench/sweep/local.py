@@ -99,7 +99,9 @@ class LocalEngine:
         return Outcome(job.key if job else "", f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
-        for process in set(multiprocessing.active_children()) - self.before:
-            process.terminate()
+        """Processes without a job put away what they hold; while one has a job, all end at once."""
+        if self.running:
+            for process in set(multiprocessing.active_children()) - self.before:
+                process.terminate()
         for slot in self.slots:
-            slot.pool.shutdown(wait=False, cancel_futures=True)
+            slot.pool.shutdown(wait=not self.running, cancel_futures=True)

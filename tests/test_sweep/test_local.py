@@ -53,6 +53,16 @@ def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) 
     assert {name for name in tasks if (here.output / name).exists()} == set("abe")
 
 
+def test_workers_of_a_sweep_that_is_done_put_away_what_they_hold(tmp_path: Path) -> None:
+    """Killed, they would leave locks behind, which Python warns of on the terminal."""
+    here, graph = place(tmp_path), Graph()
+    for name in "ab":
+        graph.add(Fake(name=name, does="tidy"))
+    engine = LocalEngine(file(), here, jobs=2, gpus=0)
+    assert Schedule(file(), Plan(graph, {}), engine, States(here.output)).run() == {}
+    assert {path.name for path in here.output.glob("*.tidied")} == {"a.tidied", "b.tidied"}
+
+
 def test_shares_of_gpus_bound_how_many_jobs_run_at_once(tmp_path: Path) -> None:
     engine = LocalEngine(file(gpus=0.4), place(tmp_path), jobs=8, gpus=2)
     taken = []
