@@ -9,6 +9,7 @@ is enough, so that this runs before anything is installed.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ def main(environment: Path, work: Path) -> None:
 
 
 def build(python: Path, work: Path) -> Path:
+    """What an earlier build left behind would be packed, too."""
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
     call(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", work, ROOT, cwd=work)
     return next(work.glob("fsbench-*.whl"))
 
