@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import save_file
 
 from fsbench import backbones
 from fsbench.cli.main import run
-from tests import plain_cell, plain_pixels
+from tests import plain_cell, plain_gap, plain_pixels
 from tests.fakes_sweep import images
 
 
@@ -59,3 +61,25 @@ def test_bright_and_dark_classes_are_told_by_their_pixels_alone(
     dark, bright = np.zeros((2, 4)), np.ones((2, 4))
     support, query = np.concatenate([dark, bright]), np.concatenate([dark, dark])
     assert plain_pixels.accuracy(support, query, 2) == 0.5
+
+
+def test_a_gap_is_over_the_episodes_that_linear_and_affine_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Right of 2 x 2 queries in the two shared ones: linear 3 against 1, affine 2 against 2."""
+    for entry, linear, affine in (("a", [3, 3, 0], [2, 2]), ("b", [1, 1, 4], [2, 2])):
+        folder = tmp_path / entry / "model" / "weights" / "eurosat"
+        folder.mkdir(parents=True)
+        for name, right in (("linear", linear), ("affine", affine)):
+            bits = [np.packbits(np.arange(8) < n).tobytes() for n in right]
+            table = pa.table({"index": [*range(len(right))], "correct": bits})
+            shape = {"n_way": "2", "n_query": "2"}
+            pq.write_table(
+                table.replace_schema_metadata(shape), folder / f"5w1s-{name}-ibm-32px-0.parquet"
+            )
+    plain_gap.main(tmp_path / "a", tmp_path / "b")
+    assert capsys.readouterr().out.splitlines() == [
+        "linear +50.00 ± 0.00 over 2 episodes of every column",
+        "affine +0.00 ± 0.00 over 2 episodes of every column",
+        "change -50.00 ± 0.00 over 2 episodes of every column",
+    ]
