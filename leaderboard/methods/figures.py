@@ -92,16 +92,18 @@ def targets(board: MethodBoard) -> str | None:
 
 
 def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> str | None:
-    """Gains of affine tuning against those of linear heads, in the tasks that have both. Linear
-    columns that stand in a table of their own may have more seeds a row."""
+    """Gains of affine tuning against those of linear heads, in the tasks and seeds that have both:
+    in a table of their own, linear columns may have more seeds a row."""
     dots: list[scatter.Dot] = []
     for other in boards:
         both = {c: t for c in board.columns if (t := c.replace(AFFINE, LINEAR)) in other.columns}
         both = {affine: linear for affine, linear in both.items() if affine != linear}
         for row, twin in twins(board, other) if both else ():
-            x, y = mean_gain(twin, [*both.values()]), mean_gain(row, [*both])
-            if x is not None and y is not None:
-                dots.append(scatter.Dot(twin.name, x, y))
+            x, y = by_seed(twin, [*both.values()]), by_seed(row, [*both])
+            seeds = sorted(x.keys() & y.keys())
+            if seeds:
+                linear, affine = (mean(side[seed] for seed in seeds) for side in (x, y))
+                dots.append(scatter.Dot(twin.name, linear, affine))
     chart = scatter.Scatter(
         title=f"{board.board}: linear and affine",
         x=f"linear heads: {GAIN}",
@@ -121,11 +123,14 @@ def twins(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
                 yield row, twin
 
 
-def mean_gain(row: Row, columns: Sequence[str]) -> float | None:
-    """Over plain training in these columns; None where one has none."""
+def by_seed(row: Row, columns: Sequence[str]) -> dict[int, float]:
+    """Seed -> gain over plain training, the mean over these columns; none where one has none."""
     found = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
-    known = [gain.gap for gain in found if gain]
-    return mean(known) if known and len(known) == len(columns) else None
+    known = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in found if gain]
+    if len(known) < len(columns):
+        return {}
+    seeds = set.intersection(*map(set, known))
+    return {seed: mean(gaps[seed] for gaps in known) for seed in seeds}
 
 
 def in_domain(board: MethodBoard) -> str | None:

@@ -17,7 +17,7 @@ from fsbench import stats
 from leaderboard.methods.controls import Found
 from leaderboard.methods.grouping import Run, shared
 from leaderboard.methods.record import Gain, Kind
-from leaderboard.methods.seeds import Columns, over_both, over_seeds
+from leaderboard.methods.seeds import Columns, over_both, over_seeds, overall
 from leaderboard.rank import holm
 
 Cells = Mapping[tuple[str, str, Kind], Gain]
@@ -51,10 +51,12 @@ def gain(both: Sides, seeds: tuple[int, ...], by_seed: bool) -> Gain | None:
         return None
     found = stats.paired(over_seeds(ours), over_seeds(theirs), draws)
     drawn = [differences(ours, theirs)] if by_seed else [ours, theirs]
-    if min(map(len, drawn)) < 2:
-        return judged(found.gap, found.ci95, found.p, both.n, seeds, "episodes")
-    ci95, p = over_both(found.gap, drawn, found.se, draws)
-    return judged(found.gap, ci95, p, both.n, seeds, "seeds and episodes")
+    ci95, p, covers = found.ci95, found.p, "episodes"
+    if min(map(len, drawn)) > 1:
+        ci95, p = over_both(found.gap, drawn, found.se, draws)
+        covers = "seeds and episodes"
+    own = tuple(map(overall, drawn[0])) if by_seed else ()
+    return judged(found.gap, ci95, p, n=both.n, seeds=seeds, covers=covers, by_seed=own)
 
 
 def differences(ours: Sequence[Columns], theirs: Sequence[Columns]) -> list[Columns]:
@@ -62,10 +64,10 @@ def differences(ours: Sequence[Columns], theirs: Sequence[Columns]) -> list[Colu
     return [[x - y for x, y in zip(a, b, strict=True)] for a, b in zip(ours, theirs, strict=True)]
 
 
-def judged(gap: float, ci95: float, p: float, n: int, seeds: tuple[int, ...], covers: str) -> Gain:
+def judged(gap: float, ci95: float, p: float, **more: object) -> Gain:
     """Unknown (nan) as the record has it: no interval, and p = 1."""
     values = {"gap": gap, "ci95": ci95 if ci95 == ci95 else None, "p": p if p == p else 1.0}
-    return Gain.model_validate({**values, "n": n, "seeds": seeds, "covers": covers})
+    return Gain.model_validate({**values, **more})
 
 
 def against(ours: Sequence[Run], kind: Kind, control: Found, columns: Sequence[str]) -> Gain | None:

@@ -46,6 +46,9 @@ class Gain(Frozen):
         description="pretraining seeds that both sides have; for random_init those of the row"
     )
     covers: Literal["episodes", "seeds and episodes"]
+    by_seed: tuple[float, ...] = Field(
+        (), description="the gap of each of `seeds`; empty where the sides share no seeds"
+    )
 
 
 class Cell(Frozen):

@@ -61,7 +61,15 @@ def test_seeds_that_only_one_side_has_do_not_enter() -> None:
     found = against(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert found.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
-    assert found.covers == "episodes"
+    assert (found.covers, found.by_seed) == ("episodes", (found.gap,))
+
+
+def test_a_gap_is_the_mean_of_the_gaps_of_its_seeds() -> None:
+    ours, control = rows(2)
+    found = against(ours.runs, "normal", control, ["a"])
+    assert found is not None
+    assert found.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
+    assert np.mean(found.by_seed) == pytest.approx(found.gap)
 
 
 def test_random_inits_are_not_paired_by_seed() -> None:
@@ -74,6 +82,7 @@ def test_random_inits_are_not_paired_by_seed() -> None:
     wanted = over_both(a.mean() - b.mean(), [[[x] for x in a], [[x] for x in b]], float(se), ["a"])
     assert found is not None
     assert found.ci95 == pytest.approx(wanted.ci95)
+    assert found.by_seed == ()
     one = against(ours.runs, "random_init", Found(group("random init", random[0]), (0, 1)), ["a"])
     assert one is not None
     assert one.covers == "episodes"
@@ -115,9 +124,10 @@ def test_one_episode_has_a_gap_and_no_interval() -> None:
 
 def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
     p = {"x": 0.01, "y": 0.02, "z": 0.04}
-    gains = {(n, "a", "normal"): judged(0.1, 0.1, q, 9, (0,), "episodes") for n, q in p.items()}
-    gains |= {("x", "b", "normal"): judged(0.1, 0.1, 0.03, 9, (0,), "episodes")}
-    gains |= {("x", "a", "random_init"): judged(0.1, 0.1, 0.03, 9, (0,), "episodes")}
+    rest = {"n": 9, "seeds": (0,), "covers": "episodes"}
+    gains = {(n, "a", "normal"): judged(0.1, 0.1, q, **rest) for n, q in p.items()}
+    gains |= {("x", "b", "normal"): judged(0.1, 0.1, 0.03, **rest)}
+    gains |= {("x", "a", "random_init"): judged(0.1, 0.1, 0.03, **rest)}
     found = adjusted(gains)  # type: ignore[arg-type]
     wanted = multipletests(list(p.values()), method="holm")[1]
     assert [found[n, "a", "normal"].p_holm for n in p] == pytest.approx(list(wanted))
