@@ -1,4 +1,6 @@
-"""The tables of README.md, from registries and entries: `python -m fsbench.api.readme README.md`.
+"""The tables of a README, from registries, entries and findings:
+
+    python -m fsbench.api.readme README.md leaderboard/pilot/README.md
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`; tests/test_docs.py compares.
 """
@@ -42,18 +44,24 @@ COLUMNS = {
 }
 
 
-PILOT = "pilot"
-"""Comes from the entries of leaderboard/pilot instead of a registry."""
+INSIDE = {
+    "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
+    "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
+    "accuracy behind block 4 (layer4.0)": "behind block 4",
+    "train loss": "train loss",
+    "loss increase at sigma 0.01": "increase at sigma .01",
+}
+"""Measures of the pilot study's analyses -> how its page calls them."""
 
 
 def fill(text: str) -> str:
-    """The README with every table made anew."""
+    """A README with every table made anew."""
     return BLOCK.sub(lambda match: block(match[1]), text)
 
 
 def block(name: str) -> str:
-    if name == PILOT:
-        return f"<!-- table: {name} -->\n{gains()}\n<!-- end -->"
+    if name in STUDY:
+        return f"<!-- table: {name} -->\n{STUDY[name]()}\n<!-- end -->"
     found = rows(name)
     if name == "protocols":
         found = transposed([row for row in found if row["protocol"] in COLUMNS[name]])
@@ -69,6 +77,24 @@ def gains() -> str:
 
     boards = [b.model_copy(update={"board": "pilot study"}) for b in build.of_board(ENTRIES)]
     return "\n\n".join(markdown_table(render.gains(board)) for board in boards)
+
+
+def inside() -> str:
+    """What the analyses found in the runs of the pilot study, a row a run."""
+    from fsbench.api.comparison import table
+    from fsbench.findings import Analysis
+    from fsbench.results.files import read_record
+    from leaderboard.published import ENTRIES
+
+    files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))
+    (_, _, *names), body = table([read_record(file, Analysis) for file in files])
+    found = {number: dict(zip(names, values, strict=True)) for _, number, *values in body}
+    runs = [{"run": run} | {shown: found[n][run] for n, shown in INSIDE.items()} for run in names]
+    return markdown(("run", *INSIDE.values()), runs).rstrip()
+
+
+STUDY = {"pilot": gains, "inside": inside}
+"""Tables of the pilot study, which come from its entries and findings instead of a registry."""
 
 
 def transposed(protocols: list[Row]) -> list[Row]:
@@ -96,5 +122,5 @@ def cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(fill(path.read_text(encoding="utf8")), encoding="utf8")
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(fill(path.read_text(encoding="utf8")), encoding="utf8")
