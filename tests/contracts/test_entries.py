@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,15 @@ def test_every_measured_entry_was_run_again_in_every_cell() -> None:
         badge = board.entry(name).badge
         assert badge, f"{name} was never verified"
         assert (badge.verdict, badge.not_verified) == ("verified", ()), name
+
+
+def test_no_committed_record_names_a_path_of_somebodys_machine() -> None:
+    """Results keep the command as it was typed; those of this repository were typed in a clone."""
+    files = [*ENTRIES.rglob("*.json"), *ENTRIES.parent.glob("pilot/analyses/**/*.json")]
+    typed = [(path, re.search(r'"command": "(.*)"', path.read_text("utf8"))) for path in files]
+    commands = {path: match[1] for path, match in typed if match}
+    assert len(commands) > 500
+    assert [path for path, text in commands.items() if re.search(r"[ =](/|~)", text)] == []
 
 
 def seal(method: str) -> PublishedEntry:
