@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.data.episodes import EpisodeSampler
+from fsbench.progress import Silent
 from fsbench.records import EpisodeRecords, ProbeRecords
 from fsbench.results import ResultStore
 from fsbench.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
@@ -16,6 +17,16 @@ from fsbench.seeding import uniforms
 from fsbench.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
 
 N_EPISODES = 40
+
+
+class Heard(Silent):
+    """A Reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def log(self, text: str) -> None:
+        self.said.append(text)
 
 
 def facts(name: str = "a", **changes: object) -> BackboneFacts:

@@ -28,9 +28,14 @@ def accuracies(records: Path) -> dict[int, float]:
 
 
 def columns(entry: Path, adaptation: str) -> dict[str, dict[int, float]]:
-    """eurosat 5w1s -> its episodes."""
+    """eurosat 5w1s ibm-32px -> its episodes."""
     files = sorted(entry.glob(f"*/*/*/*-{adaptation}-*.parquet"))
-    return {f"{file.parent.name} {file.name.split('-')[0]}": accuracies(file) for file in files}
+    return {column(file, adaptation): accuracies(file) for file in files}
+
+
+def column(file: Path, adaptation: str) -> str:
+    shape, _, track = file.stem.rpartition("-")[0].partition(f"-{adaptation}-")
+    return f"{file.parent.name} {shape} {track}"
 
 
 def gaps(entry: Path, control: Path) -> dict[str, NDArray[np.float64]]:

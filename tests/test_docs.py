@@ -14,6 +14,7 @@ from fsbench.cli.main import build
 from leaderboard.methods.build import of_board
 from leaderboard.methods.figures import named
 from leaderboard.published import ENTRIES
+from tests import plain_study
 
 ROOT = Path(__file__).resolve().parent.parent
 PILOT = ROOT / "leaderboard" / "pilot"
@@ -36,6 +37,12 @@ def test_pictures_of_the_pilot_study_are_those_of_its_entries() -> None:
     drawn = named(of_board(ENTRIES))
     held = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
     assert held == drawn, "run `make readme`"
+
+
+def test_what_goes_with_transfer_is_what_the_plain_script_says() -> None:
+    boards = [board.model_dump(mode="json") for board in of_board(ENTRIES)]
+    said = "\n".join(plain_study.lines(boards, ENTRIES, PILOT / "analyses"))
+    assert f"```text\n{said}\n```" in STUDY
 
 
 @pytest.mark.parametrize("text", [README, STUDY], ids=["README", "pilot"])

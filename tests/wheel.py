@@ -35,8 +35,7 @@ def main(environment: Path, work: Path) -> None:
 
 
 def build(python: Path, work: Path) -> Path:
-    """What an earlier build left behind would be packed, too."""
-    shutil.rmtree(ROOT / "build", ignore_errors=True)
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # it would be packed, too
     call(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", work, ROOT, cwd=work)
     return next(work.glob("fsbench-*.whl"))
 

@@ -13,24 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsbench.errors import ValidationFailed
-from fsbench.progress import Silent
 from leaderboard import rulebook, verdict_file, verdicts
 from leaderboard.outcomes import Cell, paired_outcomes
 from leaderboard.rulebook import sources
 from leaderboard.verdicts import kept
 from tests import fakes
+from tests.fakes import Heard
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Heard(Silent):
-    """A Reporter that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.said.append(text)
 
 
 def read(board: Path, cache: Path | None, report: Heard | None = None) -> tuple[Cell, ...]:

@@ -9,26 +9,16 @@ from typing import Any
 import pytest
 
 from fsbench.errors import UsageError
-from fsbench.progress import Silent
 from fsbench.sweep.analyzing import Analyzing
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import Evaluating
 from fsbench.sweep.graph import Graph, build
 from fsbench.sweep.plan import plan
 from fsbench.sweep.training import RoundZero, Training
+from tests.fakes import Heard
 from tests.fakes_sweep import ENTRY, place, read, sweep
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
-
-
-class Heard(Silent):
-    """A Reporter that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.said.append(text)
 
 
 def graph(root: Path, **more: Any) -> Graph:
