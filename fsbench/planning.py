@@ -1,13 +1,14 @@
 """How many episodes a paired comparison needs, by the z test that ranks entries (fsbench/stats.py).
 
 The difference A - B of two accuracies over shared episodes has a standard deviation `sd`; its mean
-over n episodes has sd / sqrt(n). statsmodels solves for what is asked. All values are fractions.
+over n episodes has sd / sqrt(n). All values are fractions.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from statistics import NormalDist
 
 from fsbench.errors import UsageError
 from fsbench.specs import Frozen
@@ -46,9 +47,14 @@ def detectable(sd: float, n: int, goal: Goal) -> float:
 
 @cache
 def standard_errors(goal: Goal) -> float:
-    """How many standard errors a gap must have: 2.80 for the defaults, by statsmodels."""
-    from statsmodels.stats.power import NormalIndPower
+    """Return the gap, in standard errors, that the z test finds with the goal's power.
 
-    one_sample = NormalIndPower(ddof=0)  # with ratio=0
-    found = one_sample.solve_power(nobs1=1.0, alpha=goal.alpha, power=goal.power, ratio=0)
-    return float(found)
+    It solves power = P(Z > z - d) + P(Z < -z - d) for d, with z the two-sided critical value: 2.80
+    for the defaults.
+    """
+    from scipy.optimize import brentq
+
+    normal = NormalDist()
+    z = normal.inv_cdf(1 - goal.alpha / 2)
+    upper = z + normal.inv_cdf(goal.power) + 1  # one side alone has the power at upper - 1
+    return float(brentq(lambda d: normal.cdf(d - z) + normal.cdf(-z - d) - goal.power, 0, upper))

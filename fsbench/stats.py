@@ -1,4 +1,4 @@
-"""Statistics of episode accuracies: the mean with its interval, and the paired difference.
+"""Statistics of episode accuracies: the mean with its interval, the paired difference, Holm.
 
 Interval: 1.96 * s / sqrt(n) with ddof 1 (protocol.md 3 and 6: IBM prints ddof 0, STARTUP saves
 ddof 1; at 600 episodes they differ by less than 0.001 points). It covers the sampling of episodes
@@ -81,6 +81,16 @@ def z_test(gap: float, se: float, n: int) -> Paired:
     if se == 0.0:
         return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n)
     return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return the p-values of one family of tests adjusted by Holm's step-down rule."""
+    values = np.asarray(p, np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(values.size, 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(x) for x in adjusted]
 
 
 def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> float:

@@ -102,17 +102,4 @@ def against_leader(
     """The leader's gap over each other remaining entry, and its p-value adjusted by Holm."""
     leader, *others = remaining
     gaps = pairs.behind(leader, others)
-    return gaps, dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """P-values adjusted by Holm's step-down rule.
-
-    Equal to statsmodels' multipletests, whose import alone takes longer than a small board.
-    """
-    values = np.asarray(p, np.float64)
-    order = np.argsort(values, kind="stable")
-    steps = values[order] * np.arange(values.size, 0, -1)
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return [float(x) for x in adjusted]
+    return gaps, dict(zip(gaps, stats.holm([gap.p for gap in gaps.values()]), strict=True))

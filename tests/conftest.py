@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -14,16 +13,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def pytest_collection_finish() -> None:
-    """What imports and collected tests hold stays to the end, so no later look for garbage passes
-    through it; statsmodels looks at every call, hundreds of times."""
-    gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,27 @@ def test_it_is_the_textbook_formula(alpha: float, power: float) -> None:
     assert detectable(0.06, 600, goal) == pytest.approx(z * 0.06 / 600**0.5, rel=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("alpha", "power", "recorded"),
+    [
+        (0.05, 0.8, 2.8015817571418333),
+        (0.01, 0.9, 3.8573809400404793),
+        (0.1, 0.5, 1.6435909820356136),
+        (0.001, 0.99, 5.616874280004165),
+        (0.2, 0.25, 0.4776569559442473),
+        (1e-09, 0.999, 9.199642510840121),
+        (0.3, 0.999999, 5.7898575141741615),
+    ],
+)
+def test_standard_errors_as_recorded_from_statsmodels(
+    alpha: float, power: float, recorded: float
+) -> None:
+    """NormalIndPower(ddof=0).solve_power(nobs1=1, alpha=alpha, power=power, ratio=0) of statsmodels
+    0.15.0, whose solver stops at a relative error of 4e-7 at most."""
+    goal = Goal(gap=0.01, alpha=alpha, power=power)
+    assert standard_errors(goal) == pytest.approx(recorded, rel=5e-7)
+
+
 def test_figures_of_real_logs() -> None:
     """ChestX and EuroSAT at 5 shots, sd 5.4 and 4.3 points: about 920 and 580 episodes."""
     goal = Goal(gap=0.005)

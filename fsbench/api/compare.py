@@ -20,7 +20,7 @@ from fsbench.permutation import shares, sign_flip
 from fsbench.planning import Goal, episodes_needed
 from fsbench.results.tracks import by_track
 from fsbench.specs import Frozen
-from leaderboard.rank import ALPHA, holm
+from leaderboard.rank import ALPHA
 
 UNITS = ("episodes", "images")
 """What is paired; over cells of both, a spread per pair has no meaning."""
@@ -113,7 +113,7 @@ def gaps(pairs: Sequence[tuple[Pair, str]]) -> tuple[Gap, ...]:
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair, _ in pairs]
     return tuple(
         line([pair], pair.task, unit, *ps)
-        for (pair, unit), ps in zip(pairs, zip(p, holm(p), strict=True), strict=True)
+        for (pair, unit), ps in zip(pairs, zip(p, stats.holm(p), strict=True), strict=True)
     )
 
 

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
 CORE = (
     "torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub",
-    "numpy", "scipy", "scikit-learn", "statsmodels", "pydantic", "typer", "rich",
+    "numpy", "scipy", "scikit-learn", "pydantic", "typer", "rich",
 )  # fmt: skip
 EXTRAS = {
     "learn2learn": "make meta",
     "matplotlib": "report",
-    "scikit-posthocs": "report",
     "ray": "ray",
 }
 LOW_DISK = 5.0

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from fsbench.progress import SILENT, Reporter
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.stats import holm
 from pretrain.reinit_table2 import methods, networks, table2
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
@@ -67,7 +68,6 @@ class Pair(NamedTuple):
 def comparisons(network: str) -> dict[tuple[str, str], Pair]:
     """Every ordered pair (better, worse) of methods on the network."""
     from scipy.stats import binomtest
-    from statsmodels.stats.multitest import multipletests
 
     rows = [row.accuracy for row in table2() if row.network == network]
     pairs = list(combinations(methods(), 2))
@@ -76,9 +76,8 @@ def comparisons(network: str) -> dict[tuple[str, str], Pair]:
         for a, b in pairs
     ]
     p = [float(binomtest(wins, wins + losses).pvalue) for wins, losses in counts]
-    holm = [float(value) for value in multipletests(p, LEVEL, "holm")[1]]
     found = {}
-    for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm, strict=True):
+    for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm(p), strict=True):
         found[a, b] = Pair(wins, losses, raw, corrected)
         found[b, a] = Pair(losses, wins, raw, corrected)
     return found

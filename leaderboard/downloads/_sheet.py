@@ -18,7 +18,7 @@ from fsbench import stats
 from fsbench.stats import Paired, Score
 from leaderboard.outcomes import Outcomes
 from leaderboard.pairs import Pairs
-from leaderboard.rank import ALPHA, against_leader, holm, worse
+from leaderboard.rank import ALPHA, against_leader, worse
 from leaderboard.standing import View
 
 BETTER, WORSE = "†", "‡"
@@ -134,7 +134,7 @@ def marked(
     scores: Mapping[str, Score], best: set[str], gaps: Mapping[str, Paired]
 ) -> dict[str, Cell]:
     """Cells of one column: Holm over its comparisons with the control."""
-    adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
+    adjusted = dict(zip(gaps, stats.holm([gap.p for gap in gaps.values()]), strict=True))
     return {n: Cell(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
 
 

@@ -18,7 +18,6 @@ from leaderboard.methods.controls import Found
 from leaderboard.methods.grouping import Run, shared
 from leaderboard.methods.record import Gain, Kind
 from leaderboard.methods.seeds import Columns, over_both, over_seeds, overall
-from leaderboard.rank import holm
 
 Cells = Mapping[tuple[str, str, Kind], Gain]
 """(row, column, kind of control) -> gain; the column '' is overall."""
@@ -89,7 +88,7 @@ def adjusted(gains: Cells) -> dict[tuple[str, str, Kind], Gain]:
         families.setdefault((column, kind), []).append((row, column, kind))
     found: dict[tuple[str, str, Kind], Gain] = {}
     for keys in families.values():
-        p = holm([gains[key].p for key in keys])
+        p = stats.holm([gains[key].p for key in keys])
         found |= {
             k: gains[k].model_copy(update={"p_holm": q}) for k, q in zip(keys, p, strict=True)
         }

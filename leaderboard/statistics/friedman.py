@@ -47,7 +47,7 @@ def friedman(ranking: Ranking) -> Friedman:
         critical_difference=difference,
         alpha=ranking.alpha,
         cliques=cliques(average, difference),
-        nemenyi=nemenyi(names, means),
+        nemenyi=nemenyi(average, len(columns)),
     )
 
 
@@ -86,14 +86,18 @@ def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ..
     return tuple(tuple(names[start:end]) for start, end in runs)
 
 
-def nemenyi(names: list[str], means: NDArray[np.float64]) -> tuple[Difference, ...] | None:
-    """p of every pair; None without scikit-posthocs and on a board too large for a table."""
-    if len(names) > MOST_PAIRED:
+def nemenyi(average: dict[str, float], n_columns: int) -> tuple[Difference, ...] | None:
+    """Return p of every pair; None for more than MOST_PAIRED entries.
+
+    average: the mean rank of each entry by name. The difference of two mean ranks over its standard
+    error, sqrt(k (k + 1) / (6 N)), times sqrt(2) follows the studentized range.
+    """
+    from scipy.stats import studentized_range
+
+    if len(average) > MOST_PAIRED:
         return None
-    try:
-        from scikit_posthocs import posthoc_nemenyi_friedman
-    except ImportError:
-        return None
-    p = np.asarray(posthoc_nemenyi_friedman(means))
-    pairs = combinations(range(len(names)), 2)
-    return tuple(Difference(a=names[i], b=names[j], p=float(p[i, j])) for i, j in pairs)
+    k = len(average)
+    pairs = list(combinations(sorted(average), 2))
+    gaps = np.array([abs(average[a] - average[b]) for a, b in pairs])
+    p = studentized_range.sf(gaps / sqrt(k * (k + 1) / (6 * n_columns)) * sqrt(2), k, inf)
+    return tuple(Difference(a=a, b=b, p=float(q)) for (a, b), q in zip(pairs, p, strict=True))

@@ -1,7 +1,7 @@
 """What is said of a whole board beside its tiers, as one frozen record that becomes JSON.
 
 Fractions lie in [0, 1]; percent appears only where people read. A part that a board is too small
-for, or whose library is missing, is None, and `notes` says why.
+for is None, and `notes` says why.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Friedman(Frozen):
     alpha: float
     cliques: tuple[tuple[str, ...], ...]
     nemenyi: tuple[Difference, ...] | None = Field(
-        None, description="all pairs by scikit-posthocs; null where it is not installed"
+        None, description="every pair; null on a board of more than 50 entries"
     )
 
 

@@ -18,9 +18,6 @@ DEPENDENT = (
     "Columns of one data set are not independent: Friedman's test and the critical difference are "
     "optimistic there."
 )
-NO_POSTHOCS = (
-    "Nemenyi's p of every pair is missing: pip install 'fsbench[report]' brings scikit-posthocs."
-)
 TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
 
 
@@ -57,5 +54,5 @@ def caveats(tested: Friedman, columns: tuple[str, ...]) -> list[str]:
     datasets = {column.partition(":")[0] for column in columns}
     found = [DEPENDENT] if len(datasets) < len(columns) else []
     if tested.nemenyi is None:
-        found.append(NO_POSTHOCS if len(tested.average_ranks) <= MOST_PAIRED else TOO_MANY)
+        found.append(TOO_MANY)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from math import nan, sqrt
 
@@ -12,7 +11,7 @@ import pytest
 from fsbench.errors import UsageError
 from fsbench.stats import Score
 from leaderboard.rank import Ranking, Standing, rank
-from leaderboard.statistics.friedman import cliques, critical_difference, friedman
+from leaderboard.statistics.friedman import MOST_PAIRED, cliques, critical_difference, friedman
 from tests.fakes_pairs import contenders
 
 # Table 6: areas under the ROC curve of C4.5 and three tuned variants on 14 data sets. On `voting`
@@ -94,6 +93,24 @@ def test_all_pairs_agree_with_the_critical_difference() -> None:
     assert verdicts == {True, False}
 
 
+def test_all_pairs_as_recorded_from_scikit_posthocs() -> None:
+    """The upper triangle that posthoc_nemenyi_friedman of scikit-posthocs 0.17.1 returned."""
+    recorded = {
+        ("C4.5", "C4.5+m"): 0.08867270928888271,
+        ("C4.5", "C4.5+cf"): 0.9561771752218107,
+        ("C4.5", "C4.5+m+cf"): 0.07418479506874454,
+        ("C4.5+m", "C4.5+cf"): 0.2592280701547286,
+        ("C4.5+m", "C4.5+m+cf"): 0.999859449385133,
+        ("C4.5+cf", "C4.5+m+cf"): 0.22669688602641525,
+    }
+    pairs = friedman(ranking(np.array(DEMSAR.split(), float).reshape(14, 4), NAMES)).nemenyi
+    assert pairs is not None
+    p_of_pairs = {frozenset((pair.a, pair.b)): pair.p for pair in pairs}
+    assert len(p_of_pairs) == len(recorded)
+    for names, p in recorded.items():
+        assert p_of_pairs[frozenset(names)] == pytest.approx(p, rel=1e-9)
+
+
 def test_entries_that_tie_everywhere_are_not_tested_and_order_does_not_matter() -> None:
     tied = friedman(ranking(np.full((5, 3), 0.5), ("a", "b", "c")))
     assert (tied.chi2, tied.p) == (0.0, 1.0)
@@ -112,13 +129,11 @@ def test_equal_outcomes_in_another_order_tie() -> None:
     assert set(friedman(rank(contenders(board), "xy")).average_ranks.values()) == {2.0}
 
 
-def test_too_few_are_refused_and_a_missing_library_leaves_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_too_few_are_refused_and_many_entries_have_no_table_of_pairs() -> None:
     for shape in ((2, 2), (1, 3)):
         with pytest.raises(UsageError, match="needs 3 entries and 2 columns"):
             friedman(ranking(np.zeros(shape), tuple("abc")[: shape[1]]))
-    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
-    found = friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, 4)), tuple("abcd")))
+    names = tuple(f"entry-{i}" for i in range(MOST_PAIRED + 1))
+    found = friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, len(names))), names))
     assert found.nemenyi is None
     assert found.critical_difference > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from fsbench import stats
 from leaderboard.methods.controls import Found
@@ -129,7 +128,6 @@ def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
     gains |= {("x", "b", "normal"): judged(0.1, 0.1, 0.03, **rest)}
     gains |= {("x", "a", "random_init"): judged(0.1, 0.1, 0.03, **rest)}
     found = adjusted(gains)  # type: ignore[arg-type]
-    wanted = multipletests(list(p.values()), method="holm")[1]
-    assert [found[n, "a", "normal"].p_holm for n in p] == pytest.approx(list(wanted))
+    assert [found[n, "a", "normal"].p_holm for n in p] == pytest.approx([0.03, 0.04, 0.04])
     assert found["x", "b", "normal"].p_holm == found["x", "a", "random_init"].p_holm == 0.03
     assert all(found[key].p == gain.p for key, gain in gains.items())

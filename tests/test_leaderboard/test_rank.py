@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsbench.stats import Paired
 from leaderboard.pairs import Pairs
-from leaderboard.rank import Outcomes, Ranking, holm, rank
+from leaderboard.rank import Outcomes, Ranking, rank
 
 FEW = settings(max_examples=15, deadline=None)
 
@@ -75,24 +75,6 @@ def test_a_tier_may_skip_an_entry() -> None:
         "c": {"c": outcomes(noisy(0.688, 3, sd=0.5))},
     }
     assert names(rank(held, ["c"])) == [["a", "c"], ["b"]]
-
-
-def test_holm_is_over_the_comparisons_of_this_leader() -> None:
-    """At p = .03 alone b would be worse; with a second comparison at .04 neither is."""
-    assert holm([0.03]) == [0.03]
-    assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
-    assert holm([]) == []
-
-
-@FEW
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
-def test_holm_against_its_definition(p: list[float]) -> None:
-    order = sorted(range(len(p)), key=lambda i: p[i])
-    expected, running = [0.0] * len(p), 0.0
-    for place, i in enumerate(order):
-        running = max(running, min(1.0, (len(p) - place) * p[i]))
-        expected[i] = running
-    assert holm(p) == pytest.approx(expected)
 
 
 def test_overall_weighs_columns_equally_and_gaps_are_unranked() -> None:
