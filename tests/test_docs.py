@@ -13,8 +13,8 @@ from fsbench.api.readme import BLOCK, fill
 from fsbench.cli.main import build
 from leaderboard.methods.build import of_board
 from leaderboard.methods.figures import named
+from leaderboard.pilot.checks import correlate_transfer
 from leaderboard.published import ENTRIES
-from tests import plain_study
 
 ROOT = Path(__file__).resolve().parent.parent
 PILOT = ROOT / "leaderboard" / "pilot"
@@ -39,9 +39,9 @@ def test_pictures_of_the_pilot_study_are_those_of_its_entries() -> None:
     assert held == drawn, "run `make readme`"
 
 
-def test_what_goes_with_transfer_is_what_the_plain_script_says() -> None:
+def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:
     boards = [board.model_dump(mode="json") for board in of_board(ENTRIES)]
-    said = "\n".join(plain_study.lines(boards, ENTRIES, PILOT / "analyses"))
+    said = "\n".join(correlate_transfer.lines(boards, ENTRIES, PILOT / "analyses"))
     assert f"```text\n{said}\n```" in STUDY
 
 

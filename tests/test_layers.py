@@ -41,7 +41,13 @@ def layer(module: str) -> int:
 
 
 def modules() -> list[tuple[str, Path]]:
-    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    """Modules of the packages; scripts in folders that are no package are not imported."""
+    files = [
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if (path.parent / "__init__.py").is_file()
+    ]
     names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in files]
     return [(n.removesuffix(".__init__"), p) for n, p in zip(names, files, strict=True)]
 

@@ -8,6 +8,7 @@ is enough, so that this runs before anything is installed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {"fsbench", "pretrain", "protocols", "leaderboard"}
+PUBLISHED = sorted(ROOT.glob("leaderboard/entries/*.json"))
+BOARDS = sorted(ROOT.glob("leaderboard/boards/*.json"))
+MEASURED = ("leaderboard/entries/", "leaderboard/pilot/")
+LARGEST = 2_000_000
+"""Bytes of the wheel. Measured entries alone would take 7 MB."""
 EPISODES = """episodic -m fsbench/toy_resnet --random-init 0 -t toy --shots 1 --episodes 4
 --input-size native -o results"""
 
@@ -41,18 +47,22 @@ def build(python: Path, work: Path) -> Path:
 
 
 def require_packages(wheel: Path) -> None:
-    """The four packages with their types and boards, and no tests."""
+    """Require the packages, their types, boards and published rows, and no measured entry."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     require(tops == PACKAGES, f"the wheel holds {sorted(tops)}")
     typed = {f"{top}/py.typed" for top in PACKAGES}
     require(typed <= set(names), f"the wheel lacks {sorted(typed - set(names))}")
-    for folder in ("leaderboard/entries/", "leaderboard/boards/"):
-        require(any(name.startswith(folder) for name in names), f"the wheel lacks {folder}")
+    data = {str(path.relative_to(ROOT)) for path in (*PUBLISHED, *BOARDS)}
+    require(data <= set(names), f"the wheel lacks {sorted(data - set(names))}")
+    measured = [name for name in names if name.startswith(MEASURED) and name not in data]
+    require(not measured, f"the wheel holds {len(measured)} files of measurements: {measured[:3]}")
+    size = wheel.stat().st_size
+    require(size < LARGEST, f"the wheel has {size:,} bytes, more than {LARGEST:,}")
 
 
 def require_use(environment: Path, work: Path) -> None:
-    """Installed, it evaluates a backbone, shows the results and ranks the entries it brings."""
+    """Require that the installed commands evaluate, show results and list published rows."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     env |= {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
     where = "import fsbench; print(fsbench.__file__)"
@@ -61,7 +71,8 @@ def require_use(environment: Path, work: Path) -> None:
     fsbench = environment / "bin" / "fsbench"
     call(fsbench, *EPISODES.split(), cwd=work, env=env)
     require("5w1s" in call(fsbench, "show", "results", cwd=work, env=env), "no result is shown")
-    require("SEAL" in call(fsbench, "ls", "entries", cwd=work, env=env), "no entry is listed")
+    listed = json.loads(call(fsbench, "ls", "entries", "--json", cwd=work, env=env))
+    require(len(listed) == len(PUBLISHED), f"{len(listed)} of {len(PUBLISHED)} entries are listed")
 
 
 def call(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:

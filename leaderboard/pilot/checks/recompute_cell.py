@@ -1,14 +1,17 @@
-"""One cell computed outside the suite: `python tests/plain_cell.py RUN EPISODES IMAGES RECORDS`.
+"""Recompute one result of the pilot study without fsbench.
 
-RUN: folder of a pilot run, for its model.safetensors; EPISODES: what `fsbench episodes export`
-wrote; IMAGES: the folder that its paths are below; RECORDS: the cell's .parquet on the board, with
-its .json beside it.
+    python leaderboard/pilot/checks/recompute_cell.py RUN EPISODES IMAGES RECORDS
 
-Nothing of fsbench is imported: a network of timm with the run's weights, torchvision's transforms,
-for each episode a head of torch.nn trained by torch.optim.SGD, batch after batch. Only how a head
-starts and the order of its batches are drawn as the suite's files say, so that episodes can be
-compared one by one: float32 rounding may flip a query now and then. Agreement: at most one query in
-200 differs, no episode by more than three, and the means by less than .05 points.
+RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
+export` wrote; IMAGES: the folder that the paths in it are relative to; RECORDS: the .parquet file
+of the result on the board, with its .json file beside it.
+
+The script imports nothing of fsbench. It uses a timm network with the run's weights, torchvision's
+transforms and, for each episode, a torch.nn head trained by torch.optim.SGD batch by batch. Only
+the initial head and the order of its batches are drawn from the same random streams as in fsbench,
+so that episodes can be compared one by one; float32 rounding may flip a query now and then. The two
+agree if at most one query in 200 differs, at most three in one episode, and the means differ by
+less than .05 points.
 """
 
 from __future__ import annotations
@@ -33,11 +36,11 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 EPOCHS, BATCH = 100, 4
 SGD = {"lr": 0.01, "momentum": 0.9, "dampening": 0.9, "weight_decay": 0.001}
 SHARE, QUERIES, POINTS = 1 / 200, 3, 0.05
-"""Queries that may differ: of all, of an episode; and points between the means."""
+"""Limits of agreement: share of all queries, queries of one episode, points between the means."""
 
 
 def network(weights: dict[str, Tensor]) -> nn.Module:
-    """The pilot network without its head: four stages of one block, 3x3 stem of stride 2."""
+    """Return the pilot network without its head: four stages of one block, 3x3 stem of stride 2."""
     width = len(weights["conv1.weight"])
     channels = tuple(width << stage for stage in range(4))
     made = ResNet(BasicBlock, (1, 1, 1, 1), num_classes=0, channels=channels)
@@ -48,7 +51,7 @@ def network(weights: dict[str, Tensor]) -> nn.Module:
 
 
 def features(net: nn.Module, images: Path, names: list[str]) -> dict[str, Tensor]:
-    """Name of a file -> its feature vector."""
+    """Return the feature vector of each file by its name."""
     side = int(1.15 * SIDE)
     pixels = v2.Compose(
         [
@@ -64,14 +67,17 @@ def features(net: nn.Module, images: Path, names: list[str]) -> dict[str, Tensor
 
 
 def words(n: int, *names: str | int) -> NDArray[np.uint64]:
-    """64-bit words of the Philox stream under the hash of these names."""
+    """Return n 64-bit words of the Philox stream keyed by the hash of these names."""
     text = "\x1f".join(f"{type(name).__name__}:{name}" for name in names)
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
     return np.random.Philox(key=seed).random_raw(n)
 
 
 def untrained(dim: int, n_way: int, *names: str | int) -> nn.Linear:
-    """nn.Linear as torch starts it, by the words under `head-init`: first weights, then biases."""
+    """Return nn.Linear with torch's default distribution, from the stream `head-init`.
+
+    The stream gives the weights first, then the biases.
+    """
     uniform = (words((dim + 1) * n_way, *names, "head-init") >> np.uint64(11)) * 2.0**-53
     drawn = torch.from_numpy((2 * uniform - 1) / np.sqrt(dim)).float().reshape(dim + 1, n_way)
     head = nn.Linear(dim, n_way)
@@ -82,7 +88,10 @@ def untrained(dim: int, n_way: int, *names: str | int) -> nn.Linear:
 def episode(
     support: Tensor, query: Tensor, n_way: int, names: tuple[str | int, ...]
 ) -> NDArray[np.bool_]:
-    """Which queries a fresh head gets right; support (n_way * k, D), query (n_way * q, D)."""
+    """Train a head and return which queries it classifies correctly.
+
+    support: features (n_way * k, D); query: features (n_way * q, D).
+    """
     n = len(support)
     labels = torch.arange(n_way).repeat_interleave(n // n_way)
     head = untrained(support.shape[1], n_way, *names)
@@ -101,7 +110,7 @@ def flat(classes: list[list[str]]) -> list[str]:
 
 
 def recorded(path: Path) -> NDArray[np.bool_]:
-    """Which queries of every episode are right on the board, (E, n_way * n_query)."""
+    """Return which queries of every episode are correct on the board, (E, n_way * n_query)."""
     table = pq.read_table(path)
     about = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
     bits = np.array([np.frombuffer(b, np.uint8) for b in table["correct"].to_pylist()])
@@ -110,18 +119,18 @@ def recorded(path: Path) -> NDArray[np.bool_]:
 
 
 def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
-    """Prints both means and the verdict; 1 where they disagree."""
+    """Print both means and whether they agree; return 1 if they do not."""
     result = json.loads(records.with_suffix(".json").read_text())
     spec = json.dumps(result["spec"]["episode"], sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
     drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
     files = sorted({name for e in drawn for name in flat(e["support"]) + flat(e["query"])})
-    known = features(network(load_file(run / "model.safetensors")), images, files)
+    vectors = features(network(load_file(run / "model.safetensors")), images, files)
     plain = np.array(
         [
             episode(
-                torch.stack([known[name] for name in flat(e["support"])]),
-                torch.stack([known[name] for name in flat(e["query"])]),
+                torch.stack([vectors[name] for name in flat(e["support"])]),
+                torch.stack([vectors[name] for name in flat(e["query"])]),
                 len(e["class_ids"]),
                 (stream, result["dataset"]["name"], e["index"]),
             )

@@ -1,9 +1,10 @@
-"""Does affine tuning change what a run has over another? `python tests/plain_gap.py ENTRY CONTROL`.
+"""Compare the gap of two entries with linear heads to their gap with affine tuning.
 
-Both are folders of board entries with linear and affine cells. Prints the gap with linear heads and
-the one with affine tuning, in points, and the change between them, over the episodes that all
-cells have: one observation is an episode number, its mean over the columns. Nothing of fsbench is
-imported.
+    python leaderboard/pilot/checks/compare_gaps.py ENTRY CONTROL
+
+Both are folders of board entries with linear and affine results. The script prints both gaps and
+the change between them, in points, over the episodes that all results have. One observation is an
+episode number: its mean over the columns. The script imports nothing of fsbench.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ ADAPTATIONS = ("linear", "affine")
 
 
 def accuracies(records: Path) -> dict[int, float]:
-    """Episode number -> percent of its queries that were right: bits, padded with zeros."""
+    """Return the accuracy in percent of each episode by its number.
+
+    The records hold one bit a query, padded with zeros.
+    """
     table = pq.read_table(records)
     queries = int(table.schema.metadata[b"n_way"]) * int(table.schema.metadata[b"n_query"])
     numbers, packed = table["index"].to_pylist(), table["correct"].to_pylist()
@@ -28,7 +32,7 @@ def accuracies(records: Path) -> dict[int, float]:
 
 
 def columns(entry: Path, adaptation: str) -> dict[str, dict[int, float]]:
-    """eurosat 5w1s ibm-32px -> its episodes."""
+    """Return the accuracies of each column, such as `eurosat 5w1s ibm-32px`."""
     files = sorted(entry.glob(f"*/*/*/*-{adaptation}-*.parquet"))
     return {column(file, adaptation): accuracies(file) for file in files}
 
@@ -39,13 +43,13 @@ def column(file: Path, adaptation: str) -> str:
 
 
 def gaps(entry: Path, control: Path) -> dict[str, NDArray[np.float64]]:
-    """Adaptation -> a gap in points for each of the episodes that all cells of both have."""
+    """Return the gaps in points of each adaptation, one for every episode that all results have."""
     ours, theirs = ({a: columns(e, a) for a in ADAPTATIONS} for e in (entry, control))
-    held = [*ours.values(), *theirs.values()]
-    names = sorted(set.intersection(*(set(part) for part in held)))
+    results = [*ours.values(), *theirs.values()]
+    names = sorted(set.intersection(*(set(part) for part in results)))
     if not names:
         raise SystemExit(f"{entry} and {control} have no column by {' and '.join(ADAPTATIONS)}")
-    numbers = sorted(set.intersection(*(set(part[name]) for part in held for name in names)))
+    numbers = sorted(set.intersection(*(set(part[name]) for part in results for name in names)))
     return {
         a: np.mean([[ours[a][c][n] - theirs[a][c][n] for n in numbers] for c in names], axis=0)
         for a in ADAPTATIONS
@@ -53,9 +57,8 @@ def gaps(entry: Path, control: Path) -> dict[str, NDArray[np.float64]]:
 
 
 def main(entry: Path, control: Path) -> None:
-    found = gaps(entry, control)
-    linear, affine = found["linear"], found["affine"]
-    for what, gap in {**found, "change": affine - linear}.items():
+    points = gaps(entry, control)
+    for what, gap in {**points, "change": points["affine"] - points["linear"]}.items():
         half = 1.96 * gap.std(ddof=1) / len(gap) ** 0.5
         print(f"{what} {gap.mean():+.2f} ± {half:.2f} over {len(gap)} episodes of every column")
 

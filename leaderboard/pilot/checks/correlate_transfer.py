@@ -1,10 +1,13 @@
-"""What goes with transfer in the pilot study: `plain_study.py METHODS ENTRIES FINDINGS`.
+"""Correlate the transfer accuracy of the pilot study with source accuracy and analyses.
 
-METHODS: what `fsbench leaderboard methods --board leaderboard/entries --format json` prints;
-ENTRIES, FINDINGS: leaderboard/entries, leaderboard/pilot/analyses. Pearson's r of a row's accuracy
-on its source with its transfer, and Spearman's of what the analyses found in a run with the
-transfer of that run; both also without the warm starts, whose rate is constant, and the controls of
-these and of the meta-learners. Nothing of fsbench is imported.
+    python leaderboard/pilot/checks/correlate_transfer.py METHODS ENTRIES FINDINGS
+
+METHODS: the output of `fsbench leaderboard methods --board leaderboard/entries --format json`;
+ENTRIES, FINDINGS: leaderboard/entries, leaderboard/pilot/analyses. The script prints Pearson's r
+between the source accuracy of a row and its transfer, and Spearman's between a measure of the
+analyses of a run and the transfer of that run. Both are repeated without the warm starts, which
+have a constant learning rate, and without the controls of these and of the meta-learners. The
+script imports nothing of fsbench.
 """
 
 from __future__ import annotations
@@ -17,21 +20,22 @@ from typing import Any
 
 from scipy.stats import pearsonr, spearmanr
 
-FOUND = (
+MEASURES = (
     ("knn_depth", "accuracy behind block 4 (layer4.0)"),
     ("sharpness", "train loss"),
     ("sharpness", "loss increase at sigma 0.01"),
 )
 
 
-def apart(name: str, schedule: str) -> bool:
+def is_apart(name: str, schedule: str) -> bool:
+    """Return whether a run is a warm start or a control of these or of the meta-learners."""
     return schedule == "constant" or "-as-anil" in name
 
 
 def line(what: str, pairs: list[tuple[float, float, bool]], r: Any) -> str:
-    """pairs: of what is correlated, and whether the run stands apart."""
-    kept = [pair for pair in pairs if not pair[2]]
-    parts = (f"{r(*list(zip(*p, strict=True))[:2])[0]:.2f} of {len(p)}" for p in (pairs, kept))
+    """Return one line of output; pairs: the two values and whether the run is left out later."""
+    ordinary = [pair for pair in pairs if not pair[2]]
+    parts = (f"{r(*list(zip(*p, strict=True))[:2])[0]:.2f} of {len(p)}" for p in (pairs, ordinary))
     return f"{what}: {' and without these '.join(parts)}"
 
 
@@ -40,13 +44,13 @@ def lines(boards: list[dict[str, Any]], entries: Path, findings: Path) -> Iterat
     yield line(
         "accuracy on the source",
         [
-            (r["source_accuracy"], r["overall"]["mean"], apart(r["entries"][0], r["schedule"]))
+            (r["source_accuracy"], r["overall"]["mean"], is_apart(r["entries"][0], r["schedule"]))
             for r in rows
         ],
         pearsonr,
     )
     schedules = {entry: row["schedule"] for row in rows for entry in row["entries"]}
-    for analysis, name in FOUND:
+    for analysis, name in MEASURES:
         pairs = []
         for file in sorted(findings.glob(f"*/*/analyses/{analysis}-*.json")):
             run = file.parts[-4]
@@ -54,7 +58,7 @@ def lines(boards: list[dict[str, Any]], entries: Path, findings: Path) -> Iterat
             value = next(measure["value"] for measure in measures if measure["name"] == name)
             cells = sorted(entries.glob(f"{run}/*/*/*/*-linear-*.json"))
             means = [json.loads(cell.read_bytes())["score"]["mean"] for cell in cells]
-            pairs.append((value, sum(means) / len(means), apart(run, schedules[run])))
+            pairs.append((value, sum(means) / len(means), is_apart(run, schedules[run])))
         yield line(name, pairs, spearmanr)
 
 

@@ -1,4 +1,4 @@
-"""The plain script agrees with the suite, and notices where it should not."""
+"""Scripts of the pilot study: they agree with the suite and notice a deviation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from fsbench import backbones
 from fsbench.cli.main import run
-from tests import plain_cell, plain_gap, plain_pixels
+from leaderboard.pilot.checks import classify_pixels, compare_gaps, recompute_cell
 from tests.fakes_sweep import images
 
 
@@ -42,25 +42,25 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_an_ordinary_loop_outside_the_suite_agrees(
     cell: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert plain_cell.main(*cell) == 0
+    assert recompute_cell.main(*cell) == 0
     assert "20 episodes: agree" in capsys.readouterr().out
 
 
 def test_another_pixel_scale_is_noticed(cell: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_cell, "STD", (4.0, 4.0, 4.0))
-    assert plain_cell.main(*cell) == 1
+    monkeypatch.setattr(recompute_cell, "STD", (4.0, 4.0, 4.0))
+    assert recompute_cell.main(*cell) == 1
 
 
 def test_bright_and_dark_classes_are_told_by_their_pixels_alone(
     cell: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plain_pixels.main(*cell[1:3])
+    classify_pixels.main(*cell[1:3])
     shown = capsys.readouterr().out
     assert shown.endswith("over 20 episodes\n")
     assert float(shown.split()[0]) > 90
     dark, bright = np.zeros((2, 4)), np.ones((2, 4))
     support, query = np.concatenate([dark, bright]), np.concatenate([dark, dark])
-    assert plain_pixels.accuracy(support, query, 2) == 0.5
+    assert classify_pixels.accuracy(support, query, 2) == 0.5
 
 
 def test_a_gap_is_over_the_episodes_that_linear_and_affine_share(
@@ -77,7 +77,7 @@ def test_a_gap_is_over_the_episodes_that_linear_and_affine_share(
             pq.write_table(
                 table.replace_schema_metadata(shape), folder / f"5w1s-{name}-ibm-32px-0.parquet"
             )
-    plain_gap.main(tmp_path / "a", tmp_path / "b")
+    compare_gaps.main(tmp_path / "a", tmp_path / "b")
     assert capsys.readouterr().out.splitlines() == [
         "linear +50.00 ± 0.00 over 2 episodes of every column",
         "affine +0.00 ± 0.00 over 2 episodes of every column",

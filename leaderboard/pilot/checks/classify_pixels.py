@@ -1,0 +1,55 @@
+"""Classify images by 8 x 8 grey pixels and the nearest class mean.
+
+    python leaderboard/pilot/checks/classify_pixels.py EPISODES IMAGES
+
+EPISODES: the file that `fsbench episodes export` wrote; IMAGES: the folder that the paths in it are
+relative to. A query is assigned to the class whose mean support image is nearest. Nothing is
+trained, so this is the accuracy of brightness and framing alone, a lower bound for a useful
+backbone. The script imports nothing of fsbench.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SIDE = 8
+
+
+def thumbnail(path: Path) -> NDArray[np.float64]:
+    """Return the grey values (SIDE * SIDE,) in [0, 1]."""
+    grey = Image.open(path).convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    return np.asarray(grey, np.float64).ravel() / 255
+
+
+def accuracy(support: NDArray[np.float64], query: NDArray[np.float64], classes: int) -> float:
+    """Return the fraction of the queries (classes * q, D) that are nearest to their class mean."""
+    centers = support.reshape(classes, -1, support.shape[1]).mean(axis=1)
+    nearest = ((query[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    return float(np.mean(nearest == np.arange(classes).repeat(len(query) // classes)))
+
+
+def main(episodes: Path, images: Path) -> None:
+    """Print the mean accuracy over the episodes and its 95 % interval."""
+    thumbnails: dict[str, NDArray[np.float64]] = {}
+
+    def pixels(classes: list[list[str]]) -> NDArray[np.float64]:
+        names = [name for members in classes for name in members]
+        thumbnails.update({n: thumbnail(images / n) for n in names if n not in thumbnails})
+        return np.stack([thumbnails[name] for name in names])
+
+    drawn = [json.loads(line) for line in episodes.read_text(encoding="utf8").splitlines()]
+    accuracies = [
+        accuracy(pixels(e["support"]), pixels(e["query"]), len(e["query"])) for e in drawn
+    ]
+    half = 1.96 * np.std(accuracies, ddof=1) / len(accuracies) ** 0.5
+    print(f"{100 * np.mean(accuracies):.2f} ± {100 * half:.2f} over {len(accuracies)} episodes")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
