@@ -74,11 +74,13 @@ def told(code: str, where: Path, error: FsbenchError) -> Problem:
 def stray(folder: Path) -> Iterator[Problem]:
     """What lies in the folder of a board and is neither an entry nor told of in the README.
 
-    The suite's own board lies beside the rows of papers, which are read instead.
+    The project's board, of any clone, has all published rows beside it. They are validated instead.
     """
-    own = folder.resolve() == published.ENTRIES
-    for path in sorted(folder.iterdir()):
-        if own and path.suffix == ".json" and path.name not in BOARD_FILES:
+    paths = sorted(folder.iterdir())
+    names = {path.name for path in paths}
+    has_published = all(row.name in names for row in published.ENTRIES.glob("*.json"))
+    for path in paths:
+        if has_published and path.suffix == ".json" and path.name not in BOARD_FILES:
             try:
                 published.read_published(path)
             except ValidationFailed as error:

@@ -62,7 +62,7 @@ def require_packages(wheel: Path) -> None:
 
 
 def require_use(environment: Path, work: Path) -> None:
-    """Require that the installed commands evaluate, show results and list published rows."""
+    """Require that the installed commands evaluate, show results and rank the clone's entries."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     env |= {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
     where = "import fsbench; print(fsbench.__file__)"
@@ -73,6 +73,11 @@ def require_use(environment: Path, work: Path) -> None:
     require("5w1s" in call(fsbench, "show", "results", cwd=work, env=env), "no result is shown")
     listed = json.loads(call(fsbench, "ls", "entries", "--json", cwd=work, env=env))
     require(len(listed) == len(PUBLISHED), f"{len(listed)} of {len(PUBLISHED)} entries are listed")
+    board = ("--board", ROOT / "leaderboard" / "entries")
+    shown = call(fsbench, "leaderboard", "show", *board, cwd=work, env=env)
+    require("pilot-normal-s0" in shown, "no measured entry of the clone is shown")
+    require("seal-paper-seal" in shown, "no published row is shown beside the clone's board")
+    call(fsbench, "leaderboard", "check", *board, cwd=work, env=env)
 
 
 def call(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:

@@ -155,6 +155,17 @@ def test_rows_of_papers_lie_beside_the_own_board_alone(
     assert [problem.code for problem in inspect(board).problems] == ["published"]
 
 
+def test_the_board_of_a_clone_is_whole_for_an_installed_package(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package has the published rows alone; the clone has measured entries beside them."""
+    packaged = tmp_path / "packaged"
+    shutil.copytree(published.ENTRIES, packaged, ignore=shutil.ignore_patterns("pilot-*"))
+    shutil.copytree(packaged, board, dirs_exist_ok=True)
+    monkeypatch.setattr(published, "ENTRIES", packaged)
+    assert inspect(board).problems == []
+
+
 def test_the_own_board_is_whole() -> None:
     assert inspect(published.ENTRIES).problems == []
 
