@@ -1,7 +1,7 @@
-"""How many episodes a paired comparison needs, by the z test that ranks entries (fsbench/stats.py).
+"""Episodes that a paired comparison needs, by the z test that ranks entries (fsbench/stats.py).
 
-The difference A - B of two accuracies over shared episodes has a standard deviation `sd`; its mean
-over n episodes has sd / sqrt(n). All values are fractions.
+The difference A - B of two accuracies over shared episodes has a standard deviation `sd`; the
+standard error of its mean over n episodes is sd / sqrt(n). All values are fractions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from fsbench.specs import Frozen
 
 
 class Goal(Frozen):
-    """gap: to be told apart (a fraction); alpha: of the two-sided test; power: probability that the
-    test finds the gap."""
+    """The difference that a comparison must be able to detect.
+
+    gap: mean difference, a fraction; alpha: level of the two-sided test; power: probability that
+    the test detects the gap.
+    """
 
     gap: float
     alpha: float = 0.05
     power: float = 0.8
 
     def require_possible(self) -> None:
-        """Raises UsageError for values that no test can have."""
+        """Raise UsageError for values that no test can have."""
         if not 0 < self.gap < 1:
             raise UsageError(
                 f"a gap of {100 * self.gap:g} points", fix="give one above 0, e.g. 0.5"
@@ -36,12 +39,12 @@ class Goal(Frozen):
 
 
 def episodes_needed(sd: float, goal: Goal) -> int:
-    """Episodes a cell, at least two."""
+    """Return the number of episodes per task, at least two."""
     return max(2, math.ceil((standard_errors(goal) * sd / goal.gap) ** 2))
 
 
 def detectable(sd: float, n: int, goal: Goal) -> float:
-    """The gap that n episodes a cell tell apart with the goal's alpha and power."""
+    """Return the gap that n episodes per task detect with the goal's alpha and power."""
     return standard_errors(goal) * sd / math.sqrt(n)
 
 

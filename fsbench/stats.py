@@ -1,8 +1,9 @@
-"""Statistics of episode accuracies: the mean with its interval, the paired difference, Holm.
+"""Statistics of episode accuracies: mean and interval, paired difference, Holm's correction.
 
-Interval: 1.96 * s / sqrt(n) with ddof 1 (protocol.md 3 and 6: IBM prints ddof 0, STARTUP saves
-ddof 1; at 600 episodes they differ by less than 0.001 points). It covers the sampling of episodes
-only, not pretraining seeds. All values are fractions in [0, 1].
+The interval is 1.96 * s / sqrt(n) with ddof 1. Of the official codes, IBM/cdfsl-benchmark prints
+the one with ddof 0 (finetune.py) and cpphoo/STARTUP saves the one with ddof 1 (compile_result.py);
+at 600 episodes they differ by less than 0.001 points. It covers the sampling of episodes only, not
+pretraining seeds. All values are fractions in [0, 1].
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from fsbench.errors import UsageError
 
 Z95 = 1.96
-"""The half-width of a 95 % interval in standard errors, as the papers use it."""
+"""Half-width of a 95 % interval in standard errors, as the papers use it."""
 
 
 class Score(NamedTuple):
-    """A mean of n outcomes and the half-width of its 95 % interval (nan below two outcomes)."""
+    """The mean of n outcomes and the half-width of its 95 % interval (nan for one outcome)."""
 
     mean: float
     ci95: float
@@ -29,7 +30,7 @@ class Score(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Mean of A - B over shared episodes, its standard error, and the two-sided p of no gap."""
+    """The mean of A - B over n shared outcomes, its standard error, and its two-sided p."""
 
     gap: float
     se: float
@@ -42,7 +43,7 @@ class Paired(NamedTuple):
 
 
 def score(values: ArrayLike) -> Score:
-    """Mean and interval of per-episode accuracies (n,). Raises UsageError without any."""
+    """Return the mean and interval of accuracies (n,). Raise UsageError if there are none."""
     x = np.asarray(values, dtype=np.float64)
     if x.size == 0:
         raise UsageError("no outcomes to average", fix="evaluate at least one episode")
@@ -55,13 +56,13 @@ def paired(
     b: Sequence[NDArray[np.float64]],
     draws: Sequence[str] = (),
 ) -> Paired:
-    """Paired comparison over columns: the unweighted mean over columns of the mean of A - B.
+    """Return the unweighted mean over columns of the mean of A - B, with a z test.
 
-    a, b: one array of per-episode accuracies a column; arrays of one column have equal length and
-    the same episodes in the same order. draws: a name a column, equal for columns over the same
-    episodes in the same order (other adaptations), whose gaps then move together; columns of other
-    names, or without names, count as independent. The p-value is that of a z test; two equal
-    entries give p = 1. Raises UsageError when the columns do not match.
+    a, b: one array of accuracies per column; the arrays of one column have the same episodes in the
+    same order. draws: one name per column, equal for columns over the same episodes in the same
+    order (such as two heads on one task), whose gaps are then added episode by episode; columns
+    with different names, or without names, count as independent. Two equal entries give p = 1.
+    Raise UsageError if the columns do not match.
     """
     if len(a) != len(b) or not a or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
         raise UsageError(
@@ -77,7 +78,7 @@ def paired(
 
 
 def z_test(gap: float, se: float, n: int) -> Paired:
-    """A gap with its two-sided p; p is nan where the standard error is."""
+    """Return a gap with its two-sided p, which is nan if the standard error is."""
     if se == 0.0:
         return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n)
     return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n)
@@ -94,9 +95,9 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> float:
-    """Per-episode standard deviation of the mean over columns, each with as many episodes.
+    """Return the per-episode standard deviation of the mean over columns of equal length.
 
-    Over n episodes a column, its standard error is this over sqrt(n). draws: as in `paired`.
+    Divided by sqrt(n), it is the standard error for n episodes per column. draws: as in `paired`.
     """
     return math.sqrt(sum(_spread(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
 
@@ -104,7 +105,7 @@ def overall_sd(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -
 def _grouped(
     gaps: Sequence[NDArray[np.float64]], draws: Sequence[str]
 ) -> list[list[NDArray[np.float64]]]:
-    """The columns over the same episodes together."""
+    """Return the columns in groups over the same episodes."""
     groups: dict[str | int, list[NDArray[np.float64]]] = {}
     for column, g in enumerate(gaps):
         groups.setdefault(draws[column] if draws else column, []).append(g)
@@ -112,9 +113,10 @@ def _grouped(
 
 
 def _spread(group: list[NDArray[np.float64]]) -> float:
-    """Standard deviation of the sum of a group's gaps in one episode; nan for one episode.
+    """Return the standard deviation over episodes of the sum of a group's gaps.
 
-    Columns of unequal length count as if their gaps moved together fully, which is the worst case.
+    It is nan for one episode. Columns of unequal length count as fully correlated, which is the
+    worst case.
     """
     if len({g.size for g in group}) > 1:
         return sum(_spread([g]) for g in group)
@@ -123,7 +125,7 @@ def _spread(group: list[NDArray[np.float64]]) -> float:
 
 
 def _error(group: list[NDArray[np.float64]]) -> float:
-    """Standard error of the sum of a group's means, as `_spread`."""
+    """Return the standard error of the sum of a group's means, as `_spread`."""
     if len({g.size for g in group}) > 1:
         return sum(_error([g]) for g in group)
     return _spread(group) / math.sqrt(group[0].size)

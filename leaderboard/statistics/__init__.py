@@ -1,1 +1,1 @@
-"""Statistics over a whole board: rank intervals, average ranks, when which entry wins."""
+"""Statistics of a whole board: rank intervals, average ranks, tree of winners."""

@@ -1,9 +1,9 @@
 """Average ranks over columns, Friedman's test of them, and Nemenyi's critical difference.
 
 J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), 3.2.2: two
-entries differ where their average ranks differ by at least q sqrt(k (k + 1) / (6 N)) for k entries
-and N columns, q being a quantile of the studentized range over sqrt(2). The test takes columns for
-independent; those of one data set are not, so it is optimistic there.
+entries differ if their average ranks differ by at least q sqrt(k (k + 1) / (6 N)) for k entries
+and N columns, where q is a quantile of the studentized range divided by sqrt(2). The test assumes
+independent columns; those of one data set are not, so it is optimistic there.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from leaderboard.statistics.ranks import DIGITS
 from leaderboard.statistics.record import Difference, Friedman
 
 FEWEST = (3, 2)
-"""Entries and columns that the test needs."""
+"""Minimum numbers of entries and columns."""
 MOST_PAIRED = 50
-"""Entries above which no table of all pairs is made: it grows with their square."""
+"""Maximum number of entries for a table of all pairs, which grows with their square."""
 
 
 def friedman(ranking: Ranking) -> Friedman:
-    """Over the ranked entries, which hold every column. Raises UsageError for too few."""
-    held = {s.name: s.scores for tier in ranking.tiers for s in tier}
-    names, columns = sorted(held), ranking.columns
+    """Test the ranked entries, which have every column. Raise UsageError if there are too few."""
+    scores = {s.name: s.scores for tier in ranking.tiers for s in tier}
+    names, columns = sorted(scores), ranking.columns
     if len(names) < FEWEST[0] or len(columns) < FEWEST[1]:
         raise UsageError(
             f"Friedman's test: ranked entries {len(names)}, columns {len(columns)}",
             fix=f"it needs {FEWEST[0]} entries and {FEWEST[1]} columns",
         )
-    means = np.array([[held[name][column].mean for name in names] for column in columns])
+    means = np.array([[scores[name][column].mean for name in names] for column in columns])
     means = means.round(DIGITS)
     average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
     difference = critical_difference(len(names), len(columns), ranking.alpha)
@@ -52,25 +52,24 @@ def friedman(ranking: Ranking) -> Friedman:
 
 
 def average_ranks(names: list[str], means: NDArray[np.float64]) -> dict[str, float]:
-    """Mean rank of each entry over the columns (columns, entries); ties share their mean rank."""
+    """Return the mean rank of each entry over means (columns, entries); ties share a mean rank."""
     from scipy.stats import rankdata
 
-    found = rankdata(-means, axis=1).mean(axis=0)
-    return dict(zip(names, found.tolist(), strict=True))
+    return dict(zip(names, rankdata(-means, axis=1).mean(axis=0).tolist(), strict=True))
 
 
 def equal_ranks(means: NDArray[np.float64]) -> tuple[float, float]:
-    """Chi-squared and p; entries that tie in every column have nothing to test (0 and 1)."""
+    """Return chi-squared and p; 0 and 1 if all entries tie in every column."""
     from scipy.stats import friedmanchisquare
 
     if (means == means[:, :1]).all():
         return 0.0, 1.0
-    found = friedmanchisquare(*means.T)
-    return float(found.statistic), float(found.pvalue)
+    test = friedmanchisquare(*means.T)
+    return float(test.statistic), float(test.pvalue)
 
 
 def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> float:
-    """Of average ranks, by Nemenyi's test."""
+    """Return the difference of average ranks that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 
     q = float(studentized_range.ppf(1 - alpha, n_entries, inf)) / sqrt(2)
@@ -78,7 +77,7 @@ def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> 
 
 
 def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
-    """Largest sets of entries, in order of rank, that lie within one critical difference."""
+    """Return the largest sets of entries, in order of rank, within one critical difference."""
     names, ranks = list(average), np.array(list(average.values()))
     ends = np.searchsorted(ranks, ranks + difference, side="left").tolist()
     ends_before = [0, *ends]
@@ -87,7 +86,7 @@ def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ..
 
 
 def nemenyi(average: dict[str, float], n_columns: int) -> tuple[Difference, ...] | None:
-    """Return p of every pair; None for more than MOST_PAIRED entries.
+    """Return p of every pair by Nemenyi's test; None for more than MOST_PAIRED entries.
 
     average: the mean rank of each entry by name. The difference of two mean ranks over its standard
     error, sqrt(k (k + 1) / (6 N)), times sqrt(2) follows the studentized range.

@@ -1,9 +1,9 @@
-"""Bootstrap intervals of overall ranks: how far an entry's place is chance of the episodes.
+"""Bootstrap intervals of overall ranks.
 
-Episodes are drawn again with replacement, the same ones for all entries (paired) and for all
-columns over the same episodes, whose outcomes move together; test images likewise. Ranks are those
-of the overall mean in every resample (scipy.stats.bootstrap, percentile interval). Like every
-interval here it covers the draw of episodes, not pretraining seeds.
+Episodes are resampled with replacement, the same ones for all entries (paired) and for all columns
+over the same episodes; test images likewise. Entries are ranked by their overall mean in every
+resample (scipy.stats.bootstrap, percentile interval). Like every interval of a board, this one
+covers the sampling of episodes, not pretraining seeds.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ from leaderboard.statistics.record import RankInterval, RankIntervals
 RESAMPLES = 2000
 LEVEL = 0.95
 BLOCK = 250_000
-"""Numbers that one block of resamples may hold."""
+"""Numbers per block of resamples."""
 DIGITS = 12
-"""Means equal up to rounding tie."""
+"""Decimals to which means are rounded before they are compared."""
 
 Draws = tuple[NDArray[np.float64], ...]
-"""A draw of episodes each: outcomes (n, entries), added up over the columns that share it."""
+"""Outcomes (n, entries) of each draw of episodes, summed over the columns that share the draw."""
 
 
 def rank_intervals(
     ranking: Ranking, contenders: Contenders, resamples: int = RESAMPLES
 ) -> RankIntervals:
-    """Of all ranked entries. Raises UsageError below two, or where they share no two episodes."""
+    """Return the intervals of all ranked entries.
+
+    Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
+    """
     ranked = by_overall(ranking)
     if len(ranked) < 2:
-        held = "one ranked entry" if ranked else "no ranked entry"
-        raise UsageError(f"rank intervals of {held}", fix="they need two or more")
+        number = "one ranked entry" if ranked else "no ranked entry"
+        raise UsageError(f"rank intervals of {number}", fix="they need two or more")
     names = sorted(standing.name for standing in ranked)
     draws = joint_draws(names, contenders, ranking.columns)
     sampled = resampled_ranks(draws, len(ranking.columns), resamples)
@@ -55,7 +58,7 @@ def rank_intervals(
 
 
 def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
-    """The percentile interval, widened to hold the observed rank."""
+    """Return the percentile interval, widened to contain the observed rank."""
     return RankInterval(
         name=standing.name,
         tier=standing.tier or 0,
@@ -67,15 +70,15 @@ def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval
 
 
 def by_overall(ranking: Ranking) -> list[Standing]:
-    """Ranked entries by their overall mean, then by name; a tier may skip an entry."""
+    """Return the ranked entries by overall mean, then by name; a tier may skip an entry."""
     ranked = [standing for tier in ranking.tiers for standing in tier]
     return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))
 
 
 def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
-    """Outcomes of the episodes that all entries hold in all columns of a draw.
+    """Return the outcomes of the episodes that all entries have in all columns of a draw.
 
-    Raises UsageError where these are fewer than two.
+    Raise UsageError if these are fewer than two.
     """
     groups: dict[str, list[str]] = {}
     for column in columns:
@@ -86,8 +89,9 @@ def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[
 def joint(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
 ) -> NDArray[np.float64]:
-    held = [[contenders[name][column] for name in names] for column in columns]
-    numberings = {o.index.tobytes(): o.index for row in held for o in row}  # mostly one
+    """Return the outcomes (shared episodes, entries), summed over the columns of one draw."""
+    by_column = [[contenders[name][column] for name in names] for column in columns]
+    numberings = {o.index.tobytes(): o.index for row in by_column for o in row}  # mostly one
     shared = reduce(np.intersect1d, numberings.values())
     if shared.size < 2:
         raise UsageError(
@@ -95,14 +99,14 @@ def joint(
             fix="evaluate every entry on the same episodes",
         )
     total = np.zeros((shared.size, len(names)))
-    for row in held:
+    for row in by_column:
         rows = [outcomes.values[np.searchsorted(outcomes.index, shared)] for outcomes in row]
         total += np.stack(rows, axis=1)
     return total
 
 
 def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
-    """Ranks (entries, resamples) of the overall mean."""
+    """Return the ranks (entries, resamples) of the overall mean."""
     from scipy.stats import bootstrap
 
     def statistic(*rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
@@ -110,7 +114,7 @@ def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.
         return ranks(np.sum(parts, axis=0) / n_columns).T
 
     sizes = [len(draw) for draw in draws]
-    found = bootstrap(
+    sampled = bootstrap(
         tuple(np.arange(n) for n in sizes),
         statistic,
         vectorized=True,
@@ -119,11 +123,11 @@ def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.
         method="percentile",
         rng=seed_for("rank intervals", *sizes),
     )
-    return np.asarray(found.bootstrap_distribution, np.float64)
+    return np.asarray(sampled.bootstrap_distribution, np.float64)
 
 
 def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How often each of n rows was drawn, (..., n)."""
+    """Return how often each of n rows was drawn, (..., n)."""
     flat = np.atleast_2d(rows)
     blocks, n = flat.shape
     apart = flat + n * np.arange(blocks)[:, None]
@@ -132,7 +136,7 @@ def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def ranks(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks along the last axis, 1 the highest; ties share the better rank."""
+    """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(-np.round(means, DIGITS), method="min", axis=-1), np.float64)

@@ -1,7 +1,7 @@
-"""What is said of a whole board beside its tiers, as one frozen record that becomes JSON.
+"""Records of the statistics of a whole board, as they are written to JSON.
 
-Fractions lie in [0, 1]; percent appears only where people read. A part that a board is too small
-for is None, and `notes` says why.
+All values are fractions in [0, 1]. A part that the board is too small for is None, and `notes` says
+why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fsbench.specs import Frozen
 
 
 class RankInterval(Frozen):
-    """Where an entry may stand overall, 1 being the best; ties share the better rank."""
+    """The 95 % interval of an entry's overall rank; 1 is the best, ties share the better rank."""
 
     name: str
     tier: int
@@ -23,7 +23,7 @@ class RankInterval(Frozen):
 
 
 class RankIntervals(Frozen):
-    """Bootstrap over episodes and test images, drawn jointly for all entries; best entry first."""
+    """Bootstrap over episodes and test images, resampled jointly for all entries; best first."""
 
     entries: tuple[RankInterval, ...]
     resamples: int
@@ -31,7 +31,7 @@ class RankIntervals(Frozen):
 
 
 class Difference(Frozen):
-    """Two entries by Nemenyi's test on their average ranks."""
+    """Nemenyi's test of the average ranks of two entries."""
 
     a: str
     b: str
@@ -41,8 +41,8 @@ class Difference(Frozen):
 class Friedman(Frozen):
     """Friedman's test of equal ranks over the columns, and the critical difference (Demsar 2006).
 
-    cliques: entries in the order of their average ranks, in sets within one critical difference:
-    the bars of the diagram. An entry may be in several, or in none.
+    cliques: sets of entries within one critical difference, in the order of their average ranks:
+    the bars of the diagram. An entry may be in several sets, or in none.
     """
 
     chi2: float
@@ -58,7 +58,7 @@ class Friedman(Frozen):
 
 
 class Branch(Frozen):
-    """A node of the tree: the winner among its cells, and a question where it asks one."""
+    """A node of the tree: the most frequent winner of its cells, and a question unless a leaf."""
 
     winner: str
     cells: int
@@ -69,9 +69,9 @@ class Branch(Frozen):
 
 
 class WinnerTree(Frozen):
-    """Which entry wins where: a shallow decision tree over the facts of the cells.
+    """A shallow decision tree that predicts the winner of a cell from its facts.
 
-    A cell is a column of the board; its winner has the highest mean there.
+    A cell is a column of the board; its winner is the entry with the highest mean.
     """
 
     root: Branch
@@ -82,7 +82,7 @@ class WinnerTree(Frozen):
 
 
 class BoardStatistics(Frozen):
-    """One track of a board: columns that are averaged together."""
+    """Statistics of one table of a board: columns that are averaged together."""
 
     board: str
     track: str = Field(description="e.g. linear ibm 224px official; empty for a board without any")

@@ -1,4 +1,4 @@
-"""All statistics of one track of a board, and why some of them are missing."""
+"""Statistics of one table of a board, with the reasons why some are missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
 
 
 def statistics(view: View) -> BoardStatistics:
-    """Tiers, rank intervals, average ranks and the tree of winners of one track of a board."""
+    """Compute tiers, rank intervals, average ranks and the tree of winners of one table."""
     ranking, notes = view.ranking, list[str]()
     intervals = attempt(lambda: rank_intervals(ranking, view.contenders), notes)
     tested = attempt(lambda: friedman(ranking), notes)
@@ -41,7 +41,7 @@ def statistics(view: View) -> BoardStatistics:
 
 
 def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
-    """The part, or None and a note of what it lacks."""
+    """Return the result of `part`; on a UsageError, add it to the notes and return None."""
     try:
         return part()
     except UsageError as error:
@@ -50,9 +50,9 @@ def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
 
 
 def caveats(tested: Friedman, columns: tuple[str, ...]) -> list[str]:
-    """What a reader of the average ranks must know."""
+    """Return what a reader of the average ranks must know."""
     datasets = {column.partition(":")[0] for column in columns}
-    found = [DEPENDENT] if len(datasets) < len(columns) else []
+    notes = [DEPENDENT] if len(datasets) < len(columns) else []
     if tested.nemenyi is None:
-        found.append(TOO_MANY)
-    return found
+        notes.append(TOO_MANY)
+    return notes
