@@ -1,14 +1,18 @@
-"""ANIL: MAML whose steps on a task move the head alone; the features are reused as they are.
+"""ANIL: MAML whose inner steps adapt the head alone; the features are reused.
 
-Raghu et al. 2020, "Rapid Learning or Feature Reuse? Towards Understanding the Effectiveness of
-MAML"; the steps are learn2learn's.
+Rapid Learning or Feature Reuse? Towards Understanding the Effectiveness of MAML. A. Raghu,
+M. Raghu, S. Bengio, O. Vinyals, ICLR 2020.
+Paper: https://arxiv.org/abs/1909.09157
+Code:  https://github.com/learnables/learn2learn, which takes the inner steps here
 
     phi_T = phi - inner_lr grad_phi L(head_phi(f(support))), `steps` times     phi: the head
-    gradient of the mean over tasks of L(head_phi_T(f(queries))), through the steps, into phi and f
+    outer gradient: of the mean over tasks of L(head_phi_T(f(query))), through the inner steps,
+    with respect to phi and f
 
-Settings and differences are those of maml.py: the papers share them. The features of support and
-queries come from two passes, so in training batch norm does not mix them (learn2learn's example
-takes one).
+Settings and their differences from the paper are those of maml.py.
+
+Differences: features of support and query come from two forward passes, so batch norm does not mix
+them in training (learn2learn's example uses one pass).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Anil(InnerLoop):
-    """The head is adapted to a task, on fixed features."""
+    """Settings of ANIL, which adapts the head to a task on fixed features."""
 
     SOURCE: ClassVar = "ANIL (Raghu et al. 2020); code learnables/learn2learn"
     PILOT: ClassVar = {**InnerLoop.PILOT, "anil.inner_lr": 0.1}

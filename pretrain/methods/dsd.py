@@ -1,23 +1,27 @@
-"""DSD: at every round start the weights of smallest magnitude go back to random.
+"""DSD: at every round start, redraw the weights of smallest magnitude.
 
-"The Impact of Reinitialization", section 1, which extends dense-sparse-dense training (Han et al.
-2017) to many rounds and a random fill (methods.md A3).
+DSD: Dense-Sparse-Dense Training for Deep Neural Networks. S. Han et al., ICLR 2017.
+Paper: https://arxiv.org/abs/1607.04381
+Here in the form of the reinitialization study (https://arxiv.org/abs/2109.00267, section 1), which
+extends it to many rounds and a random fill; no public code.
 
-    round start r > 0:  s = 1 on the floor(fraction n) elements of smallest |w|
-                        w <- (1 - s) w + s eta,  eta a fresh draw
-    with a sparse phase: w <- (1 - s) w, held there for `sparse_epochs`, then the fill
+    round start r > 0:    s = 1 on the floor(fraction n) elements of smallest |w|
+                          w <- (1 - s) w + s eta,  eta a fresh draw
+    with a sparse phase:  w <- (1 - s) w, fixed at zero for `sparse_epochs` epochs, then the fill
 
-| setting       | study    | Han et al. 2017          | here                                   |
-|---------------|----------|--------------------------|----------------------------------------|
-| fraction      | 0.2      | per layer, 0.25 to 0.5   | 0.2                                    |
-| scope         | not said | per layer                | layer; `global` is one threshold       |
-| fill          | random   | zero                     | init                                   |
-| sparse_epochs | none     | training under the mask  | 0                                      |
-| events        | all      | one                      | null: every round start but the first  |
+| setting       | study      | Han et al. 2017         | here                                     |
+|---------------|------------|-------------------------|------------------------------------------|
+| fraction      | 0.2        | per layer, 0.25 to 0.5  | 0.2                                      |
+| scope         | not stated | per layer               | layer; `global` uses one threshold       |
+| fill          | random     | zero                    | init                                     |
+| sparse_epochs | none       | training under the mask | 0                                        |
+| events        | all        | one                     | null: every round start except the first |
 
-The original is fill=zero, sparse_epochs > 0, events=1. Ties go to the earlier element, so the count
-is exact. Weights: kernels, the head's included; biases and norm layers are untouched. No figure on
-TinyImageNet was published.
+`fill=zero`, `sparse_epochs` > 0 and `events=1` give the method of Han et al. Of equal magnitudes
+the earlier element is taken, so the count is exact. Weights are kernels, the head's included;
+biases and norm layers are untouched.
+
+Differences: none known; neither paper reports an accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
 
 
 class Dsd(Method):
-    """sparse_epochs: epochs of a round under the mask; events: rounds that act, null for all."""
+    """Settings of DSD.
+
+    sparse_epochs: epochs of a round under the mask; events: rounds that redraw, null: all.
+    """
 
     fraction: float = Field(0.2, ge=0, le=1)
     scope: masks.Scope = "layer"
@@ -56,23 +63,23 @@ class Dsd(Method):
             raise UsageError(
                 f"dsd.sparse_epochs={self.sparse_epochs} leaves no dense epoch in a round of"
                 f" plan.epochs={recipe.plan.epochs}",
-                fix=f"use at most {recipe.plan.epochs - 1}, or more epochs a round",
+                fix=f"use at most {recipe.plan.epochs - 1}, or more epochs per round",
             )
 
     def phase(self, recipe: Recipe) -> int:
         return self.sparse_epochs
 
     def round_start(self, ctx: Context) -> None:
-        acts = 0 < ctx.clock.round <= (self.events or ctx.clock.round)
-        if not acts or self.fraction == 0:
+        active = 0 < ctx.clock.round <= (self.events or ctx.clock.round)
+        if not active or self.fraction == 0:
             return
-        taken = masks.smallest(masks.kernels(ctx), self.fraction, self.scope)
+        small = masks.smallest(masks.kernels(ctx), self.fraction, self.scope)
         note = f"the smallest {self.fraction:g} by magnitude, {self.scope} scope"
         if self.sparse_epochs:
-            masks.refill(ctx, taken, f"{note}: sparse phase", "zero")
-            ctx.memory.update({name: ~mask for name, mask in taken.items()})
+            masks.refill(ctx, small, f"{note}: sparse phase", "zero")
+            ctx.memory.update({name: ~mask for name, mask in small.items()})
         else:
-            masks.refill(ctx, taken, note, self.fill)
+            masks.refill(ctx, small, note, self.fill)
 
     def epoch_start(self, ctx: Context) -> None:
         if ctx.memory and ctx.clock.epoch == self.sparse_epochs:

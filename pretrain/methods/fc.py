@@ -1,16 +1,21 @@
-"""FC: at every round start the fully-connected layers at the end go back to random.
+"""FC: at every round start, redraw the fully-connected layers at the end of the network.
 
-"The Impact of Reinitialization", section 1, after RIFLE (Li et al. 2020, the last fully-connected
-layers) and Zhao et al. 2018 (the head only) (methods.md A5).
+The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021.
+Paper: https://arxiv.org/abs/2109.00267, section 1; no public code
+It follows RIFLE (X. Li et al., ICML 2020: the last fully-connected layers) and Retraining (K. Zhao
+et al., ICPR 2018: the head only).
 
     round start r > 0:  weight and bias of the layers in `scope` <- fresh draw
 
-| setting | study                                                    | here                        |
-|---------|----------------------------------------------------------|-----------------------------|
-| scope   | "the last fully-connected layers"; Zhao: the head only   | all; `head` is Zhao's       |
+| setting | paper                                                        | code | here        |
+|---------|--------------------------------------------------------------|------|-------------|
+| scope   | "the last fully-connected layers"; Retraining: the head only | -    | all; `head` |
 
-Norm layers between them belong to the part that is reset. The convolutional part keeps every bit.
-This is `lw` after its last block, without rescaling and normaliser. No figure on TinyImageNet.
+Norm layers between the fully-connected layers are reset with them. The convolutional part keeps
+every bit. The method equals `lw` after its last block without rescaling and normaliser.
+
+Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -30,22 +35,25 @@ if TYPE_CHECKING:
     from pretrain.recipe import Recipe
 
 
-def fully_connected(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:
-    """Tensors from the first fully-connected layer on, norm layers included, convolutions not."""
+def select_tail(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:
+    """Return the tensors from the first fully-connected layer on, without convolutions."""
     first = next(i for i, name in enumerate(names) if below(name, roles.fully_connected))
     convolutions = set(roles.layers) - set(roles.fully_connected)
     return tuple(name for name in names[first:] if not below(name, convolutions))
 
 
 class Fc(Method):
-    """scope: all fully-connected layers, or the head alone."""
+    """Settings of FC.
+
+    scope: all fully-connected layers, or the head alone.
+    """
 
     scope: Literal["all", "head"] = "all"
 
     SOURCE: ClassVar = "reinitialization study, section 1; RIFLE; Zhao et al. 2018"
     RANK: ClassVar = Rank.ROUND
     PLAIN_ROUND_0: ClassVar = True
-    NEUTRAL: ClassVar[Neutral] = "it always re-draws the head"
+    NEUTRAL: ClassVar[Neutral] = "it always redraws the head"
 
     def check(self, recipe: Recipe) -> None:
         need_rounds(self, recipe)
@@ -55,5 +63,5 @@ class Fc(Method):
             return
         names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
         head = tuple(name for name in names if below(name, (ctx.roles.head,)))
-        chosen = head if self.scope == "head" else fully_connected(names, ctx.roles)
-        ctx.redraw(chosen, f"fully-connected layers: {self.scope}")
+        tensors = head if self.scope == "head" else select_tail(names, ctx.roles)
+        ctx.redraw(tensors, f"fully-connected layers: {self.scope}")

@@ -1,17 +1,21 @@
-"""Full reset: when new data arrive, training starts over from the initial parameters.
+"""Full reset: when new data arrive, restart training from the initial parameters.
 
-"Soft Weight Rescaling", section 4, "without warm-start", and its official code (methods.md B1): the
-cold start that warm-started networks are held against.
+Recovering Plasticity of Neural Networks via Soft Weight Rescaling. S. Oh, S. Park, I. Han,
+K.-J. Kim, 2025.
+Paper: https://arxiv.org/abs/2507.04683, section 4 ("without warm-start")
+Code:  https://github.com/CILAB-RL-TEAM/soft-weight-rescaling
 
     new data:  theta <- theta_0
 
-| setting       | paper | code                     | here                                    |
-|---------------|-------|--------------------------|-----------------------------------------|
-| running_stats | -     | left alone               | false; true starts them over too        |
-| Adam's state  | -     | kept                     | recipe field opt_reset, `none` in rows  |
+| setting       | paper      | official code | here                                        |
+|---------------|------------|---------------|---------------------------------------------|
+| running_stats | not stated | left alone    | false: left alone; true: reset as well      |
+| opt_reset     | not stated | state is kept | recipe field; `none` in the paper's recipes |
 
 theta_0 are the stored initial parameters, norm scales and shifts included, so every stage starts
-where the first one did.
+from the same point as the first. This is the cold start that a warm start is compared with.
+
+Differences: none by default.
 """
 
 from __future__ import annotations
@@ -28,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class FullReset(Method):
-    """running_stats: batch norm's statistics start over too."""
+    """Settings of the full reset.
+
+    running_stats: also reset the running statistics of batch norm.
+    """
 
     running_stats: bool = False
 

@@ -1,17 +1,20 @@
 """GradInit: before training, learn tensor norms for which one optimizer step lowers the loss most.
 
-Zhu et al. 2021, "GradInit: Learning to Initialize Neural Networks for Stable and Efficient
-Training", Algorithm 1; official code zhuchen03/gradinit; here as NIO's comparator (methods.md C3).
+GradInit: Learning to Initialize Neural Networks for Stable and Efficient Training. C. Zhu, R. Ni,
+Z. Xu, K. Kong, W. R. Huang, T. Goldstein, NeurIPS 2021.
+Paper: https://arxiv.org/abs/2102.08098, Algorithm 1
+Code:  https://github.com/zhuchen03/gradinit
+Here as the comparator of NIO (nio.py).
 
     g = gradient on the batch S = (S0, S1), |g| its norm
     |g| > gamma:  minimise |g|                                          (constraint step)
     else:         minimise L(w - eta g / |g|; (S0, S2)) / eta           (S2 fresh: half overlaps)
 
-over one factor m_j > 0 a tensor (scales.py). The step's direction is a constant of the objective
-(the official code detaches it). For Adam it is sign(g), and |g| is the sum of absolute values.
-Batch norm's parameters are scaled and have their gradients counted, unlike in NIO.
+over one factor m_j > 0 per tensor. The step's direction is a constant of the objective (the
+official code detaches it). For Adam it is sign(g), and |g| is the sum of absolute values. Unlike in
+NIO, the gradients of batch norm's parameters count.
 
-| setting    | official (CIFAR)                          | here |
+| setting    | official code (CIFAR)                     | here |
 |------------|-------------------------------------------|------|
 | eta        | .1                                        | .1   |
 | gamma      | 1                                         | 1    |
@@ -19,6 +22,8 @@ Batch norm's parameters are scaled and have their gradients counted, unlike in N
 | rate       | 1e-3 (ResNet-110, BN) to 1e-1 (VGG-19 BN) | 1e-3 |
 | batch_size | 128, in two halves                        | 128  |
 | iterations | 390                                       | 390  |
+
+Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.method import Method, Neutral, Rank
-from pretrain.methods.nio import PROBES, Outcome, keep, measure
+from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
 from pretrain.scales import (
     KERNELS,
     NORMS,
@@ -52,70 +57,73 @@ if TYPE_CHECKING:
     from pretrain.recipe import Recipe
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
-"""How GC and GN are measured before and after: as NIO's defaults."""
+"""Parts and overlap for measuring GC and GN before and after: NIO's defaults."""
 
 
-def joined(a: Batch, b: Batch) -> tuple[Tensor, Tensor]:
-    """Images and labels of both halves."""
+def join_halves(a: Batch, b: Batch) -> tuple[Tensor, Tensor]:
+    """Return the images and labels of both halves."""
     return torch.cat([a.images, b.images]), torch.cat([a.labels, b.labels])
 
 
 def step_direction(gradients: tuple[Tensor, ...], adam: bool, normalise: bool) -> list[Tensor]:
-    """What the optimizer's first step is along, without a graph."""
+    """Return the direction of the optimizer's first step, without a graph."""
     detached = [g.detach() for g in gradients]
     if adam:
         return [g.sign() for g in detached]
-    return [g / size(gradients, adam).detach() for g in detached] if normalise else detached
+    return [g / total_norm(gradients, adam).detach() for g in detached] if normalise else detached
 
 
-def size(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
-    """Norm of all gradients together: euclidean for SGD, sum of absolute values for Adam."""
+def total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
+    """Return the norm of all gradients: Euclidean for SGD, sum of absolute values for Adam."""
     if adam:
         return torch.stack([g.abs().sum() for g in gradients]).sum()
     return torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
 
 
-def aim(
+def step_objective(
     model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: Gradinit, adam: bool
 ) -> tuple[Tensor, bool]:
-    """What this iteration minimises, and whether it is the constraint."""
+    """Return the value that this iteration minimises, and whether it is the constraint."""
     tensors = parameters_of(model, (*KERNELS, *NORMS, _BatchNorm))
-    images, labels = joined(halves[0], halves[1])
+    images, labels = join_halves(halves[0], halves[1])
     loss = functional.cross_entropy(model(images), labels)
     gradients = derivative(loss, list(tensors.values()), graph=True)
-    norm = size(gradients, adam)
+    norm = total_norm(gradients, adam)
     if norm > gradinit.gamma:
         return norm, True
     direction = step_direction(gradients, adam, gradinit.normalise)
     moved = {
         name: p - gradinit.eta * d for (name, p), d in zip(tensors.items(), direction, strict=True)
     }
-    images, labels = joined(halves[0], halves[2])
+    images, labels = join_halves(halves[0], halves[2])
     logits = functional_call(model, moved, (images,))
     return functional.cross_entropy(logits, labels) / gradinit.eta, False
 
 
-def optimise(
+def learn_step_scales(
     model: nn.Module,
     halves: Iterator[Batch],
     probes: list[Batch],
     gradinit: Gradinit,
     adam: bool = False,
-) -> Outcome:
-    """Scale a network's tensors in place; works on any network with a double backward."""
+) -> LearnedScales:
+    """Learn the factors of a network's tensors in place; the network needs a double backward."""
     scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), gradinit.rate)
     with at_init(model):
-        before = measure(model, probes, PROBE_PARTS, PROBE_OVERLAP)
+        before = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
         for _ in range(gradinit.iterations):
             first, second, third = next(halves), next(halves), next(halves)
-            objective, bound = aim(model, (first, second, third), gradinit, adam)
+            objective, bound = step_objective(model, (first, second, third), gradinit, adam)
             scales.descend(scales.gradient(objective), bound)
-        after = measure(model, probes, PROBE_PARTS, PROBE_OVERLAP)
-    return Outcome(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
+        after = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
+    return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
 
 
 class Gradinit(Method):
-    """batch_size: of both halves together; iterations: 0 leaves the network as it is."""
+    """Settings of GradInit.
+
+    batch_size: both halves together; iterations: 0 leaves the network as it is.
+    """
 
     eta: float = Field(0.1, gt=0)
     gamma: float = Field(1.0, gt=0)
@@ -141,7 +149,7 @@ class Gradinit(Method):
         probes = list(islice(ctx.loader.passes(half, 0, (*names, "probes")), PROBES))
         adam = ctx.recipe.optimizer == "adam"
         halves = ctx.loader.passes(half, 0, names)
-        keep(ctx, optimise(ctx.model, halves, probes, self, adam))
+        log_scales(ctx, learn_step_scales(ctx.model, halves, probes, self, adam))
 
     def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
         return memory.get("factors", {}) if self.scale_redraws else {}

@@ -1,16 +1,22 @@
-"""Head reset: when new data arrive, the fully-connected layers get their initial values back.
+"""Head reset: when new data arrive, restore the initial values of the fully-connected layers.
 
-Nikishin et al. 2022, "The Primacy Bias in Deep Reinforcement Learning"; as the comparator of "Soft
-Weight Rescaling", appendix D.2 (methods.md B5) and its official code.
+The Primacy Bias in Deep Reinforcement Learning. E. Nikishin, M. Schwarzer, P. D'Oro, P.-L. Bacon,
+A. Courville, ICML 2022.
+Paper: https://arxiv.org/abs/2205.07802
+Here as the comparator of soft weight rescaling (https://arxiv.org/abs/2507.04683, appendix D.2)
+and its code, https://github.com/CILAB-RL-TEAM/soft-weight-rescaling.
 
     new data:  weight and bias of the layers in `scope` <- their stored initial values
 
-| setting    | paper                                      | code                | here  |
-|------------|--------------------------------------------|---------------------|-------|
-| scope      | fully-connected layers; MLP: the last only | same (VGG-16: stub) | paper |
-| fresh_draw | no                                         | no: the same values | false |
+| setting    | SWR paper                                  | SWR code              | here    |
+|------------|--------------------------------------------|-----------------------|---------|
+| scope      | fully-connected layers; MLP: only the last | same; VGG-16: missing | `paper` |
+| fresh_draw | no                                         | no, the same values   | false   |
 
-The convolutional part keeps every bit; the optimizer's state carries over.
+Untouched: the convolutional part and the optimizer's state.
+
+Differences: none by default. Nikishin et al. reset periodically and draw new values
+(`fresh_draw=true`).
 """
 
 from __future__ import annotations
@@ -27,11 +33,11 @@ if TYPE_CHECKING:
     from pretrain.context import Context
     from pretrain.recipe import Recipe
 
-Scope = Literal["paper", "fully_connected", "head"]
+ResetScope = Literal["paper", "fully_connected", "head"]
 
 
-def layers(roles: RoleMap, scope: Scope) -> tuple[str, ...]:
-    """Names of the layers that are reset; `paper`: the fully-connected ones outside all blocks."""
+def select_layers(roles: RoleMap, scope: ResetScope) -> tuple[str, ...]:
+    """Return the names of the layers to reset; `paper`: fully-connected ones outside all blocks."""
     blocks = [module for block in roles.blocks for module in block]
     if scope == "head":
         return (roles.head,)
@@ -41,9 +47,12 @@ def layers(roles: RoleMap, scope: Scope) -> tuple[str, ...]:
 
 
 class HeadReset(Method):
-    """scope: which layers; fresh_draw: new initial values each time instead of the stored ones."""
+    """Settings of the head reset.
 
-    scope: Scope = "paper"
+    scope: which layers; fresh_draw: new initial values each time instead of the stored ones.
+    """
+
+    scope: ResetScope = "paper"
     fresh_draw: bool = False
 
     SOURCE: ClassVar = (
@@ -61,8 +70,8 @@ class HeadReset(Method):
         anchors.need_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        chosen = layers(ctx.roles, self.scope)
-        names = [f"{layer}.{part}" for layer in chosen for part in ("weight", "bias")]
+        layers = select_layers(ctx.roles, self.scope)
+        names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
         anchors.store(ctx, (name for name in names if scaling.has(ctx.model, name)))
 
     def stage_start(self, ctx: Context) -> None:

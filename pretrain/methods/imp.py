@@ -1,13 +1,16 @@
-"""IMP: at every round start a part of the remaining weights is pruned for good, the rest rewound.
+"""IMP: at every round start, prune part of the remaining weights for good and rewind the others.
 
-Iterative magnitude pruning: Frankle & Carbin 2019, "The Lottery Ticket Hypothesis"; cited by SEAL;
-code in hlml/fortuitous_forgetting, targeted_forgetting (methods.md D6).
+The Lottery Ticket Hypothesis: Finding Sparse, Trainable Neural Networks. J. Frankle, M. Carbin,
+ICLR 2019 (iterative magnitude pruning).
+Paper: https://arxiv.org/abs/1803.03635
+Code:  https://github.com/hlml/fortuitous_forgetting, targeted_forgetting (the version of the LLF
+authors, "FF")
 
     round start r > 0:  m <- m without the floor(fraction n) smallest |w| of the n remaining ones
                         w <- m theta_0, everything else <- theta_0
     every step:         gradient <- m gradient before it, w <- m w after it
 
-| setting       | lottery ticket    | fortuitous_forgetting      | here                        |
+| setting       | paper             | FF                         | here                        |
 |---------------|-------------------|----------------------------|-----------------------------|
 | fraction      | 0.2               | 0.2                        | 0.2                         |
 | head_fraction | half              | half                       | null: half of `fraction`    |
@@ -15,8 +18,11 @@ code in hlml/fortuitous_forgetting, targeted_forgetting (methods.md D6).
 | rewind_epoch  | 0; later papers k | init, epoch, or not at all | 0; null keeps the weights   |
 
 theta_0 are the weights before epoch `rewind_epoch` of the first round: kernels, biases, norm layers
-and their statistics. The head is pruned on its own. Pruned weights are zero in the exported
-network; momentum and decay cannot bring them back. No figure on TinyImageNet was published.
+and their statistics. The head is pruned separately. Pruned weights are zero in the exported
+network; momentum and decay cannot revive them.
+
+Differences: none known. SEAL cites the method without an accuracy on TinyImageNet. Rewinding to a
+later epoch is that of Frankle et al. 2019, https://arxiv.org/abs/1903.01611.
 """
 
 from __future__ import annotations
@@ -37,20 +43,23 @@ if TYPE_CHECKING:
     from pretrain.recipe import Recipe
 
 KEEP, ORIGIN = "keep:", "origin:"
-"""Prefixes of names in memory: what lives, and what the rest is rewound to."""
+"""Prefixes of names in memory: masks of the remaining weights, and weights to rewind to."""
 
 
 def prune(
     weights: dict[str, Tensor], keep: dict[str, Tensor], fraction: float, scope: masks.Scope
 ) -> dict[str, Tensor]:
-    """Masks without the smallest part of what they hold, counted per tensor or over all."""
-    alive = {name: weight[keep[name]] for name, weight in weights.items()}
-    taken = masks.smallest(alive, fraction, scope)
-    return {name: mask.masked_scatter(mask, ~taken[name]) for name, mask in keep.items()}
+    """Return the masks without the smallest part of their weights, per tensor or over all."""
+    remaining = {name: weight[keep[name]] for name, weight in weights.items()}
+    pruned = masks.smallest(remaining, fraction, scope)
+    return {name: mask.masked_scatter(mask, ~pruned[name]) for name, mask in keep.items()}
 
 
 class Imp(Method):
-    """fraction: of the remaining weights, pruned a round; see the file for the rest."""
+    """Settings of iterative magnitude pruning.
+
+    fraction: part of the remaining weights to prune per round; the others: see the table.
+    """
 
     fraction: float = Field(0.2, ge=0, lt=1)
     head_fraction: float | None = Field(None, ge=0, lt=1)
@@ -65,7 +74,7 @@ class Imp(Method):
         need_rounds(self, recipe)
         if self.rewind_epoch is not None and self.rewind_epoch >= recipe.plan.epochs:
             raise UsageError(
-                f"imp.rewind_epoch={self.rewind_epoch} never comes: a round has"
+                f"imp.rewind_epoch={self.rewind_epoch} is never reached: a round has"
                 f" plan.epochs={recipe.plan.epochs}",
                 fix=f"use at most {recipe.plan.epochs - 1}",
             )
@@ -85,31 +94,31 @@ class Imp(Method):
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:
             return
-        keep = self._pruned(ctx)
+        keep = self._prune(ctx)
         ctx.memory.update({KEEP + name: mask for name, mask in keep.items()})
         new = self._origin(ctx)
         new |= {name: new[name] * mask for name, mask in keep.items()}
-        moved = {n: t for n, t in new.items() if not surgery.get_weight(ctx.model, n).equal(t)}
-        left = sum(int(mask.sum()) for mask in keep.values())
-        share = left / sum(mask.numel() for mask in keep.values())
-        if moved:
-            ctx.rewrite(moved, f"{share:.4f} of all kernel weights remain")
+        changed = {n: t for n, t in new.items() if not surgery.get_weight(ctx.model, n).equal(t)}
+        remaining = sum(int(mask.sum()) for mask in keep.values())
+        share = remaining / sum(mask.numel() for mask in keep.values())
+        if changed:
+            ctx.rewrite(changed, f"{share:.4f} of all kernel weights remain")
 
     def _names(self, ctx: Context) -> tuple[str, ...]:
         return surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
 
     def _origin(self, ctx: Context) -> dict[str, Tensor]:
-        """What the network is rewound to; without rewinding, its kernels as they are."""
+        """Return the weights to rewind to; without rewinding, the current kernels."""
         if self.rewind_epoch is None:
             return masks.kernels(ctx)
         return {name: ctx.memory[ORIGIN + name] for name in self._names(ctx)}
 
     def _keep(self, ctx: Context) -> dict[str, Tensor]:
-        """What lives, by kernel."""
+        """Return the mask of the remaining weights of every kernel."""
         return {f"{n}.weight": ctx.memory[f"{KEEP}{n}.weight"] for n in ctx.roles.layers}
 
-    def _pruned(self, ctx: Context) -> dict[str, Tensor]:
-        """The masks of this round, in the order of the layers."""
+    def _prune(self, ctx: Context) -> dict[str, Tensor]:
+        """Return the masks of this round, in the order of the layers."""
         weights, keep = masks.kernels(ctx), self._keep(ctx)
         head = f"{ctx.roles.head}.weight"
         fraction = self.fraction / 2 if self.head_fraction is None else self.head_fraction

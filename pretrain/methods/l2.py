@@ -1,21 +1,26 @@
-"""L2 regularization: a penalty on all parameters, through the optimizer's gradient.
+"""L2 regularization: add a penalty on all parameters to the gradient that the optimizer sees.
 
-"Soft Weight Rescaling", appendix D.2 (methods.md B2); official code
-CILAB-RL-TEAM/soft-weight-rescaling.
+Recovering Plasticity of Neural Networks via Soft Weight Rescaling. S. Oh, S. Park, I. Han,
+K.-J. Kim, 2025.
+Paper: https://arxiv.org/abs/2507.04683, appendix D.2
+Code:  https://github.com/CILAB-RL-TEAM/soft-weight-rescaling
 
     loss + (lam / 2) |theta|^2        gradient + lam theta
 
-| setting | paper                       | code                  | here                           |
-|---------|-----------------------------|-----------------------|--------------------------------|
-| lam     | 1e-1 .. 1e-5, TinyImageNet  |                       | 1e-5; 1e-4 under continual     |
-|         | 1e-5                        |                       | learning                       |
-| half    | yes                         | no: lam |theta|^2     | true; false for the code's     |
-| on      | all parameters              | all parameters        | `all`; `kernels` as in Keras   |
+| setting | paper                         | official code     | here                             |
+|---------|-------------------------------|-------------------|----------------------------------|
+| lam     | 1e-1 .. 1e-5, TinyImageNet:   | -                 | 1e-5; 1e-4 in continual learning |
+|         | 1e-5                          |                   |                                  |
+| half    | yes                           | no: lam |theta|^2 | true; false as in the code       |
+| on      | all parameters                | all parameters    | `all`; `kernels` as in Keras     |
 
-Biases, norm scales and shifts are included, but for `on=kernels`: convolutions and linear layers,
-what Keras' kernel_regularizer acts on (for Table 5 of the reinitialization study). Unlike decoupled
-decay it passes through the moments of an adaptive optimizer; with SGD it is weight decay. The
-penalty is not part of the logged loss.
+Biases, norm scales and shifts are included unless `on=kernels`: then only the weights of
+convolutions and linear layers, as Keras' kernel_regularizer does (Table 5 of the reinitialization
+study). Unlike decoupled decay, the penalty passes through the moments of an adaptive optimizer;
+with SGD it equals weight decay.
+
+Differences: without the factor 1/2, the official code needs half the lam for the same penalty; the
+logged loss leaves the penalty out.
 """
 
 from __future__ import annotations
@@ -32,7 +37,10 @@ if TYPE_CHECKING:
 
 
 class L2(Method):
-    """lam: strength; half: the paper's factor 1/2, the official code has none; on: what shrinks."""
+    """Settings of L2 regularization.
+
+    lam: strength; half: with the paper's factor 1/2; on: which parameters are penalised.
+    """
 
     lam: float = Field(1e-5, ge=0)
     half: bool = True

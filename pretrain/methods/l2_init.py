@@ -1,18 +1,23 @@
-"""L2 Init: a penalty on the distance of all parameters to where they started.
+"""L2 Init: add a penalty on the distance of all parameters from their initial values.
 
-Kumar et al. 2023, "Maintaining Plasticity via Regenerative Regularization"; as the comparator of
-"Soft Weight Rescaling", appendix D.2 (methods.md B3) and its official code.
+Maintaining Plasticity in Continual Learning via Regenerative Regularization. S. Kumar,
+H. Marklund, B. Van Roy, 2023.
+Paper: https://arxiv.org/abs/2308.11958
+Here as the comparator of soft weight rescaling (https://arxiv.org/abs/2507.04683, appendix D.2)
+and its code, https://github.com/CILAB-RL-TEAM/soft-weight-rescaling.
 
     loss + (lam / 2) |theta - theta_0|^2        gradient + lam (theta - theta_0)
 
-| setting              | paper              | code                        | here                   |
+| setting              | SWR paper          | SWR code                    | here                   |
 |----------------------|--------------------|-----------------------------|------------------------|
-| lam                  | TinyImageNet 1e-5  |                             | 1e-5                   |
+| lam                  | TinyImageNet: 1e-5 | -                           | 1e-5                   |
 | half                 | yes                | no: lam |theta - theta_0|^2 | true                   |
 | reanchor_on_new_data | no                 | flag --reinit               | false                  |
 
-theta_0 is a stored copy of the initial parameters, biases and norm layers included; it stays when
-another method re-draws weights. The penalty is not part of the logged loss.
+theta_0 is a stored copy of the initial parameters, biases and norm layers included.
+
+Differences: without the factor 1/2, the official code needs half the lam for the same penalty; the
+logged loss leaves the penalty out; theta_0 stays the same when another method redraws weights.
 """
 
 from __future__ import annotations
@@ -30,8 +35,10 @@ if TYPE_CHECKING:
 
 
 class L2Init(Method):
-    """lam: strength; half: the paper's factor 1/2, the official code has none;
-    reanchor_on_new_data: theta_0 becomes what it is when new data arrive.
+    """Settings of L2 Init.
+
+    lam: strength; half: with the paper's factor 1/2; reanchor_on_new_data: replace theta_0 by the
+    current parameters when new data arrive.
     """
 
     lam: float = Field(1e-5, ge=0)

@@ -1,16 +1,25 @@
-"""Later-layer forgetting: at every round start, later kernels and the head go back to random.
+"""Later-layer forgetting: at every round start, redraw the later kernels and the head.
 
-Zhou et al. 2022, "Fortuitous Forgetting in Connectionist Networks"; official code
-hlml/fortuitous_forgetting; as SEAL's comparator (methods.md D3, official SEAL code).
+Fortuitous Forgetting in Connectionist Networks. H. Zhou, A. Vani, H. Larochelle, A. Courville,
+ICLR 2022.
+Paper: https://arxiv.org/abs/2202.00155
+Code:  https://github.com/hlml/fortuitous_forgetting
+Here as the comparator of SEAL (https://arxiv.org/abs/2304.04858, section 4.1) and its code.
 
-    round start r > 0:  W_l <- fresh draw, for every convolution l from `threshold` on (downsample
-                        ones included), every hidden linear layer there and the head
+    round start r > 0:  W_l <- fresh draw, for every convolution l from `threshold` on (those of
+                        downsampling branches included), every hidden linear layer there, the head
 
-Untouched: norm layers (scale, shift, statistics), all biases, the head's too, everything early.
-SEAL: threshold layer3, which `auto` takes to other networks (pretrain/thresholds.py); LLF's own
-code: layer4 on its small data sets. The official codes draw from kaiming-uniform(a=sqrt 5), a
-factor sqrt 6 smaller than the initial law; our default is the initial law,
-`redraw=kaiming_uniform_sqrt5` is theirs.
+| setting   | SEAL paper       | SEAL code         | LLF code           | here             |
+|-----------|------------------|-------------------|--------------------|------------------|
+| threshold | 23rd convolution | layer3 (the same) | layer4, small data | auto: layer3     |
+| redraw    | not stated       | kaiming-uniform   | kaiming-uniform    | initial law      |
+
+Untouched: norm layers (scale, shift, statistics), all biases including the head's, early layers.
+
+Differences: both codes draw from kaiming-uniform(a=sqrt 5), with a standard deviation sqrt 6 times
+smaller than that of the initial weights; `redraw=kaiming_uniform_sqrt5` does the same.
+`auto` carries layer3 over to networks other than ResNet-50. Section 2 of SEAL speaks of the layers
+before the threshold; its section 4.1, Figure 1 and code, followed here, of those after it.
 """
 
 from __future__ import annotations
@@ -28,15 +37,18 @@ if TYPE_CHECKING:
     from pretrain.recipe import Recipe
 
 
-def forget(ctx: Context, threshold: str) -> None:
-    """Re-draw the kernels from `threshold` on, the head's included."""
+def redraw_late_layers(ctx: Context, threshold: str) -> None:
+    """Redraw the kernels from `threshold` on, the head's included."""
     name = thresholds.find(ctx.recipe, threshold)
     _, late = surgery.split(ctx.model, name)
     ctx.redraw(surgery.kernels(ctx.roles.layers, late), f"later layers from {name}")
 
 
 class LLF(Method):
-    """threshold: name of the first module that is forgotten, or auto; `end` forgets nothing."""
+    """Settings of later-layer forgetting.
+
+    threshold: name of the first module that is redrawn, or `auto`; `end` redraws nothing.
+    """
 
     threshold: str = thresholds.AUTO
 
@@ -65,4 +77,4 @@ class LLF(Method):
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:
-            forget(ctx, self.threshold)
+            redraw_late_layers(ctx, self.threshold)

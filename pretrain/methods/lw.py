@@ -1,20 +1,22 @@
-"""LW: block after block from the bottom, keep and rescale what is below, re-draw what is above.
+"""LW: block by block from the bottom, keep and rescale the lower blocks, redraw the rest.
 
-"The Impact of Reinitialization on Generalization in Convolutional Neural Networks", Algorithm 1;
-a third party's version in hlml/fortuitous_forgetting, train_KE_cls_LW.py (methods.md A6).
+The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021.
+Paper: https://arxiv.org/abs/2109.00267, Algorithm 1; no public code
+A third party's version: https://github.com/hlml/fortuitous_forgetting, train_KE_cls_LW.py ("FF").
 
-    before training:     s_l = |W_l| for every layer l
+    before training:     s_l = |W_l| for every layer l                       (Frobenius norm)
     start of the round (k, n), k = 1..K, n = 1..N:
         rescale          W_l <- (s_l / |W_l|) W_l for the layers l of blocks 1..k
         normalise        mu, sigma of the output of block k on one training batch; from now on
-                         z -> (z - mu) / sigma after block k, fixed; those below k stay
-        re-draw          everything above block k: weights, biases, norm layers, head
+                         z -> (z - mu) / sigma after block k, fixed; earlier ones stay
+        redraw           everything above block k: weights, biases, norm layers, head
     then all parameters train.
 
-In the first round there is nothing to rescale or to re-draw. The normalisers stay in the network:
+In the first round there is nothing to rescale or to redraw. The normalisers stay in the network:
 in checkpoints, at evaluation and in the exported run (fsbench/backbones/normalizers.py).
 
-| setting     | paper                   | fortuitous_forgetting        | here                      |
+| setting     | paper                   | FF                           | here                      |
 |-------------|-------------------------|------------------------------|---------------------------|
 | repeats     | N = 1 (Table 2), 3 (1)  | -                            | 1                         |
 | rounds      | K N                     | G; keeps g (K + 1) // G      | K N; or `generations`     |
@@ -24,13 +26,15 @@ in checkpoints, at evaluation and in the exported run (fsbench/backbones/normali
 | head_block  | the toy net counts it   | -                            | false                     |
 | freeze_kept | false; appendix E: true | -                            | false                     |
 | norm layers | layer norm              | gamma, beta; no statistics   | gamma, beta, statistics   |
-| epsilon     | not said                | none                         | 1e-6, added to sigma      |
+| epsilon     | not stated              | none                         | 1e-6, added to sigma      |
 
-`rescale`, `normalize`, `reinit` switched off are the ablations of appendix E. The batch is the
-first of the round; batch norm uses its statistics and keeps its own. `generations` keeps at least
-one block after the first round. `order` says for each round how many blocks it keeps (Table 5:
-methods.md F3, without normalisers). `all` leaves tensors alone that start at zero, where that code
-zeroes trained ones. No figure on TinyImageNet was published.
+`rescale=false`, `normalize=false` and `reinit=false` are the ablations of appendix E.
+
+Differences and choices where the paper is silent: the batch is the first of the round, and batch
+norm uses its statistics without updating the running ones; `generations` keeps at least one block
+after the first round; `order` gives the number of kept blocks for each round (Table 5, without
+normalisers); `rescaled=all` skips tensors that start at zero, where FF sets trained ones to zero.
+The paper reports no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -59,21 +63,22 @@ if TYPE_CHECKING:
     from pretrain.recipe import Recipe
 
 EPSILON = 1e-6
-Statistics = Literal["scalar", "per_channel"]
-Rescaled = Literal["weights", "all"]
 
 
-def schedule(rounds: int, blocks: int, repeats: int, generations: bool) -> tuple[int, ...]:
-    """Blocks that every round keeps; 0 is a plain round. repeats are for Algorithm 1 only."""
+def block_schedule(rounds: int, blocks: int, repeats: int, generations: bool) -> tuple[int, ...]:
+    """Return the number of blocks kept in each round; 0 is a plain round.
+
+    repeats: rounds per block of Algorithm 1; not used with generations.
+    """
     if not generations:
         return tuple(r // repeats + 1 for r in range(rounds))
     return (0, *(max(1, r * (blocks + 1) // rounds) for r in range(1, rounds)))
 
 
 def mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Mean and std + EPSILON of an output (B, C, ...), in float64 without correction.
+    """Return mean and std + EPSILON of an output (B, C, ...), in float64 without correction.
 
-    Over all elements for the shape (), else over all but the channels.
+    shape: () for statistics over all elements, else of one number per channel.
     """
     z = output.detach().double()
     dims = tuple(d for d in range(z.ndim) if d != 1 or not shape)
@@ -82,15 +87,18 @@ def mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor
 
 
 class Lw(Method):
-    """repeats: N; generations: spread the blocks over the plan's rounds; order: blocks that every
-    round keeps, instead of both; head_block: the head is one more block, rescaled in the last N
-    rounds and never normalised; the rest: see the file."""
+    """Settings of LW.
+
+    repeats: N; generations: spread the blocks over the plan's rounds; order: number of kept blocks
+    for each round, instead of both; head_block: the head is one more block, rescaled in the last N
+    rounds and never normalised; the others: see the table.
+    """
 
     repeats: int = Field(1, ge=1)
     generations: bool = False
     order: tuple[int, ...] | None = None
-    statistics: Statistics = "scalar"
-    rescaled: Rescaled = "weights"
+    statistics: Literal["scalar", "per_channel"] = "scalar"
+    rescaled: Literal["weights", "all"] = "weights"
     head_block: bool = False
     rescale: bool = True
     normalize: bool = True
@@ -118,18 +126,18 @@ class Lw(Method):
             )
 
     def _check_one_order(self) -> None:
-        """Only one setting may say which blocks a round keeps."""
-        given = {"generations": self.generations, "order": self.order is not None}
-        given |= {"repeats": self.repeats > 1}
-        names = [f"lw.{name}" for name, there in given.items() if there]
+        """Raise UsageError if two settings define which blocks a round keeps."""
+        is_set = {"generations": self.generations, "order": self.order is not None}
+        is_set |= {"repeats": self.repeats > 1}
+        names = [f"lw.{name}" for name, used in is_set.items() if used]
         if len(names) > 1:
             raise UsageError(
-                f"{' and '.join(names)} each say which blocks a round keeps",
+                f"{' and '.join(names)} each define which blocks a round keeps",
                 fix="leave all but one of them out",
             )
 
     def _check_order(self, order: tuple[int, ...], recipe: Recipe) -> None:
-        """One number of blocks, 1 or more, for every round of the plan, never fewer than before."""
+        """Raise UsageError unless every round has a number of blocks, 1 or more, never falling."""
         rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
         steady = all(1 <= k <= blocks for k in order) and list(order) == sorted(order)
         if len(order) != rounds or not steady:
@@ -140,7 +148,7 @@ class Lw(Method):
             )
 
     def _check_rounds(self, recipe: Recipe) -> None:
-        """Algorithm 1 takes N rounds a block."""
+        """Raise UsageError unless the plan has N rounds per block, as Algorithm 1 needs."""
         rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
         if rounds != blocks * self.repeats:
             raise UsageError(
@@ -151,18 +159,18 @@ class Lw(Method):
             )
 
     def blocks(self, recipe: Recipe) -> int:
-        """K: blocks that are gone through."""
+        """Return K, the number of blocks."""
         return len(blueprint(recipe)[1].blocks) + self.head_block
 
-    def kept(self, ctx: Context) -> int:
-        """Blocks that the current round keeps."""
+    def kept_blocks(self, ctx: Context) -> int:
+        """Return the number of blocks that the current round keeps."""
         return self._schedule(ctx)[ctx.clock.round]
 
     def _schedule(self, ctx: Context) -> tuple[int, ...]:
         if self.order is not None:
             return self.order
         rounds = ctx.recipe.plan.total_rounds
-        return schedule(rounds, self.blocks(ctx.recipe), self.repeats, self.generations)
+        return block_schedule(rounds, self.blocks(ctx.recipe), self.repeats, self.generations)
 
     def setup(self, ctx: Context) -> None:
         names = self._rescaled_names(ctx)
@@ -179,48 +187,52 @@ class Lw(Method):
         return [n for n in named if surgery.get_weight(ctx.model, n).requires_grad]
 
     def _shapes(self, ctx: Context, ends: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """Shapes of mean and std after these modules."""
+        """Return the shapes of mean and std after these modules."""
         if self.statistics == "scalar":
             return dict.fromkeys(ends, ())
         with evaluating(ctx.model):
-            found = outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
-        for name, z in found.items():
+            by_name = outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
+        for name, z in by_name.items():
             if z.ndim == 3 or (z.ndim == 4 and z.shape[2] != z.shape[3]):
                 raise UsageError(
                     f"lw finds no channels after {name} of {ctx.recipe.architecture}: tokens of"
                     f" shape {tuple(z.shape[1:])}",
                     fix="use --set lw.statistics=scalar",
                 )
-        return {name: (z.shape[1], *[1] * (z.ndim - 2)) for name, z in found.items()}
+        return {name: (z.shape[1], *[1] * (z.ndim - 2)) for name, z in by_name.items()}
 
     def round_start(self, ctx: Context) -> None:
-        k, first = self.kept(ctx), ctx.clock.round == 0
+        k, first = self.kept_blocks(ctx), ctx.clock.round == 0
         if k == 0:
             return
-        kept = [module for block in ctx.roles.blocks[:k] for module in block]
+        modules = [module for block in ctx.roles.blocks[:k] for module in block]
         whole = k > len(ctx.roles.blocks)
         if self.rescale and not first:
             norms: dict[str, float] = ctx.memory["norms"]
-            chosen = {n: s for n, s in norms.items() if whole or below(n, kept)}
-            restore_sizes(ctx, chosen, f"blocks 1..{k} at their initial norm")
+            sizes = {n: s for n, s in norms.items() if whole or below(n, modules)}
+            restore_sizes(ctx, sizes, f"blocks 1..{k} at their initial norm")
         if self.normalize and not whole:
             self._normalize(ctx, k)
         if self.reinit and not first and not whole:
             names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
-            ctx.redraw([n for n in names if not below(n, kept)], f"above block {k}")
+            ctx.redraw([n for n in names if not below(n, modules)], f"above block {k}")
 
     def _normalize(self, ctx: Context, k: int) -> None:
         """Set the normaliser after block k from the first batch of the round."""
         end = ctx.roles.blocks[k - 1][-1]
         mean, std = normalizers.tensors(end)
         with ctx.stream("statistics"), batch_statistics(ctx.model):
-            found = outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
+            by_name = outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
         shape = tuple(surgery.get_weight(ctx.model, mean).shape)
-        values = dict(zip((mean, std), mean_and_std(found[end], shape), strict=True))
+        values = dict(zip((mean, std), mean_and_std(by_name[end], shape), strict=True))
         ctx.rewrite(values, f"normaliser after block {k}")
 
     def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
         if not self.freeze_kept or ctx.clock.round == 0:
             return groups
-        kept = [module for block in ctx.roles.blocks[: self.kept(ctx)] for module in block]
-        return [replace(g, names=tuple(n for n in g.names if not below(n, kept))) for g in groups]
+        modules = [
+            module for block in ctx.roles.blocks[: self.kept_blocks(ctx)] for module in block
+        ]
+        return [
+            replace(g, names=tuple(n for n in g.names if not below(n, modules))) for g in groups
+        ]

@@ -1,19 +1,23 @@
-"""MAML: initial weights from which a few gradient steps on a task's support answer its queries.
+"""MAML: learn initial weights that a few gradient steps on the support set adapt to a task.
 
-Finn et al. 2017, "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", algorithm 2;
-the steps are learn2learn's.
+Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks. C. Finn, P. Abbeel, S. Levine,
+ICML 2017.
+Paper: https://arxiv.org/abs/1703.03400, Algorithm 2
+Code:  https://github.com/learnables/learn2learn, which takes the inner steps here
 
     theta_T = theta - inner_lr grad L(support; theta), `steps` times      theta: head included
-    gradient of the mean over tasks of L(queries; theta_T), through the steps
+    outer gradient: of the mean over tasks of L(query; theta_T), through the inner steps
 
 | setting     | paper, miniImageNet               | here                                       |
 |-------------|-----------------------------------|--------------------------------------------|
 | inner_lr    | 0.01                              | 0.01                                       |
-| steps       | 5, and 10 in the test             | 5 in both                                  |
-| first_order | both                              | false; true leaves the second derivatives  |
+| steps       | 5; 10 in the test                 | 5 in both                                  |
+| first_order | both                              | false; true drops the second derivatives   |
 | outer       | Adam, sum over 4 or 2 tasks       | Adam, mean over the tasks of a batch       |
-| batch norm  | of the batch, in the test as well | of the batch in training; validation and   |
-|             |                                   | export by the running statistics           |
+| batch norm  | batch statistics, in the test too | batch statistics in training; running      |
+|             |                                   | statistics in validation and export        |
+
+Differences: those of the last two rows.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Maml(InnerLoop):
-    """All weights are adapted to a task."""
+    """Settings of MAML, which adapts all weights to a task."""
 
     SOURCE: ClassVar = "MAML (Finn et al. 2017), algorithm 2; code learnables/learn2learn"
     PILOT: ClassVar = {**InnerLoop.PILOT, "maml.inner_lr": 0.5, "maml.steps": 1}

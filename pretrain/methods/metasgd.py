@@ -1,18 +1,22 @@
-"""Meta-SGD: MAML whose step sizes are learned as well, one for every weight.
+"""Meta-SGD: MAML that also learns one step size per weight.
 
-Li et al. 2017, "Meta-SGD: Learning to Learn Quickly for Few-Shot Learning", algorithm 1; the steps
-are learn2learn's.
+Meta-SGD: Learning to Learn Quickly for Few-Shot Learning. Z. Li, F. Zhou, F. Chen, H. Li, 2017.
+Paper: https://arxiv.org/abs/1707.09835, Algorithm 1
+Code:  https://github.com/learnables/learn2learn, which takes the inner steps here
 
     theta_T = theta - alpha * grad L(support; theta)        alpha: as many numbers as theta
-    gradient of the mean over tasks of L(queries; theta_T), into theta and alpha
+    outer gradient: of the mean over tasks of L(query; theta_T), with respect to theta and alpha
 
-| setting  | paper                      | here                                                   |
-|----------|----------------------------|--------------------------------------------------------|
-| steps    | 1                          | 1                                                      |
-| inner_lr | alpha starts at random     | 0.01 everywhere, as learn2learn starts at one number   |
-| outer    | one rate for theta, alpha  | the run's optimizer has both; alpha is never decayed   |
+| setting  | paper                     | here                                                    |
+|----------|---------------------------|---------------------------------------------------------|
+| steps    | 1                         | 1                                                       |
+| inner_lr | alpha starts at random    | 0.01 everywhere: learn2learn starts at one number       |
+| outer    | one rate for theta, alpha | the optimizer of the run has both; no decay on alpha    |
 
-The rates lie in the memory of the run, which checkpoints hold; the exported network has none.
+The step sizes are stored in the memory of the run and in its checkpoints, not in the exported
+network.
+
+Differences: those of the last two rows.
 """
 
 from __future__ import annotations
@@ -32,10 +36,14 @@ if TYPE_CHECKING:
     from pretrain.episodic import Task
 
 PREFIX = "rate."
+"""Of the names of the step sizes in the memory of the run."""
 
 
 class Metasgd(InnerLoop):
-    """inner_lr: where all step sizes start."""
+    """Settings of Meta-SGD.
+
+    inner_lr: initial value of all step sizes.
+    """
 
     steps: int = Field(1, ge=1)
 
@@ -53,7 +61,7 @@ class Metasgd(InnerLoop):
         return [*groups, Group(tuple(rates), decay=0.0)]
 
     def rates(self, ctx: Context) -> dict[str, nn.Parameter]:
-        """The step sizes, in the order of the weights; what a checkpoint gave is trained again."""
+        """Return the step sizes in the order of the weights, as parameters even after resuming."""
         memory, names = ctx.memory, [PREFIX + name for name, _ in ctx.model.named_parameters()]
         for name in names:
             if not isinstance(memory[name], nn.Parameter):

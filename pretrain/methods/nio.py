@@ -1,37 +1,41 @@
-"""NIO: before training, learn tensor norms that make gradients of parts of a batch point alike.
+"""NIO: before training, learn tensor norms that align the gradients of the parts of a batch.
 
-"Towards Theoretically Inspired Neural Initialization Optimization" (NIO), Algorithms 2 and 3;
-official code HarborYuan/GradCosine (methods.md C). A batch of B images is cut into D overlapping
-parts, g_i is the gradient of part i's mean loss:
+Towards Theoretically Inspired Neural Initialization Optimization. Y. Yang, H. Wang, H. Yuan,
+Z. Lin, NeurIPS 2022.
+Paper: https://arxiv.org/abs/2210.05956, Algorithms 2 and 3, appendices B and C
+Code:  https://github.com/HarborYuan/GradCosine
+
+A batch of B images is cut into D overlapping parts; g_i is the gradient of the mean loss of part i.
 
     GC = mean of cos(g_i, g_j) over i != j          GN = mean of |g_i|
     GN > gamma:  minimise GN                        (constraint step)
     else:        minimise the objective             (see `objective`)
 
-over one factor m_j > 0 a tensor (scales.py). All Conv, Linear and norm parameters are scaled; the
-gradients are those of Conv, Linear, LayerNorm and GroupNorm, batch norm's are left out.
+over one factor m_j > 0 per tensor. The parameters of all convolutions, linear and norm layers are
+scaled; the gradients are those of convolutions, linear layers, layer and group norm, not batch
+norm.
 
-| objective    | minimises                      |              |
-|--------------|--------------------------------|--------------|
-| gc_gn_sqrt   | -GC - sum |g_i|                | released ImageNet setting, default |
-| gc           | -GC                            |              |
-| gc_gn        | -GC - sum |g_i|^2              |              |
-| gv           | sum of the variance over i     |              |
-| gv_gn_sqrt, gv_gn | gv with the same norm terms |            |
+| objective         | minimises                    |                                    |
+|-------------------|------------------------------|------------------------------------|
+| gc_gn_sqrt        | -GC - sum |g_i|              | official ImageNet setting, default |
+| gc                | -GC                          |                                    |
+| gc_gn             | -GC - sum |g_i|^2            |                                    |
+| gv                | sum of the variance over i   |                                    |
+| gv_gn_sqrt, gv_gn | gv with the same norm terms  |                                    |
 
-| setting    | paper (CIFAR, BN)  | released (ImageNet) | here                                   |
-|------------|--------------------|---------------------|----------------------------------------|
-| parts D    | 2                  | 4                   | 4                                      |
-| batch_size | 128                | 64                  | 64                                     |
-| overlap r  | .6 to .8           | .2                  | .2                                     |
-| rate       | .1 to .25          | 3e-3                | 3e-3                                   |
-| gamma      | 2 to 5 (CIFAR-10)  | 10                  | 10 ln(classes) / ln 1000 (null)        |
-| iterations | 390                | 100                 | 100                                    |
+| setting    | paper (CIFAR, BN)  | official code (ImageNet) | here                                |
+|------------|--------------------|--------------------------|-------------------------------------|
+| parts D    | 2                  | 4                        | 4                                   |
+| batch_size | 128                | 64                       | 64                                  |
+| overlap r  | .6 to .8           | .2                       | .2                                  |
+| rate       | .1 to .25          | 3e-3                     | 3e-3                                |
+| gamma      | 2 to 5 (CIFAR-10)  | 10                       | 10 ln(classes) / ln 1000 (null)     |
+| iterations | 390                | 100                      | 100                                 |
 
-The released objective also pushes the gradient norm up to its cap, and in the official log of a
-ResNet-50 the cosine does not rise: GC and GN before and after are in rewrites.jsonl, on images that
-the optimisation does not choose. Fresh draws of other methods follow the plain initial law unless
-`scale_redraws` is on.
+Differences: the default objective is that of the official code, which also raises the gradient norm
+up to gamma; in the official log of a ResNet-50 the cosine does not rise. GC and GN before and
+after, on images that the optimisation does not use, are in rewrites.jsonl. Fresh draws of other
+methods follow the plain initial distribution unless `scale_redraws` is on.
 """
 
 from __future__ import annotations
@@ -70,8 +74,8 @@ PROBES = 2
 """Batches on which GC and GN are measured before and after."""
 
 
-def parts(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
-    """Borders [start, stop) of the D parts of a batch (Algorithm 2; official code)."""
+def part_borders(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
+    """Return the borders [start, stop) of the D parts of a batch (Algorithm 2; official code)."""
     length = batch // d
     starts = [0] + [int((1 - overlap) * length * i) for i in range(1, d)]
     stops = [int((1 + overlap) * length * (i + 1)) for i in range(d - 1)] + [batch]
@@ -81,39 +85,40 @@ def parts(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
 def part_gradients(
     model: nn.Module, batch: Batch, borders: list[tuple[int, int]], graph: bool
 ) -> Tensor:
-    """g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
+    """Return g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
     tensors = list(parameters_of(model, (*KERNELS, *NORMS)).values())
     losses = functional.cross_entropy(model(batch.images), batch.labels, reduction="none")
     rows = (derivative(losses[start:stop].mean(), tensors, graph) for start, stop in borders)
     return torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
 
 
-def norms(gradients: Tensor) -> Tensor:
-    """|g_i| (D,)."""
+def gradient_norms(gradients: Tensor) -> Tensor:
+    """Return |g_i| (D,)."""
     return gradients.square().sum(dim=1).sqrt()
 
 
-def cosine(gradients: Tensor) -> Tensor:
-    """GC: mean cosine of different rows, in [-1, 1]."""
+def grad_cosine(gradients: Tensor) -> Tensor:
+    """Return GC, the mean cosine of different rows, in [-1, 1]."""
     d = len(gradients)
-    unit = gradients / norms(gradients)[:, None]
-    similar = unit @ unit.T
-    return (similar.sum() - similar.diagonal().sum()) / (d * d - d)
+    unit = gradients / gradient_norms(gradients)[:, None]
+    cosines = unit @ unit.T
+    return (cosines.sum() - cosines.diagonal().sum()) / (d * d - d)
 
 
 def objective(gradients: Tensor, kind: Objective) -> Tensor:
-    """What a step without constraint minimises."""
-    aim = -cosine(gradients) if kind.startswith("gc") else gradients.var(0, correction=0).sum()
+    """Return the value that an objective step minimises."""
+    aligned = kind.startswith("gc")
+    value = -grad_cosine(gradients) if aligned else gradients.var(0, correction=0).sum()
     if kind.endswith("_gn_sqrt"):
-        return aim - norms(gradients).sum()
+        return value - gradient_norms(gradients).sum()
     if kind.endswith("_gn"):
-        return aim - norms(gradients).square().sum()
-    return aim
+        return value - gradient_norms(gradients).square().sum()
+    return value
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """factors by tensor name; (GC, GN) before and after; steps for objective and constraint."""
+class LearnedScales:
+    """Factors by tensor name, (GC, GN) before and after, steps for objective and constraint."""
 
     factors: Mapping[str, float]
     before: tuple[float, float]
@@ -128,36 +133,43 @@ class Outcome:
         )
 
 
-def measure(model: nn.Module, batches: list[Batch], d: int, overlap: float) -> tuple[float, float]:
-    """(GC, GN) at the present weights, mean over batches."""
-    found = []
+def measure_gradients(
+    model: nn.Module, batches: list[Batch], d: int, overlap: float
+) -> tuple[float, float]:
+    """Return (GC, GN) at the current weights, mean over batches."""
+    values = []
     for batch in batches:
-        gradients = part_gradients(model, batch, parts(len(batch.labels), d, overlap), graph=False)
-        found.append(torch.stack([cosine(gradients), norms(gradients).mean()]))
-    gc, gn = torch.stack(found).mean(dim=0).tolist()
+        gradients = part_gradients(
+            model, batch, part_borders(len(batch.labels), d, overlap), graph=False
+        )
+        values.append(torch.stack([grad_cosine(gradients), gradient_norms(gradients).mean()]))
+    gc, gn = torch.stack(values).mean(dim=0).tolist()
     return gc, gn
 
 
-def optimise(
+def learn_scales(
     model: nn.Module, batches: Iterator[Batch], probes: list[Batch], nio: Nio, gamma: float
-) -> Outcome:
-    """Scale a network's tensors in place; works on any network with a double backward."""
+) -> LearnedScales:
+    """Learn the factors of a network's tensors in place; the network needs a double backward."""
     scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), nio.rate)
     with at_init(model):
-        before = measure(model, probes, nio.parts, nio.overlap)
+        before = measure_gradients(model, probes, nio.parts, nio.overlap)
         for batch in islice(batches, nio.iterations):
-            borders = parts(len(batch.labels), nio.parts, nio.overlap)
+            borders = part_borders(len(batch.labels), nio.parts, nio.overlap)
             gradients = part_gradients(model, batch, borders, graph=True)
-            norm = norms(gradients).mean()
+            norm = gradient_norms(gradients).mean()
             bound = bool(norm > gamma)
-            aim = norm if bound else objective(gradients, nio.objective)
-            scales.descend(scales.gradient(aim), bound)
-        after = measure(model, probes, nio.parts, nio.overlap)
-    return Outcome(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
+            target = norm if bound else objective(gradients, nio.objective)
+            scales.descend(scales.gradient(target), bound)
+        after = measure_gradients(model, probes, nio.parts, nio.overlap)
+    return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
 
 
 class Nio(Method):
-    """parts, batch_size, overlap: D, B, r; iterations: 0 leaves the network as it is."""
+    """Settings of NIO.
+
+    parts, batch_size, overlap: D, B, r; iterations: 0 leaves the network as it is.
+    """
 
     objective: Objective = "gc_gn_sqrt"
     parts: int = Field(4, ge=2)
@@ -198,17 +210,17 @@ class Nio(Method):
         probes = list(islice(ctx.loader.passes(self.batch_size, 0, (*names, "probes")), PROBES))
         batches = ctx.loader.passes(self.batch_size, 0, names)
         gamma = self.gamma or 10 * math.log(ctx.classes) / math.log(1000)
-        keep(ctx, optimise(ctx.model, batches, probes, self, gamma))
+        log_scales(ctx, learn_scales(ctx.model, batches, probes, self, gamma))
 
     def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
         return memory.get("factors", {}) if self.scale_redraws else {}
 
 
-def keep(ctx: Context, outcome: Outcome) -> None:
-    """Remember the outcome, and log what it changed."""
-    ctx.memory["factors"] = dict(outcome.factors)
-    ctx.memory["before"], ctx.memory["after"] = list(outcome.before), list(outcome.after)
-    changed = {name: m for name, m in outcome.factors.items() if m != 1}
+def log_scales(ctx: Context, learned: LearnedScales) -> None:
+    """Store the learned factors in the memory of the run and log them."""
+    ctx.memory["factors"] = dict(learned.factors)
+    ctx.memory["before"], ctx.memory["after"] = list(learned.before), list(learned.after)
+    changed = {name: m for name, m in learned.factors.items() if m != 1}
     sizes = {name: p.numel() for name, p in ctx.model.named_parameters()}
-    total = sum(sizes[name] for name in outcome.factors)
-    ctx.log(tuple(changed), sum(sizes[name] for name in changed) / total, str(outcome))
+    total = sum(sizes[name] for name in learned.factors)
+    ctx.log(tuple(changed), sum(sizes[name] for name in changed) / total, str(learned))

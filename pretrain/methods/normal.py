@@ -1,10 +1,25 @@
-"""Plain training: the baseline of every comparison, under whatever Plan the others get.
+"""Plain training: the baseline of every comparison, under the plan of the compared method.
 
-SEAL (paper 4.1, Tables 1 and 2; methods.md D1, D2). "Normal" is one round of 160 epochs, "Normal
-(long)" ten. SEAL's code restarts the cosine every round even without forgetting, so only forgetting
-differs between methods: that is our default. `schedule=single_cycle` is one cosine over all rounds.
-The rows `vanilla` are those of the soft-weight-rescaling paper (methods.md B8), the rows `study_`
-those of the reinitialization study, which other methods take over by --method.
+Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi et al., CVPR 2023.
+Paper: https://arxiv.org/abs/2304.04858, section 4.1, Tables 1 and 2 ("Normal", "Normal (long)")
+Code:  https://github.com/amiiir-sarfi/SEAL, exp_mode=normal
+
+    v <- momentum v + grad L(theta) + weight_decay theta,    theta <- theta - eta v
+
+A round is what SEAL calls a generation.
+
+| setting         | paper                       | official code   | here                          |
+|-----------------|-----------------------------|-----------------|-------------------------------|
+| rounds          | 1; 10 for "Normal (long)"   | num_generations | 1 and 10 in the recipes       |
+| epochs a round  | 160                         | 160             | 160                           |
+| schedule        | cosine; restarts not stated | restarts        | restarts; or `single_cycle`   |
+| optimizer state | not stated                  | new every round | new every round (`opt_reset`) |
+
+Differences: none by default. The official code restarts the cosine in every round even without
+forgetting, so only forgetting differs between methods; `schedule=single_cycle` is one cosine over
+all rounds. The rows `vanilla` come from the soft weight rescaling paper
+(https://arxiv.org/abs/2507.04683, Tables 1 and 5); the rows `study_...` from the reinitialization
+study (https://arxiv.org/abs/2109.00267, Table 2), whose other methods are selected by --method.
 """
 
 from __future__ import annotations
@@ -16,7 +31,7 @@ from pretrain.method import Figure, Method, PaperRecipe, Rank
 
 
 class Normal(Method):
-    """No hook, no setting."""
+    """Plain training, which has no settings."""
 
     SOURCE: ClassVar = "SEAL, section 4.1; code amiiir-sarfi/SEAL, exp_mode=normal"
     RANK: ClassVar = Rank.ROUND

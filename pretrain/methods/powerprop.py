@@ -1,18 +1,22 @@
-"""Powerpropagation: every weight is w = v |v|^(alpha - 1): large weights move, small ones rest.
+"""Powerpropagation: every weight is w = v |v|^(alpha - 1), so large weights move more than small.
 
-Schwarz et al. 2021, "Powerpropagation: A sparsity inducing weight reparameterisation"; official
-notebook google-deepmind/deepmind-research/powerpropagation; here as weight compander's comparator
-(its section IV-A; methods.md E4).
+Powerpropagation: A sparsity inducing weight reparameterisation. J. Schwarz, S. Jayakumar,
+R. Pascanu, P. Latham, Y. W. Teh, NeurIPS 2021.
+Paper: https://arxiv.org/abs/2110.00296
+Code:  https://github.com/google-deepmind/deepmind-research, powerpropagation/powerpropagation.ipynb
+Here as the comparator of weight compander (https://arxiv.org/abs/2306.16993, section IV-A).
 
     w = sign(v) |v|^alpha     Psi' = alpha |v|^(alpha - 1)     v starts at sign(w) |w|^(1 / alpha)
 
-| setting | paper and code                              | here                                     |
-|---------|---------------------------------------------|------------------------------------------|
-| alpha   | notebook: 1 to 5; weight compander: silent  | 2                                        |
-| decay   | not stated                                  | on w, as weight compander; `v` to choose |
+| setting | official notebook | weight compander | here                                      |
+|---------|-------------------|------------------|-------------------------------------------|
+| alpha   | 1 to 5            | not stated       | 2                                         |
+| decay   | -                 | not stated       | on w, as in weight compander; or on v     |
 
 A weight that is exactly 0 never moves again, because Psi'(0) = 0: methods that set weights to zero
-(`imp`, and `dsd` with `fill=zero`) are refused (pretrain/composition.py).
+(`imp`, and `dsd` with `fill=zero`) are refused together with this one.
+
+Differences: none known.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
     from pretrain.context import Context
 
 
-class Power(Elementwise):
-    """sign(v) |v|^alpha; the gradient at 0 is 0, and 1 for alpha = 1."""
+class PowerMap(Elementwise):
+    """The map sign(v) |v|^alpha; its gradient at 0 is 0, or 1 for alpha = 1."""
 
     def __init__(self, alpha: float, raw: bool) -> None:
         super().__init__(raw)
@@ -53,7 +57,10 @@ class Power(Elementwise):
 
 
 class Powerprop(ElementwiseReparametrization):
-    """alpha: the power, 1 for plain training; decay: weight decay on w or on v."""
+    """Settings of powerpropagation.
+
+    alpha: the power, 1 for plain training; decay: weight decay on w or on v.
+    """
 
     alpha: float = Field(2.0, ge=1)
     decay: Literal["w", "v"] = "w"
@@ -66,4 +73,4 @@ class Powerprop(ElementwiseReparametrization):
         return "v" if self.alpha == 1 else self.decay
 
     def maps(self, ctx: Context) -> Iterator[Map]:
-        yield from (Power(self.alpha, self.alpha > 1 and adaptive(ctx)) for _ in layers(ctx))
+        yield from (PowerMap(self.alpha, self.alpha > 1 and adaptive(ctx)) for _ in layers(ctx))

@@ -1,18 +1,18 @@
-"""Prototypical networks: queries belong to the class whose support has the nearest mean feature.
+"""Prototypical networks: assign a query to the class with the nearest mean support feature.
 
-Snell et al. 2017, "Prototypical Networks for Few-shot Learning", algorithm 1; the classifier is
-learn2learn's.
+Prototypical Networks for Few-shot Learning. J. Snell, K. Swersky, R. Zemel, NeurIPS 2017.
+Paper: https://arxiv.org/abs/1703.05175, Algorithm 1
+Code:  https://github.com/learnables/learn2learn, whose classifier is used here
 
     c_k = mean of f(support of class k)     logit_k = -|f(query) - c_k|^2     cross-entropy
 
-| setting | paper, miniImageNet            | here                                               |
-|---------|--------------------------------|----------------------------------------------------|
-| way     | more in training (20) than in  | 5 in both, as the other meta-learners              |
-|         | the test                       |                                                    |
-| f       | four convolutions, all outputs | what the network hands to its head                 |
-| outer   | Adam 0.001, halved in steps    | Adam 0.001, the recipe's schedule                  |
+| setting | paper, miniImageNet               | here                                            |
+|---------|-----------------------------------|-------------------------------------------------|
+| n_way   | 20 in training, 5 in the test     | 5 in both, as for the other meta-learners       |
+| f       | four convolutions, all outputs    | the input of the network's head                 |
+| outer   | Adam 0.001, halved in steps       | Adam 0.001, the schedule of the recipe          |
 
-The head gets no gradient and stays as it was drawn.
+Differences: those of the table. The head gets no gradient and keeps its initial values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Protonet(Episodic):
-    """Nothing is adapted: a support set is its classes' mean features."""
+    """Settings of prototypical networks, which adapt nothing to a task."""
 
     SOURCE: ClassVar = (
         "Prototypical Networks (Snell et al. 2017), algorithm 1; code learnables/learn2learn"

@@ -1,18 +1,24 @@
-"""Rescaling: at every round start every layer gets the size back that it had at the start.
+"""Rescaling: at every round start, rescale every layer to the norm it had before training.
 
-"The Impact of Reinitialization", appendix B, Table 5 (5 rounds), and the ablation of appendix E
-(methods.md A7). The rescaling step of `lw` alone, on all layers.
+The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021.
+Paper: https://arxiv.org/abs/2109.00267, appendix B, Table 5 (5 rounds), and the ablation of
+appendix E; no public code
+Related: Weight Rescaling: Applying Initialization Strategies During Training. L. Niehaus,
+U. Krumnack, G. Heidemann, Swedish AI Society 2024.
 
-    before training:    s_l = |W_l|
+    before training:    s_l = |W_l|                              (Frobenius norm)
     round start r > 0:  W_l <- (s_l / |W_l|) W_l, for every convolution and linear layer l
 
-| setting   | study                  | Niehaus et al. 2024               | here   |
-|-----------|------------------------|-----------------------------------|--------|
-| statistic | Frobenius norm         | standard deviation of the weights | `norm` |
+| setting   | paper          | Niehaus et al.                    | official code | here   |
+|-----------|----------------|-----------------------------------|---------------|--------|
+| statistic | Frobenius norm | standard deviation of the weights | none          | `norm` |
 
-Nothing else is touched: no re-draw, no bias. A layer whose size is or was zero is left alone and
-named in the note. Without biases and norm layers a ReLU network keeps every prediction. No figure
-on TinyImageNet was published.
+This is the rescaling step of `lw` on all layers. Biases and norm layers are untouched. A layer
+whose norm is or was zero is skipped and named in the log. Without biases and norm layers, a ReLU
+network keeps every prediction.
+
+Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -35,8 +41,8 @@ if TYPE_CHECKING:
 Statistic = Literal["norm", "std"]
 
 
-def size(weight: Tensor, statistic: Statistic) -> float:
-    """Frobenius norm or standard deviation (no correction) of a kernel."""
+def measure_size(weight: Tensor, statistic: Statistic) -> float:
+    """Return the Frobenius norm or the standard deviation (no correction) of a kernel."""
     if statistic == "norm":
         return surgery.norm(weight)
     return float(torch.std(weight.detach().double(), correction=0))
@@ -45,17 +51,20 @@ def size(weight: Tensor, statistic: Statistic) -> float:
 def restore_sizes(
     ctx: Context, sizes: Mapping[str, float], note: str, by: Statistic = "norm"
 ) -> None:
-    """Rewrite the tensors so that they have these sizes; a size of zero is left alone."""
+    """Rescale the tensors to these sizes; skip a tensor of size zero, then or now."""
     old = {name: surgery.get_weight(ctx.model, name).detach() for name in sizes}
-    now = {name: size(weight, by) for name, weight in old.items()}
-    chosen = [name for name in sizes if sizes[name] > 0 and now[name] > 0]
-    left = sorted(sizes.keys() - set(chosen))
-    note += f"; left alone, of size zero: {', '.join(left)}" if left else ""
-    ctx.rewrite({n: old[n] * (sizes[n] / now[n]) for n in chosen}, note)
+    current = {name: measure_size(weight, by) for name, weight in old.items()}
+    scalable = [name for name in sizes if sizes[name] > 0 and current[name] > 0]
+    skipped = sorted(sizes.keys() - set(scalable))
+    note += f"; skipped, size zero: {', '.join(skipped)}" if skipped else ""
+    ctx.rewrite({n: old[n] * (sizes[n] / current[n]) for n in scalable}, note)
 
 
 class Rescale(Method):
-    """statistic: what is brought back to its initial value."""
+    """Settings of rescaling.
+
+    statistic: what is restored to its initial value.
+    """
 
     statistic: Statistic = "norm"
 
@@ -69,7 +78,7 @@ class Rescale(Method):
 
     def setup(self, ctx: Context) -> None:
         weights = masks.kernels(ctx)
-        ctx.memory["sizes"] = {name: size(w, self.statistic) for name, w in weights.items()}
+        ctx.memory["sizes"] = {name: measure_size(w, self.statistic) for name, w in weights.items()}
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:

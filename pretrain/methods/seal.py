@@ -1,27 +1,29 @@
 """SEAL: gradient ascent on the early layers in the first quarter of every round but the first.
 
-"Simulated Annealing in Early Layers Leads to Better Generalization" (CVPR 2023), eq. 3 and section
-3.2; official code amiiir-sarfi/SEAL (methods.md D4).
+Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi, Z. Karimpour,
+M. Chaudhary, N. M. Khalid, M. Ravanelli, S. Mudur, E. Belilovsky, CVPR 2023.
+Paper: https://arxiv.org/abs/2304.04858, eq. 3 and section 3.2
+Code:  https://github.com/amiiir-sarfi/SEAL
 
     round r > 0, epoch e < k = E // 4:   theta_early <- theta_early + S eta_e m     (ascent)
                                          theta_late  <- theta_late  - eta_e m       (descent)
     otherwise:                           plain descent everywhere
 
-m is the momentum buffer, dropped at the round start and again at epoch k whatever the recipe's
-opt_reset says: descent's momentum would go on descending. Round 0 is plain training (official code;
-eq. 3 alone would ascend there too). Early includes the norm layers' parameters.
+m is the momentum buffer. It is dropped at the round start and again at epoch k, whatever the
+recipe's `opt_reset` says: otherwise the momentum of the previous phase would continue.
+Early layers include the parameters of their norm layers. A round is the paper's generation.
 
-| setting       | paper                        | code | here                            |
-|---------------|------------------------------|------|---------------------------------|
-| ascent_factor | S = 0.01                     | 0.01 | 0.01                            |
-| ascent_share  | k / E = 1/4                  | 1/4  | 1/4                             |
-| ascent_decay  | sign adjusted: true decay -1 | 0    | -1; 0 for no decay in ascent    |
-| threshold     | L = 23, first of layer3      | same | auto: see pretrain/thresholds   |
+| setting       | paper                        | official code | here                        |
+|---------------|------------------------------|---------------|-----------------------------|
+| ascent_factor | S = 0.01                     | 0.01          | 0.01                        |
+| ascent_share  | k / E = 1/4                  | 1/4           | 1/4                         |
+| ascent_decay  | sign adjusted: true decay -1 | 0             | -1; 0: no decay in ascent   |
+| threshold     | L = 23, first of layer3      | same          | auto: layer3 in a ResNet-50 |
 
-Why this way: ascent is a flipped gradient with the rate S eta rather than a negative rate. With SGD
-the bits are those of the official negative rate, and it is right for adaptive optimizers too. The
-rank puts the flip before the penalties of other methods, which shrink weights in both phases, as
-the decay does.
+Differences: round 0 is plain training, as in the official code (eq. 3 alone would ascend there
+too). Ascent flips the gradient and uses the rate S eta, where the official code sets a negative
+rate: the same bits with SGD, and correct for adaptive optimizers too. The flip comes before the
+penalties of other methods, which, like the decay, shrink weights in both phases.
 """
 
 from __future__ import annotations
@@ -48,15 +50,18 @@ if TYPE_CHECKING:
 
 
 def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
-    """A row of SEAL's tables: accuracy after 3 and after 10 generations."""
+    """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
     short = Figure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
     figures = (short, Figure(accuracy=tenth, at="generation 10"))
     return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
 
 
 class Seal(Method):
-    """ascent_share: part of a round's epochs, rounded down; 0 switches the ascent off. threshold:
-    name of the first late module, or auto; with `end` all layers are early."""
+    """Settings of SEAL.
+
+    ascent_share: part of a round's epochs, rounded down; 0 switches the ascent off. threshold: name
+    of the first late module, or `auto`; with `end` all layers are early.
+    """
 
     ascent_factor: float = Field(0.01, ge=0)
     ascent_share: float = Field(0.25, ge=0, le=1)
@@ -78,12 +83,12 @@ class Seal(Method):
             raise UsageError(
                 f"{self.name} would never ascend: {self.ascent_share:g} of plan.epochs ="
                 f" {recipe.plan.epochs} rounds down to 0 epochs",
-                fix="use at least 4 epochs a round (--set plan.epochs=4)",
+                fix="use at least 4 epochs per round (--set plan.epochs=4)",
             )
         if not self.ascent_set(*blueprint(recipe), threshold):
             raise UsageError(
                 f"{self.name} would never ascend: threshold {threshold} of {recipe.architecture}"
-                " leaves no layer to do so",
+                " leaves no early layer",
                 fix=f"choose a module inside the network, or --set {self.name}.threshold=auto",
             )
 
@@ -94,15 +99,15 @@ class Seal(Method):
         return {"threshold": thresholds.find(recipe, self.threshold)}
 
     def ascent_epochs(self, recipe: Recipe) -> int:
-        """k: epochs of ascent a round."""
+        """Return k, the epochs of ascent per round."""
         return int(round(self.ascent_share * recipe.plan.epochs, 9))  # 0.29 * 100 is below 29
 
     def ascending(self, ctx: Context) -> bool:
-        """Whether the coming step is one of ascent."""
+        """Return whether the next step is an ascent step."""
         return ctx.clock.round > 0 and ctx.clock.epoch < self.ascent_epochs(ctx.recipe)
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
-        """Names of the parameters that ascend: the early ones."""
+        """Return the names of the parameters that ascend: the early ones."""
         return surgery.split(model, threshold)[0]
 
     def round_start(self, ctx: Context) -> None:
@@ -132,5 +137,5 @@ class Seal(Method):
 
     def after_backward(self, ctx: Context) -> None:
         if self.ascending(ctx):
-            named = (ctx.parameters[name].grad for name in ctx.memory["ascent_set"])
-            torch._foreach_neg_([gradient for gradient in named if gradient is not None])
+            gradients = (ctx.parameters[name].grad for name in ctx.memory["ascent_set"])
+            torch._foreach_neg_([gradient for gradient in gradients if gradient is not None])

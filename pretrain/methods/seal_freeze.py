@@ -1,8 +1,17 @@
-"""SEAL's ablation "+ Freeze": while the early layers ascend, the late ones do not move.
+"""SEAL + Freeze: while the early layers ascend, the late ones do not change (ablation).
 
-SEAL Table 7; official code leaves the late layers out of the optimizer, so they see no update and
-no decay, while their batch-norm statistics still move (methods.md D5). `freeze_norm=true` keeps
-those too: the late norm layers then run in eval mode during the ascent.
+Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi et al., CVPR 2023.
+Paper: https://arxiv.org/abs/2304.04858, Table 7
+Code:  https://github.com/amiiir-sarfi/SEAL
+
+    round r > 0, epoch e < k:   theta_early <- theta_early + S eta_e m,   theta_late unchanged
+
+| setting     | paper      | official code                   | here                              |
+|-------------|------------|---------------------------------|-----------------------------------|
+| freeze_norm | not stated | late batch-norm statistics move | false: they move; true: eval mode |
+
+As in the official code, the optimizer does not hold the late layers during the ascent, so they get
+neither an update nor decay. Other settings and the differences are those of seal.py.
 """
 
 from __future__ import annotations
@@ -21,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class SealFreeze(Seal):
-    """freeze_norm: also hold the statistics of the late batch-norm layers."""
+    """Settings of SEAL + Freeze.
+
+    freeze_norm: also freeze the running statistics of the late batch-norm layers.
+    """
 
     freeze_norm: bool = False
 

@@ -1,6 +1,12 @@
-"""SEAL's ablation "+ Reinit": later-layer forgetting at the round start, then SEAL.
+"""SEAL + Reinit: later-layer forgetting at the round start, then SEAL (ablation).
 
-SEAL Table 7 (methods.md D5): the late kernels and the head's weight are re-drawn as in llf.
+Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi et al., CVPR 2023.
+Paper: https://arxiv.org/abs/2304.04858, Table 7
+Code:  https://github.com/amiiir-sarfi/SEAL
+
+    round start r > 0:  late kernels and the head's weight <- fresh draw,  then eq. 3 (seal.py)
+
+No settings besides those of seal.py; the differences are those of seal.py and llf.py.
 """
 
 from __future__ import annotations
@@ -9,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pretrain.events import need_rounds
 from pretrain.method import Neutral
-from pretrain.methods.llf import forget
+from pretrain.methods.llf import redraw_late_layers
 from pretrain.methods.seal import Seal, paper_row
 from pretrain.surgery import END
 
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SealReinit(Seal):
-    """SEAL with the late layers re-drawn at every round start but the first."""
+    """SEAL with the late layers redrawn at every round start except the first."""
 
     SOURCE: ClassVar = "SEAL Table 7, + Reinit; code amiiir-sarfi/SEAL"
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
@@ -33,4 +39,4 @@ class SealReinit(Seal):
     def round_start(self, ctx: Context) -> None:
         super().round_start(ctx)
         if ctx.clock.round > 0:
-            forget(ctx, self.threshold)
+            redraw_late_layers(ctx, self.threshold)

@@ -1,6 +1,16 @@
-"""SEAL's ablation "+ Reverse": the late layers ascend and the early ones descend.
+"""SEAL + Reverse: the late layers ascend and the early ones descend (ablation).
 
-SEAL Table 7; `head_descends=true` is the official code's fc_never_ascend (methods.md D5).
+Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi et al., CVPR 2023.
+Paper: https://arxiv.org/abs/2304.04858, Table 7
+Code:  https://github.com/amiiir-sarfi/SEAL, flag fc_never_ascend
+
+    round r > 0, epoch e < k:   theta_late <- theta_late + S eta_e m,   theta_early descends
+
+| setting       | paper      | official code         | here                               |
+|---------------|------------|-----------------------|------------------------------------|
+| head_descends | not stated | false; an option      | false; true: the head descends     |
+
+Other settings and the differences are those of seal.py.
 """
 
 from __future__ import annotations
@@ -15,7 +25,10 @@ from pretrain.methods.seal import Seal, paper_row
 
 
 class SealReverse(Seal):
-    """head_descends: the head descends although it is late."""
+    """Settings of SEAL + Reverse.
+
+    head_descends: the head descends although it is a late layer.
+    """
 
     head_descends: bool = False
 
@@ -24,5 +37,5 @@ class SealReverse(Seal):
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
         late = surgery.split(model, threshold)[1]
-        spared = f"{roles.head}." if self.head_descends else "\0"
-        return tuple(name for name in late if not name.startswith(spared))
+        head = f"{roles.head}."
+        return tuple(n for n in late if not (self.head_descends and n.startswith(head)))

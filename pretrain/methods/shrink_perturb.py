@@ -1,21 +1,27 @@
-"""Shrink and perturb: when new data arrive, part of the way back to the initial parameters.
+"""Shrink and perturb: when new data arrive, move all parameters part of the way to initial ones.
 
-Ash & Adams 2020, "On Warm-Starting Neural Network Training"; in the form of "Soft Weight
-Rescaling", appendix D.2 (methods.md B4) and its official code.
+On Warm-Starting Neural Network Training. J. T. Ash, R. P. Adams, NeurIPS 2020.
+Paper: https://arxiv.org/abs/1910.08475
+Here in the form of soft weight rescaling (https://arxiv.org/abs/2507.04683, appendix D.2) and its
+code, https://github.com/CILAB-RL-TEAM/soft-weight-rescaling.
 
     new data:  theta <- (1 - lam) theta + lam theta_0             form = paper
                W     <- shrink W + noise N(0, 1)                  form = ash_adams
 
-| setting       | paper (SWR)                       | code | Ash & Adams, as in DASH | here        |
-|---------------|-----------------------------------|------|-------------------------|-------------|
-| lam           | .8; .4 on continual-limited       |      |                         | 0.8         |
-| theta_0       | the stored initial parameters     | same |                         | stored      |
-| fresh_draw    | no                                | no   |                         | false       |
-| shrink, noise |                                   |      | 0.3, 0.01               | 0.3, 0.01   |
+| setting       | SWR paper                     | SWR code | DASH code (Ash & Adams) | here        |
+|---------------|-------------------------------|----------|-------------------------|-------------|
+| lam           | .8; .4 on continual-limited   | same     | -                       | 0.8         |
+| theta_0       | the stored initial parameters | same     | -                       | stored      |
+| fresh_draw    | no                            | no       | -                       | false       |
+| shrink, noise | -                             | -        | 0.3, 0.01               | 0.3, 0.01   |
 
-`paper` moves all parameters, norm scales and shifts included, and leaves running statistics alone;
-`fresh_draw` takes new initial weights each time. `ash_adams` moves weights and biases of
-convolutions and linear layers. The optimizer's state carries over (recipe field `opt_reset`).
+`form=paper` moves all parameters, norm scales and shifts included, and leaves running statistics
+alone; `fresh_draw` takes new initial weights every time. `form=ash_adams` moves weights and biases
+of convolutions and linear layers, with the values of
+https://github.com/baekrok/DASH-Direction-Aware-SHrinking. The optimizer's state is kept (recipe
+field `opt_reset`).
+
+Differences: none by default.
 """
 
 from __future__ import annotations
@@ -36,21 +42,23 @@ if TYPE_CHECKING:
 
 
 def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:
-    """(1 - lam) start + lam end; at 0 and 1 one of them at the bit."""
+    """Return (1 - lam) start + lam end; at 0 and 1 exactly one of them."""
     return torch.lerp(start, end, lam)
 
 
 def shrink_and_add(
     weight: Tensor, shrink: float, noise: float, generator: torch.Generator
 ) -> Tensor:
-    """shrink weight + noise N(0, 1)."""
-    drawn = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-    return shrink * weight + noise * drawn.to(weight.device)
+    """Return shrink * weight + noise * N(0, 1)."""
+    gaussian = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+    return shrink * weight + noise * gaussian.to(weight.device)
 
 
 class ShrinkPerturb(Method):
-    """lam: part of the way back, 0 none, 1 all of it; fresh_draw: to new initial weights instead of
-    the stored ones; form, shrink, noise: see above.
+    """Settings of shrink and perturb.
+
+    lam: part of the way, from 0 (none) to 1; fresh_draw: move to new initial weights instead of the
+    stored ones; form, shrink, noise: see the equations.
     """
 
     form: Literal["paper", "ash_adams"] = "paper"
@@ -81,15 +89,15 @@ class ShrinkPerturb(Method):
         if ctx.clock.stage == 0:
             return
         if self.form == "ash_adams":
-            ctx.rewrite(self.perturbed(ctx), f"{self.shrink:g} of it and noise {self.noise:g}")
+            ctx.rewrite(self.perturbed(ctx), f"times {self.shrink:g}, noise {self.noise:g}")
         elif self.lam > 0:
             note = (
                 f"{self.lam:g} of the way to {'a fresh' if self.fresh_draw else 'the initial'} draw"
             )
-            ctx.rewrite(self.moved(ctx), note)
+            ctx.rewrite(self.interpolated(ctx), note)
 
-    def moved(self, ctx: Context) -> dict[str, Tensor]:
-        """All parameters, `lam` of the way to theta_0."""
+    def interpolated(self, ctx: Context) -> dict[str, Tensor]:
+        """Return all parameters, moved by `lam` of the way to theta_0."""
         fresh = ctx.fresh(anchors.parameter_names(ctx)) if self.fresh_draw else anchors.stored(ctx)
         return {
             name: interpolate(
@@ -99,7 +107,7 @@ class ShrinkPerturb(Method):
         }
 
     def perturbed(self, ctx: Context) -> dict[str, Tensor]:
-        """Weights and biases of convolutions and linear layers, shrunk and with noise."""
+        """Return weights and biases of convolutions and linear layers, shrunk and with noise."""
         generator = ctx.generator("noise")
         names = [f"{layer}.{part}" for layer in ctx.roles.layers for part in ("weight", "bias")]
         return {

@@ -1,7 +1,9 @@
-"""Soft weight rescaling: after every step each layer's norm is drawn towards its initial value.
+"""Soft weight rescaling (SWR): after every step, pull the norm of each layer to its initial value.
 
-"Soft Weight Rescaling", Algorithm 1 (methods.md B6); official code
-CILAB-RL-TEAM/soft-weight-rescaling.
+Recovering Plasticity of Neural Networks via Soft Weight Rescaling. S. Oh, S. Park, I. Han,
+K.-J. Kim, 2025.
+Paper: https://arxiv.org/abs/2507.04683, Algorithm 1
+Code:  https://github.com/CILAB-RL-TEAM/soft-weight-rescaling, src/common/interventions.py
 
     n_l = |W_l| at the start; after every step, in forward order, C = 1 at first:
     c_l = (lam n_l + (1 - lam) |W_l|) / |W_l|
@@ -9,19 +11,21 @@ CILAB-RL-TEAM/soft-weight-rescaling.
     W_l <- c_l W_l,    b_l <- C b_l
 
 Layers are convolutions, linear and norm layers (scale as W, shift as b). The network then computes
-a multiple of what it computed: exactly so for chains of layers with ReLU and pooling, under norm
-layers in training mode. Residual branches are scaled apart, so there it holds only roughly.
+a multiple of what it computed before. This is exact for chains of layers with ReLU and pooling, and
+with norm layers in training mode; it is approximate for residual networks, whose branches are
+scaled separately.
 
-| setting             | paper                | code                 | here                         |
+| setting             | paper                | official code        | here                         |
 |---------------------|----------------------|----------------------|------------------------------|
 | lambda_f, lambda_c  | 1e-4 .. 1            | swapped in CNN(-BN)  | 0.01, 0.01                   |
-| product of c starts | at k - 1             | at k - 1             | at k; paper_literal: k - 1   |
-| when                | after the step       | before the next one  | after the step               |
+| first factor of C   | c of layer k - 1     | c of layer k - 1     | c of k; paper_literal: k - 1 |
+| time of the call    | after the step       | before the next one  | after the step               |
 | running statistics  | left alone           | left alone           | option scale_running_stats   |
 
-Differs from the paper: the start of the product, where the printed rule breaks its own theorem; the
-official code swaps the lambdas in its CNNs. A layer of norm zero, then or now, is left alone: it
-would stay zero for good. The rule is not multiplied by the learning rate.
+Differences: the printed product C starts one layer too early, which breaks the paper's Theorem 1;
+here its first factor is that of layer k. The official code swaps the two lambdas in its CNNs. A
+layer whose norm is or was zero is skipped, because the rule would pull it to zero for good. The
+rule does not depend on the learning rate.
 """
 
 from __future__ import annotations
@@ -40,29 +44,31 @@ if TYPE_CHECKING:
     from pretrain.context import Context
 
 
-def weights(ctx: Context) -> list[Tensor]:
-    """Effective weights of all layers, norm layers' scales included, in forward order."""
+def layer_weights(ctx: Context) -> list[Tensor]:
+    """Return the effective weights of all layers, norm scales included, in forward order."""
     names = (f"{layer}.weight" for layer in ctx.roles.weighted)
     plain = ctx.parameters
     return [plain[n] if n in plain else surgery.get_weight(ctx.model, n) for n in names]
 
 
-def biases(ctx: Context) -> dict[int, str]:
-    """Position of a layer -> name of its bias, where it has one."""
+def bias_names(ctx: Context) -> dict[int, str]:
+    """Return the name of the bias by position of the layer, for layers that have one."""
     names = enumerate(f"{layer}.bias" for layer in ctx.roles.weighted)
     return {i: name for i, name in names if name in ctx.parameters}
 
 
 def norm_positions(ctx: Context) -> list[int]:
-    """Positions of the norm layers among all layers."""
-    normal = set(ctx.roles.norms)
-    return [i for i, name in enumerate(ctx.roles.weighted) if name in normal]
+    """Return the positions of the norm layers among all layers."""
+    norms = set(ctx.roles.norms)
+    return [i for i, name in enumerate(ctx.roles.weighted) if name in norms]
 
 
 class Swr(Method):
-    """lambda_f, lambda_c: strength a step for the feature extractor and the fully-connected layers,
-    0 off, 1 pins the norms; lam: sets both; paper_literal: the bias rule as printed;
-    scale_running_stats: keep batch norm's statistics in step, chains only; allow_tied: accept
+    """Settings of soft weight rescaling.
+
+    lambda_f, lambda_c: strength per step for the feature extractor and the fully-connected layers,
+    0: off, 1: norms stay constant; lam: sets both; paper_literal: the bias rule as printed;
+    scale_running_stats: also scale batch norm's running statistics, chains only; allow_tied: accept
     shared weights, scaled once, for which the bias rule is undefined.
     """
 
@@ -88,17 +94,17 @@ class Swr(Method):
         return {**settings, **both, "lam": None}
 
     def setup(self, ctx: Context) -> None:
-        """Record the norms. Raises UsageError for a network that the rule is not defined for."""
-        self.refuse(ctx)
+        """Record the norms. Raises UsageError for a network for which the rule is not defined."""
+        self.check_network(ctx)
         classifier = set(ctx.roles.fully_connected)
-        now = scaling.norms(weights(ctx))
+        norms = scaling.norms(layer_weights(ctx))
         lam = [
             self.lambda_c if name in classifier else self.lambda_f for name in ctx.roles.weighted
         ]
-        ctx.memory.update(norms=now, lambdas=now.new_tensor(lam))
+        ctx.memory.update(norms=norms, lambdas=norms.new_tensor(lam))
 
-    def refuse(self, ctx: Context) -> None:
-        """The reasons for which `setup` raises."""
+    def check_network(self, ctx: Context) -> None:
+        """Raise UsageError for a network for which the rule is not defined."""
         roles, name = ctx.roles, ctx.recipe.architecture
         if not set(roles.layers) <= set(roles.weighted):
             raise UsageError(
@@ -121,35 +127,35 @@ class Swr(Method):
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
-        names, normal = ctx.roles.weighted, norm_positions(ctx)
-        now = scaling.norms(weights(ctx))
-        c = scaling.coefficients(now, ctx.memory["norms"], ctx.memory["lambdas"])
-        bias = scaling.bias_factors(c, normal[-1] if normal else None, self.paper_literal)
+        names, norms = ctx.roles.weighted, norm_positions(ctx)
+        sizes = scaling.norms(layer_weights(ctx))
+        c = scaling.coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
+        bias = scaling.bias_factors(c, norms[-1] if norms else None, self.paper_literal)
         if self.scale_running_stats:
-            scale_statistics(ctx, c, bias, normal)
+            scale_statistics(ctx, c, bias, norms)
         factors = {f"{name}.weight": c[i] for i, name in enumerate(names)}
-        factors |= {name: bias[i] for i, name in biases(ctx).items()}
+        factors |= {name: bias[i] for i, name in bias_names(ctx).items()}
         scaling.multiply(ctx.model, factors, ctx.parameters)
 
     def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
-        """A layer that another method rewrote is drawn to its new norm (methods.md G4)."""
-        chosen = set(names)
+        """Make the new norm of a layer that another method rewrote its target."""
+        rewritten = set(names)
         for i, name in enumerate(ctx.roles.weighted):
-            if f"{name}.weight" in chosen:
-                ctx.memory["norms"][i] = scaling.norms([weights(ctx)[i]])[0]
+            if f"{name}.weight" in rewritten:
+                ctx.memory["norms"][i] = scaling.norms([layer_weights(ctx)[i]])[0]
 
 
-def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, normal: list[int]) -> None:
-    """Running mean and variance of the scaled inputs of the norm layers, before biases are scaled.
+def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) -> None:
+    """Scale the running statistics of the norm layers as their inputs; call before scaling biases.
 
     An input W x + b becomes q W x + s b: its mean q mean + (s - q) b, its variance q^2 variance.
     """
-    own = biases(ctx)
-    for at, q in scaling.input_scales(c, normal).items():
+    names = bias_names(ctx)
+    for at, q in scaling.input_scales(c, norms).items():
         layer = ctx.roles.weighted[at]
         if not scaling.has(ctx.model, f"{layer}.running_mean"):
             continue
         mean = surgery.get_weight(ctx.model, f"{layer}.running_mean").mul_(q)
         surgery.get_weight(ctx.model, f"{layer}.running_var").mul_(q * q)
-        if at - 1 in own:
-            mean += (bias[at - 1] - q) * surgery.get_weight(ctx.model, own[at - 1])
+        if at - 1 in names:
+            mean += (bias[at - 1] - q) * surgery.get_weight(ctx.model, names[at - 1])

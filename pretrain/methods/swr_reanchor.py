@@ -1,18 +1,23 @@
-"""Soft weight rescaling with re-anchoring: norms are drawn to where they stood at the last event.
+"""SWR + re-init: soft weight rescaling, with the norms at the last event as the target.
 
-"Soft Weight Rescaling", appendix E, "SWR + re-init" (methods.md B7), Table 5. Nothing is
-re-initialised despite that name.
+Recovering Plasticity of Neural Networks via Soft Weight Rescaling. S. Oh, S. Park, I. Han,
+K.-J. Kim, 2025.
+Paper: https://arxiv.org/abs/2507.04683, appendix E, Table 5 ("SWR + re-init")
+Code:  https://github.com/CILAB-RL-TEAM/soft-weight-rescaling, flag --reinit
 
-    event:  n_l <- |W_l|
+    event:  n_l <- |W_l|                    (otherwise as in swr.py)
 
-| setting      | paper                   | code, flag --reinit                | here            |
-|--------------|-------------------------|------------------------------------|-----------------|
-| on           | learning-rate drops     | also new data, chunk 0 included    | lr_drop         |
-| every_epochs | -                       | -                                  | 0: never        |
+Despite the paper's name for it, no weight is initialised again.
 
-SWR is not multiplied by the learning rate, so after a drop it would pull norms back that training
-can no longer win back; the new anchor removes that pull. A cosine schedule has no drop:
-`every_epochs` re-anchors at fixed intervals instead.
+| setting      | paper               | official code                       | here            |
+|--------------|---------------------|-------------------------------------|-----------------|
+| on           | learning-rate drops | also new data, the first chunk too  | lr_drop         |
+| every_epochs | -                   | -                                   | 0: never        |
+
+SWR does not depend on the learning rate, so after a drop it would pull norms down faster than
+training can raise them; the new anchor removes that pull.
+
+Differences: `every_epochs` re-anchors at fixed intervals, for schedules without drops (cosine).
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from pydantic import Field
 from fsbench.errors import UsageError
 from pretrain import anchors, scaling, schedules, swr_study
 from pretrain.method import Neutral
-from pretrain.methods.swr import Swr, weights
+from pretrain.methods.swr import Swr, layer_weights
 
 if TYPE_CHECKING:
     from pretrain.context import Context
@@ -36,7 +41,10 @@ LAMBDAS = {
 
 
 class SwrReanchor(Swr):
-    """on: which events re-anchor; every_epochs: epochs of a round between further ones, 0 none."""
+    """Settings of SWR + re-init.
+
+    on: events that re-anchor; every_epochs: also re-anchor at this interval in a round, 0: never.
+    """
 
     on: Literal["lr_drop", "new_data", "both", "none"] = "lr_drop"
     every_epochs: int = Field(0, ge=0)
@@ -52,8 +60,8 @@ class SwrReanchor(Swr):
     def check(self, recipe: Recipe) -> None:
         if self.on in ("lr_drop", "both") and not schedules.may_drop(recipe):
             raise UsageError(
-                f"{self.name} would never re-anchor: the {recipe.schedule} schedule drops the"
-                f" learning rate at no epoch of {recipe.plan.epochs}",
+                f"{self.name} would never re-anchor: the {recipe.schedule} schedule never drops the"
+                f" learning rate in {recipe.plan.epochs} epochs",
                 fix=f"--set schedule=step, or --set {self.name}.on=none with"
                 f" --set {self.name}.every_epochs=N",
             )
@@ -79,5 +87,5 @@ class SwrReanchor(Swr):
             self.reanchor(ctx)
 
     def reanchor(self, ctx: Context) -> None:
-        """The norms as they are become the ones that SWR draws to."""
-        ctx.memory["norms"] = scaling.norms(weights(ctx))
+        """Make the current norms the target."""
+        ctx.memory["norms"] = scaling.norms(layer_weights(ctx))

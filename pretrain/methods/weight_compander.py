@@ -1,25 +1,27 @@
-"""Weight compander: every weight is w = a arctan(v / b), which bounds large and spreads small ones.
+"""Weight compander: w = a arctan(v / b) bounds large weights and spreads small ones.
 
-Cakaj, Mehnert, Yang, "Weight Compander: A Simple Weight Reparameterization for Regularization", eq.
-1 to 5 and sections III-A, III-B; no public code (methods.md E1 to E3).
+Weight Compander: A Simple Weight Reparameterization for Regularization. R. Cakaj, J. Mehnert,
+B. Yang, 2023.
+Paper: https://arxiv.org/abs/2306.16993, eq. 1 to 5, sections III-A and III-B; no public code
 
     arctan    w = a arctan(v/b)   Psi' = a / (b (1 + (v/b)^2))              |w| < a pi/2
     arsinh    w = a arsinh(v/b)   Psi' = a / (b sqrt(1 + (v/b)^2))          unbounded
     erf       w = a erf(v/b)      Psi' = 2 a / (b sqrt pi) exp(-(v/b)^2)    |w| < a
     identity  w = v               plain training: the control
 
-v starts at Psi^-1 of the usual initial weight. Where that lies outside the range, it is clamped to
-(1 - 1e-3) of it, counted and logged; so is every weight that another method writes later.
+v starts at Psi^-1 of the usual initial weight. A weight outside the range, at the start or written
+later by another method, is clamped to (1 - 1e-3) of the bound, counted and logged.
 
 | setting   | paper                                              | here                            |
 |-----------|----------------------------------------------------|---------------------------------|
 | a, b      | ResNet-50 on TinyImageNet .7, .8; grid .5 to 1     | .7, .8                          |
-| learnable | fine (a, b a layer; start .5, 1) or coarse (a net) | no; `a`, `b` are start values   |
+| learnable | fine (one a, b per layer; start .5, 1) or coarse   | no; `a`, `b` are start values   |
+|           | (one pair per network)                             |                                 |
 | decay     | fixed a, b: on w; learnable: on v, never on a, b   | the same (null), or `w` or `v`  |
 
-Paper eq. 5 writes wd w^T w; its coefficients come from recipes with wd/2, which is taken here. The
-paper does not constrain a and b; a learned b is kept at |b| >= 1e-3. Near 0 the learning rate is in
-effect multiplied by (a/b)^2: the control for that is `normal` with lr (a/b)^2.
+Differences: eq. 5 writes wd w^T w, but its coefficients come from recipes with wd/2, which is used
+here. The paper does not constrain a and b; here a learned b keeps |b| >= 1e-3. Near 0 the learning
+rate is in effect multiplied by (a/b)^2; the control for that is `normal` with lr (a/b)^2.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ if TYPE_CHECKING:
 MARGIN = 1e-3
 """Weights are clamped to (1 - MARGIN) of a bounded range before the inverse is taken."""
 SMALLEST_B = 1e-3
-"""A learned b is kept this far from 0."""
+"""Lower bound of |b| for a learned b."""
 
 Scalar = float | nn.Parameter
 
 
-class Shape(NamedTuple):
-    """psi of w = a psi(x), x = v / b, where psi'(x) may overwrite x; |psi| < bound."""
+class CompandingFunction(NamedTuple):
+    """psi of w = a psi(x), x = v / b; slope may overwrite x; |psi| < bound."""
 
     psi: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
@@ -59,12 +61,14 @@ class Shape(NamedTuple):
     bound: float
 
 
-SHAPES = {
-    "arctan": Shape(
+FUNCTIONS = {
+    "arctan": CompandingFunction(
         torch.atan, lambda x: x.square_().add_(1).reciprocal_(), torch.tan, math.pi / 2
     ),
-    "arsinh": Shape(torch.asinh, lambda x: x.square_().add_(1).rsqrt_(), torch.sinh, math.inf),
-    "erf": Shape(
+    "arsinh": CompandingFunction(
+        torch.asinh, lambda x: x.square_().add_(1).rsqrt_(), torch.sinh, math.inf
+    ),
+    "erf": CompandingFunction(
         torch.erf,
         lambda x: x.square_().neg_().exp_().mul_(2 / math.sqrt(math.pi)),
         torch.erfinv,
@@ -74,33 +78,43 @@ SHAPES = {
 
 
 class Compander(Elementwise):
-    """a psi(v / b); a and b are numbers, or parameters that may be shared. clamped: a count."""
+    """The map a psi(v / b); a and b: numbers, or parameters that may be shared.
+
+    clamped: number of weights that were outside the range.
+    """
 
     clamped: Tensor
 
-    def __init__(self, shape: Shape, a: Scalar, b: Scalar, raw: bool, device: torch.device) -> None:
+    def __init__(
+        self,
+        function: CompandingFunction,
+        a: Scalar,
+        b: Scalar,
+        raw: bool,
+        device: torch.device,
+    ) -> None:
         super().__init__(raw)
-        self.shape, self.a, self.b = shape, a, b
+        self.function, self.a, self.b = function, a, b
         self.register_buffer("clamped", torch.zeros((), dtype=torch.int64, device=device))
 
     def value(self, v: Tensor) -> Tensor:
-        return self.shape.psi(v / self.b) * self.a
+        return self.function.psi(v / self.b) * self.a
 
     def slope(self, v: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.shape.slope(v / self.b).mul_(self.a / self.b)
+            return self.function.slope(v / self.b).mul_(self.a / self.b)
 
     def right_inverse(self, weight: Tensor) -> Tensor:
-        if self.shape.bound < math.inf:
+        if self.function.bound < math.inf:
             limit = torch.as_tensor(self.a, dtype=weight.dtype, device=weight.device).abs()
-            limit = limit * (1 - MARGIN) * self.shape.bound
+            limit = limit * (1 - MARGIN) * self.function.bound
             self.clamped += (weight.abs() > limit).sum()
             weight = weight.clamp(-limit, limit)
-        return self.b * self.shape.inverse(weight / self.a)
+        return self.b * self.function.inverse(weight / self.a)
 
 
-class Plain(Elementwise):
-    """w = v: the trained tensor is the weight itself."""
+class IdentityMap(Elementwise):
+    """The map w = v: the trained tensor is the weight itself."""
 
     def __init__(self) -> None:
         super().__init__(raw=False)
@@ -115,10 +129,15 @@ class Plain(Elementwise):
         return weight
 
 
-def companders(
-    shape: Shape, a: float, b: float, learnable: str, raw: bool, device: torch.device
+def make_companders(
+    function: CompandingFunction,
+    a: float,
+    b: float,
+    learnable: str,
+    raw: bool,
+    device: torch.device,
 ) -> Iterator[Map]:
-    """Endless maps: with numbers a, b, with one pair of parameters, or with a pair each."""
+    """Yield maps without end: with numbers a, b, one shared pair of parameters, or a pair each."""
 
     def pair() -> tuple[Scalar, Scalar]:
         return nn.Parameter(torch.tensor(a, device=device)), nn.Parameter(
@@ -127,11 +146,14 @@ def companders(
 
     shared = pair() if learnable == "coarse" else (a, b)
     for _ in repeat(None):
-        yield Compander(shape, *(pair() if learnable == "fine" else shared), raw, device)
+        yield Compander(function, *(pair() if learnable == "fine" else shared), raw, device)
 
 
 class WeightCompander(ElementwiseReparametrization):
-    """decay: where weight decay acts; null follows the paper (w if a and b are fixed, else v)."""
+    """Settings of weight compander.
+
+    decay: where weight decay acts; null follows the paper (w if a and b are fixed, else v).
+    """
 
     function: Literal["arctan", "arsinh", "erf", "identity"] = "arctan"
     a: float = Field(0.7, gt=0, description="scale of the weights; start value if learnable")
@@ -169,7 +191,7 @@ class WeightCompander(ElementwiseReparametrization):
 
     @property
     def decays(self) -> Literal["w", "v"]:
-        if self.function == "identity":  # w is v: the optimizer's own decay, at the bit
+        if self.function == "identity":  # w is v: exactly the optimizer's decay
             return "v"
         return self.decay or ("w" if self.learnable == "no" else "v")
 
@@ -182,10 +204,10 @@ class WeightCompander(ElementwiseReparametrization):
 
     def maps(self, ctx: Context) -> Iterator[Map]:
         if self.function == "identity":
-            yield from (Plain() for _ in layers(ctx))
+            yield from (IdentityMap() for _ in layers(ctx))
             return
-        endless = companders(
-            SHAPES[self.function], self.a, self.b, self.learnable, adaptive(ctx), ctx.device
+        endless = make_companders(
+            FUNCTIONS[self.function], self.a, self.b, self.learnable, adaptive(ctx), ctx.device
         )
         yield from (mapping for _, mapping in zip(layers(ctx), endless, strict=False))
 

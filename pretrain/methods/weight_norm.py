@@ -1,21 +1,23 @@
-"""Weight normalization: every weight vector is w = g v / |v|, its length trained apart from v.
+"""Weight normalization: every weight vector is w = g v / |v|, with its length trained separately.
 
-Salimans and Kingma 2016, "Weight Normalization", eq. 2; here as weight compander's comparator (its
-section II-B; methods.md E5).
+Weight Normalization: A Simple Reparameterization to Accelerate Training of Deep Neural Networks.
+T. Salimans, D. P. Kingma, NeurIPS 2016.
+Paper: https://arxiv.org/abs/1602.07868, eq. 2
+Here as the comparator of weight compander (https://arxiv.org/abs/2306.16993, section II-B).
 
-    w_i = g_i v_i / |v_i|     one g an output unit (original paper, PyTorch), or one g a layer
+    w_i = g_i v_i / |v_i|     one g per output unit (original paper, PyTorch), or one per layer
 
-g starts at |w| and v at w; no data-dependent start, as weight compander mentions none.
+g starts at |w| and v at w; weight compander mentions no data-dependent initialisation.
 
-| setting | paper                                              | here                             |
-|---------|----------------------------------------------------|----------------------------------|
-| per     | unit; weight compander: "vectors of each layer"    | channel, or layer                |
-| decay   | not stated by weight compander                     | w: in effect on g; or v: g and v |
+| setting | original paper | weight compander        | here                                |
+|---------|----------------|-------------------------|-------------------------------------|
+| per     | output unit    | "vectors of each layer" | channel, or layer                   |
+| decay   | -              | not stated              | w: in effect on g; or v: on g and v |
 
-Not torch.nn.utils.parametrizations.weight_norm for two reasons: a unit of length 0 gives NaN there
-(here g = 0 and v is any direction), and a method that only scales w must change g alone (methods.md
-G4), while torch's inverse would also reset v. Psi is no function of single elements, so there is no
-adaptive rule: Adam acts on g and v, as in the original paper.
+Differences: not torch.nn.utils.parametrizations.weight_norm, because there a unit of length 0 gives
+NaN (here g = 0, with any direction v), and because its inverse also resets v, where a method that
+only scales w must change g alone. w is no element-wise function of v, so the adaptive rule of
+weight compander does not apply: Adam acts on g and v, as in the original paper.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ PARALLEL = 1e-6
 
 
 def lengths(weight: Tensor, per: str) -> Tensor:
-    """Norms of the output units (n, 1, ...), or of the whole layer (1, 1, ...)."""
+    """Return the norms of the output units (n, 1, ...) or of the whole layer (1, 1, ...)."""
     axes = tuple(range(1 if per == "channel" else 0, weight.ndim))
     return cast("Tensor", torch.linalg.vector_norm(weight, dim=axes, keepdim=True))
 
 
 class Normalized(Map):
-    """g v / |v|; per: what has a length of its own."""
+    """The map g v / |v|; per: one g per `channel` or per `layer`."""
 
     def __init__(self, per: str) -> None:
         super().__init__()
@@ -64,10 +66,10 @@ class Normalized(Map):
         axes = tuple(range(1 if self.per == "channel" else 0, weight.ndim))
         dot = (weight * v).sum(dim=axes, keepdim=True)
         parallel = dot >= (1 - PARALLEL) * new_g * lengths(v, self.per)
-        # a pruned element is zero at the bit, however little it turns the direction
+        # a pruned element must become exactly zero, even if the direction hardly changes
         parallel &= ((weight != 0) | (v == 0) | (new_g == 0)).all(dim=axes, keepdim=True)
-        kept = (weight == self(g, v)).all(dim=axes, keepdim=True)
-        return torch.where(kept, g, new_g), torch.where(kept | parallel, v, new_v)
+        unchanged = (weight == self(g, v)).all(dim=axes, keepdim=True)
+        return torch.where(unchanged, g, new_g), torch.where(unchanged | parallel, v, new_v)
 
     def decay(self, weight: Tensor, *originals: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         g, _ = originals
@@ -75,7 +77,10 @@ class Normalized(Map):
 
 
 class WeightNorm(Reparametrization):
-    """per: one g an output unit or one a layer; decay: weight decay on w, or on g and v."""
+    """Settings of weight normalization.
+
+    per: one g per output unit or per layer; decay: weight decay on w, or on g and v.
+    """
 
     per: Literal["channel", "layer"] = "channel"
     decay: Literal["w", "v"] = "w"

@@ -1,19 +1,24 @@
-"""WELS: at every round start the same random part of all weights goes back to random.
+"""WELS: at every round start, redraw the same random part of all weights.
 
-Weight-level splitting: Taha et al. 2021, "Knowledge Evolution in Neural Networks", code
-ahmdtaha/knowledge_evolution; "The Impact of Reinitialization", section 1 (methods.md A4).
+Knowledge Evolution in Neural Networks. A. Taha, A. Shrivastava, L. Davis, CVPR 2021
+(weight-level splitting).
+Paper: https://arxiv.org/abs/2103.05152
+Code:  https://github.com/ahmdtaha/knowledge_evolution
+Also in the reinitialization study, https://arxiv.org/abs/2109.00267, section 1.
 
-    before training:    s ~ Bernoulli(fraction) per element, kept for the whole run
+    before training:    s ~ Bernoulli(fraction) per element, fixed for the whole run
     round start r > 0:  w <- (1 - s) w + s eta,  eta a fresh draw
 
-The whole network trains in between; the mask never enters the forward pass.
+The whole network trains in between; the mask is not used in the forward pass.
 
-| setting  | study | Knowledge Evolution | LLF's comparator | here                            |
-|----------|-------|---------------------|------------------|---------------------------------|
-| fraction | 0.2   | 0.5                 | 0.2              | 0.2: 1 - split_rate             |
-| weights  | -     | kernels, head's too | same             | kernels, the head's included    |
+| setting  | study      | KE code                  | LLF's comparator | here                     |
+|----------|------------|--------------------------|------------------|--------------------------|
+| fraction | 0.2        | 0.5                      | 0.2              | 0.2: 1 - split_rate      |
+| weights  | not stated | kernels, head's included | same             | kernels, head's included |
 
-Untouched: biases, norm layers and their statistics. No figure on TinyImageNet was published.
+Untouched: biases, norm layers and their statistics.
+
+Differences: none known; the papers report no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -32,7 +37,10 @@ if TYPE_CHECKING:
 
 
 class Wels(Method):
-    """fraction: part of the elements that is re-drawn, the same ones in every round."""
+    """Settings of WELS.
+
+    fraction: part of the elements to redraw, the same ones in every round.
+    """
 
     fraction: float = Field(0.2, ge=0, le=1)
 
@@ -49,8 +57,8 @@ class Wels(Method):
 
     def setup(self, ctx: Context) -> None:
         for name, weight in masks.kernels(ctx).items():
-            taken = masks.bernoulli(weight.shape, self.fraction, ctx.generator("mask", name))
-            ctx.memory[name] = taken.to(ctx.device)
+            mask = masks.bernoulli(weight.shape, self.fraction, ctx.generator("mask", name))
+            ctx.memory[name] = mask.to(ctx.device)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:

@@ -1,18 +1,22 @@
-"""WELSR: at every round start a new random part of all weights goes back to random.
+"""WELSR: at every round start, redraw a new random part of all weights.
 
-Weight-level splitting with a new split every round: Taha et al. 2021, "Knowledge Evolution in
-Neural Networks", code ahmdtaha/knowledge_evolution with --reset_hypothesis; "The Impact of
-Reinitialization", eq. 1 and section 1 (methods.md A2).
+Knowledge Evolution in Neural Networks. A. Taha, A. Shrivastava, L. Davis, CVPR 2021
+(weight-level splitting with a new split in every round).
+Paper: https://arxiv.org/abs/2103.05152
+Code:  https://github.com/ahmdtaha/knowledge_evolution, flag --reset_hypothesis
+Also in the reinitialization study, https://arxiv.org/abs/2109.00267, eq. 1 and section 1.
 
     round start r > 0:  s ~ Bernoulli(fraction) per element,  w <- (1 - s) w + s eta,  eta fresh
 
-| setting  | paper          | code                       | here                       |
+| setting  | study          | KE code                    | here                       |
 |----------|----------------|----------------------------|----------------------------|
-| fraction | about 20 %     | split_rate 0.8 is kept     | 0.2                        |
+| fraction | about 20 %     | 1 - split_rate             | 0.2                        |
 | exact    | "a fixed size" | Bernoulli                  | false: Bernoulli           |
-| weights  | not said       | kernels, head's included   | kernels, head's included   |
+| weights  | not stated     | kernels, head's included   | kernels, head's included   |
 
-Untouched: biases, norm layers and their statistics. No figure on TinyImageNet was published.
+Untouched: biases, norm layers and their statistics.
+
+Differences: none known; the papers report no accuracy on TinyImageNet.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ if TYPE_CHECKING:
 
 
 class Welsr(Method):
-    """fraction: part that is re-drawn; exact: exactly that part of every kernel."""
+    """Settings of WELSR.
+
+    fraction: part of the elements to redraw; exact: exactly that part of every kernel.
+    """
 
     fraction: float = Field(0.2, ge=0, le=1)
     exact: bool = False
@@ -51,8 +58,8 @@ class Welsr(Method):
         if ctx.clock.round == 0:
             return
         draw = masks.exactly if self.exact else masks.bernoulli
-        taken = {
+        selected = {
             name: draw(weight.shape, self.fraction, ctx.generator("mask", name))
             for name, weight in masks.kernels(ctx).items()
         }
-        masks.refill(ctx, taken, f"a random {self.fraction:g} of every kernel")
+        masks.refill(ctx, selected, f"a random {self.fraction:g} of every kernel")

@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.errors import UsageError
-from pretrain.methods.fc import fully_connected
+from pretrain.methods.fc import select_tail
 from tests.fakes_events import at_event, changed
 from tests.fakes_pretrain import tiny
 
@@ -24,9 +24,9 @@ def test_all_is_from_the_first_fully_connected_layer_on_with_the_norms_between()
     roles = RoleMap(("conv1", "conv2", "dense", "head"), (), "head", ("dense", "head"), ())
     names = ("conv1.weight", "norm1.weight", "conv2.weight", "norm2.weight")
     dense = ("dense.weight", "dense.bias", "norm3.weight", "norm3.bias", "head.weight", "head.bias")
-    assert fully_connected((*names, *dense), roles) == dense
+    assert select_tail((*names, *dense), roles) == dense
     odd = ("dense.weight", "conv2.weight", "head.weight")
-    assert fully_connected(odd, roles) == ("dense.weight", "head.weight")
+    assert select_tail(odd, roles) == ("dense.weight", "head.weight")
 
 
 def test_the_new_head_follows_the_initial_law(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.seeding import torch_generator
 from pretrain.batches import Batch
-from pretrain.methods.gradinit import Gradinit, aim, optimise
+from pretrain.methods.gradinit import Gradinit, learn_step_scales, step_objective
 from pretrain.scales import KERNELS, NORMS, Scales, at_init, parameters_of
 from tests.fakes_pretrain import lines, tiny, trainer
 
@@ -51,7 +51,7 @@ def test_the_aim_is_the_loss_after_one_step_over_eta(adam: bool, normalise: bool
     model, (a, b, c) = smooth(), halves()
     gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
     with at_init(model):
-        found, bound = aim(model, (a, b, c), gradinit, adam)
+        found, bound = step_objective(model, (a, b, c), gradinit, adam)
         moved = copy.deepcopy(model)
         loss(moved, a, b).backward()
         gradients = [p.grad for p in moved.parameters() if p.grad is not None]
@@ -70,7 +70,7 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
     model, data, gradinit = smooth(), halves(), Gradinit(gamma=1e9)
     scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), 0.1)
     with at_init(model):
-        found = scales.gradient(aim(model, data, gradinit, False)[0])
+        found = scales.gradient(step_objective(model, data, gradinit, False)[0])
         loss(model, data[0], data[1]).backward()
         grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
         length = torch.cat([g.flatten() for g in grads.values()]).norm()
@@ -99,7 +99,7 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
 def test_above_the_cap_it_minimises_the_gradient_norm(adam: bool) -> None:
     model, data = smooth(), halves()
     with at_init(model):
-        norm, bound = aim(model, data, Gradinit(gamma=1e-3), adam)
+        norm, bound = step_objective(model, data, Gradinit(gamma=1e-3), adam)
         gradients = torch.autograd.grad(loss(model, data[0], data[1]), list(model.parameters()))
     flat = torch.cat([g.flatten() for g in gradients])
     assert bound
@@ -111,10 +111,10 @@ def test_steps_lower_the_aim_and_keep_directions() -> None:
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     gradinit = Gradinit(gamma=1e9, iterations=10, rate=0.01)
     with at_init(model):
-        first = float(aim(model, data, gradinit, False)[0].detach())
-    outcome = optimise(model, iter(data * 10), [data[0]], gradinit)
+        first = float(step_objective(model, data, gradinit, False)[0].detach())
+    outcome = learn_step_scales(model, iter(data * 10), [data[0]], gradinit)
     with at_init(model):
-        assert float(aim(model, data, gradinit, False)[0].detach()) < first - 0.1
+        assert float(step_objective(model, data, gradinit, False)[0].detach()) < first - 0.1
     assert outcome.steps == (10, 0)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p.detach(), before[name] * outcome.factors.get(name, 1.0))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pretrain.methods.head_reset import Scope, layers
+from pretrain.methods.head_reset import ResetScope, select_layers
 from tests.fakes_rules import build
 from tests.fakes_stages import at_new_data
 
@@ -42,10 +42,10 @@ def test_a_fresh_draw_is_another_one(tmp_path: Path) -> None:
     ],
 )
 def test_the_paper_resets_only_the_last_layer_of_an_mlp(
-    network: str, scope: Scope, expected: set[str]
+    network: str, scope: ResetScope, expected: set[str]
 ) -> None:
     _, roles = build(network)
-    assert set(layers(roles, scope)) == expected
+    assert set(select_layers(roles, scope)) == expected
 
 
 def test_hidden_layers_are_reset_too(tmp_path: Path) -> None:

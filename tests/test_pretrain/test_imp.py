@@ -132,7 +132,7 @@ def test_it_resumes_exactly_with_an_early_origin(
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [("plan.rounds=1", "would never act"), ("imp.rewind_epoch=4", "never comes")],
+    [("plan.rounds=1", "would never act"), ("imp.rewind_epoch=4", "is never reached")],
 )
 def test_impossible_plans_are_refused(setting: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):

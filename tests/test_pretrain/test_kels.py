@@ -10,7 +10,7 @@ from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.errors import UsageError
-from pretrain.methods.kels import kept, outside, part, slim
+from pretrain.methods.kels import redraw_masks, slim, slim_size, slim_sizes
 from tests.fakes_events import (
     at_event,
     changed,
@@ -41,9 +41,9 @@ def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
 
 
 def test_parts_are_rounded_up_exactly() -> None:
-    assert [part(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
-    assert part(0.07, 100) == 7
-    assert part(1.0, 7) == 7
+    assert [slim_size(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
+    assert slim_size(0.07, 100) == 7
+    assert slim_size(1.0, 7) == 7
 
 
 @pytest.mark.parametrize("name", ["toy_resnet", "seal_resnet50", "cnn_bn"])
@@ -54,10 +54,10 @@ def test_the_kept_part_is_a_network_and_gives_the_outputs_of_the_dense_one(name:
         if value.ndim == 1:  # norms that are not at their initial values
             value.add_(torch.rand(value.shape, dtype=value.dtype) * 0.5)
     roles = architecture.roles(dense)
-    found = kept(dense, roles, 0.5)
+    found = slim_sizes(dense, roles, 0.5)
     small.load_state_dict(slim(dense.state_dict(), found, 0.5))
     for layer, sizes in found.items():
-        for tensor, mask in outside(dense, layer, *sizes).items():
+        for tensor, mask in redraw_masks(dense, layer, *sizes).items():
             dense.get_parameter(tensor).data[mask] = 0
     x = torch.randn(2, 3, 32, 32, dtype=torch.float64)
     torch.testing.assert_close(small.eval()(x), dense.eval()(x), rtol=1e-10, atol=1e-12)
@@ -79,15 +79,15 @@ def roles() -> RoleMap:
 @pytest.mark.parametrize("second", [nn.Conv2d(11, 4, 1), nn.Conv2d(8, 8, 3, groups=2)])
 def test_concatenated_and_grouped_channels_are_refused(second: nn.Module) -> None:
     with pytest.raises(UsageError, match="kels cannot split second"):
-        kept(Branch(second), roles(), 0.5)
+        slim_sizes(Branch(second), roles(), 0.5)
 
 
 def test_depthwise_filters_flattened_channels_and_biases() -> None:
-    assert kept(Branch(nn.Conv2d(8, 8, 3, groups=8)), roles(), 0.25)["second"] == (2, 1)
-    assert kept(Branch(nn.Linear(8 * 9, 10)), roles(), 0.3)["second"] == (3, 27)
-    taken = outside(Branch(nn.Linear(72, 10)), "first", 2, 3)
+    assert slim_sizes(Branch(nn.Conv2d(8, 8, 3, groups=8)), roles(), 0.25)["second"] == (2, 1)
+    assert slim_sizes(Branch(nn.Linear(8 * 9, 10)), roles(), 0.3)["second"] == (3, 27)
+    taken = redraw_masks(Branch(nn.Linear(72, 10)), "first", 2, 3)
     assert taken["first.bias"].tolist() == [False, False, *[True] * 6]
-    assert outside(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {"second.weight"}
+    assert redraw_masks(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {"second.weight"}
 
 
 def test_one_round_is_refused() -> None:

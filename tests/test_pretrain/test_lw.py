@@ -14,7 +14,7 @@ from fsbench import backbones
 from fsbench.errors import CheckpointError, UsageError
 from fsbench.seeding import stream
 from pretrain.loop import Trainer, pretrain
-from pretrain.methods.lw import mean_and_std, schedule
+from pretrain.methods.lw import block_schedule, mean_and_std
 from pretrain.methods.rescale import restore_sizes
 from pretrain.observe import batch_statistics, outputs
 from tests.fakes_events import bare, changed, finish_epoch, open_round, tensors, train_round
@@ -38,10 +38,10 @@ def in_blocks(name: str, k: int) -> bool:
 
 
 def test_rounds_go_up_block_by_block() -> None:
-    assert schedule(6, 3, 2, False) == (1, 1, 2, 2, 3, 3)
-    assert schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
-    assert schedule(3, 16, 1, True) == (0, 5, 11)
-    assert schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
+    assert block_schedule(6, 3, 2, False) == (1, 1, 2, 2, 3, 3)
+    assert block_schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
+    assert block_schedule(3, 16, 1, True) == (0, 5, 11)
+    assert block_schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
 
 
 def test_a_given_order_says_how_many_blocks_every_round_keeps(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_algorithm_1_resumes_exactly(
         (("lw.generations=false",), "4 blocks of toy_resnet, 1 rounds each", "plan.rounds=4"),
         (("lw.generations=false", "lw.repeats=3"), "3 rounds each", "plan.rounds=12"),
         (("plan.rounds=1",), "never act", "plan.rounds=2"),
-        (("lw.repeats=2",), "generations and lw.repeats each say", "leave all but one"),
-        (("lw.order=[1, 2]",), "generations and lw.order each say", "leave all but one"),
+        (("lw.repeats=2",), "generations and lw.repeats each define", "leave all but one"),
+        (("lw.order=[1, 2]",), "generations and lw.order each define", "leave all but one"),
         ((*ORDER, "lw.order=[1, 2]"), "3 rounds over the 4 blocks", "3 numbers from 1 to 4"),
         ((*ORDER, "lw.order=[0, 1, 2]"), "does not fit", "from 1 to 4"),
         ((*ORDER, "lw.order=[1, 2, 5]"), "does not fit", "from 1 to 4"),

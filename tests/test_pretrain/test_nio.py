@@ -18,12 +18,12 @@ from pretrain.batches import Batch
 from pretrain.methods.nio import (
     Nio,
     Objective,
-    cosine,
-    norms,
+    grad_cosine,
+    gradient_norms,
+    learn_scales,
     objective,
-    optimise,
+    part_borders,
     part_gradients,
-    parts,
 )
 from pretrain.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
 
@@ -55,9 +55,9 @@ def endless(n: int = 16, **kind: object) -> Iterator[Batch]:
 
 
 def test_the_parts_of_the_official_code() -> None:
-    assert parts(64, 4, 0.2) == [(0, 19), (12, 38), (25, 57), (38, 64)]
-    assert parts(128, 2, 0.6) == [(0, 102), (25, 128)]
-    assert parts(10, 5, 0.0) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+    assert part_borders(64, 4, 0.2) == [(0, 19), (12, 38), (25, 57), (38, 64)]
+    assert part_borders(128, 2, 0.6) == [(0, 102), (25, 128)]
+    assert part_borders(10, 5, 0.0) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
 
 
 def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
@@ -76,10 +76,10 @@ def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
     expected = torch.stack(rows)
     assert found.shape[1] == sum(p.numel() for m in kernels for p in m.parameters())
     torch.testing.assert_close(found.sort().values, expected.sort().values)
-    torch.testing.assert_close(norms(found), expected.norm(dim=1))
+    torch.testing.assert_close(gradient_norms(found), expected.norm(dim=1))
     dot = float(expected[0] @ expected[1])
     gc = dot / float(expected[0].norm() * expected[1].norm())
-    assert float(cosine(found)) == pytest.approx(gc)
+    assert float(grad_cosine(found)) == pytest.approx(gc)
     assert -1 <= gc <= 1
 
 
@@ -96,14 +96,16 @@ def test_order_inside_a_part_does_not_matter() -> None:
     order = torch.cat([torch.arange(8).flip(0), torch.arange(8, 16).flip(0)])
     mixed = Batch(data.images[order], data.labels[order])
     with at_init(model):
-        a, b = (part_gradients(model, d, parts(16, 2, 0.0), graph=False) for d in (data, mixed))
+        a, b = (
+            part_gradients(model, d, part_borders(16, 2, 0.0), graph=False) for d in (data, mixed)
+        )
     torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES)
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, norm: bool) -> None:
-    model, data, borders = smooth(norm), batch(), parts(16, 4, 0.2)
+    model, data, borders = smooth(norm), batch(), part_borders(16, 4, 0.2)
     scales = Scales(parameters_of(model, (*KERNELS, *NORMS, BN)), 0.1)
 
     def value(m: Tensor) -> float:
@@ -154,7 +156,7 @@ def test_only_positive_factors_change_and_the_model_keeps_its_modes(norm: bool) 
     model[3].eval()
     before = {n: t.clone() for n, t in model.state_dict().items()}
     nio = Nio(iterations=5, rate=0.05, parts=2, gamma=100.0)
-    outcome = optimise(model, endless(), [batch()], nio, 100.0)
+    outcome = learn_scales(model, endless(), [batch()], nio, 100.0)
     after = model.state_dict()
     zero = {"0.bias", "6.bias"} | ({"1.bias"} if norm else set())
     assert outcome.factors.keys() == {n for n, _ in model.named_parameters()} - zero
@@ -176,7 +178,9 @@ def test_only_positive_factors_change_and_the_model_keeps_its_modes(norm: bool) 
 
 def test_above_the_cap_a_step_lowers_the_gradient_norm() -> None:
     model, data = smooth(), batch()
-    outcome = optimise(model, itertools.repeat(data), [data], Nio(iterations=3, rate=1e-3), 1e-3)
+    outcome = learn_scales(
+        model, itertools.repeat(data), [data], Nio(iterations=3, rate=1e-3), 1e-3
+    )
     assert outcome.steps == (0, 3)
     assert outcome.after[1] < outcome.before[1]
 
@@ -186,7 +190,7 @@ def test_the_default_objective_raises_the_gradient_norm_and_gc_the_cosine() -> N
     changes = {}
     for kind in ("gc", "gc_gn_sqrt"):
         nio = Nio(iterations=20, rate=0.02, objective=kind, parts=2)
-        outcome = optimise(smooth(False), itertools.repeat(data), [data], nio, 100.0)
+        outcome = learn_scales(smooth(False), itertools.repeat(data), [data], nio, 100.0)
         changes[kind] = [b - a for a, b in zip(outcome.before, outcome.after, strict=True)]
     assert changes["gc"][0] > 0.01
     assert changes["gc_gn_sqrt"][1] > 0.1
@@ -225,7 +229,7 @@ def test_it_works_on_timm_networks(name: str, options: dict[str, object]) -> Non
     before = {n: t.clone() for n, t in model.state_dict().items()}
     kind = {"side": 32, "dtype": torch.float32}
     probe = batch(8, **kind)  # type: ignore[arg-type]
-    outcome = optimise(model, endless(8, **kind), [probe], Nio(iterations=2, parts=2), 1e9)
+    outcome = learn_scales(model, endless(8, **kind), [probe], Nio(iterations=2, parts=2), 1e9)
     assert all(math.isfinite(x) for x in (*outcome.before, *outcome.after))
     # behind a norm layer that starts at zero nothing has a gradient yet
     assert sum(m != 1 for m in outcome.factors.values()) >= len(outcome.factors) / 2 > 5
@@ -251,7 +255,7 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(108, 5), nn.Tanh(), Layer(), nn.Linear(5, 4))
     kind = {"dtype": torch.float32}
     with pytest.raises(FsbenchError, match="differentiated twice"):
-        optimise(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
+        learn_scales(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
 
 
 def test_derivative_is_zero_where_nothing_depends() -> None:

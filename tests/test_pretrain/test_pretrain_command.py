@@ -65,7 +65,7 @@ def test_json_is_the_run_record(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["seal"], 2, "choose one of paper/seal, pilot/seal, toy/seal"),
         (["toy/seel"], 2, "did you mean 'toy/seal'"),
         (["toy/seal", "--set", "plan.round=3"], 2, "did you mean 'plan.rounds'"),
-        (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs a round"),
+        (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs per round"),
         (["toy/seal", "--set", "seed=1", "--seed", "1"], 2, "seed is set twice"),
         (["toy/seal", "--device", "tpu"], 2, "no device 'tpu'"),
         (["pilot/normal"], 3, "tinyimagenet"),

@@ -53,7 +53,7 @@ def test_a_layer_that_became_zero_is_left_and_named(tmp_path: Path) -> None:
     assert bool((after["fc.weight"] == 0).all())
     record = lines(tmp_path, "rewrites.jsonl")[0]
     assert "fc.weight" not in record["tensors"]
-    assert record["note"].endswith("left alone, of size zero: fc.weight")
+    assert record["note"].endswith("skipped, size zero: fc.weight")
 
 
 def test_a_bias_free_relu_net_keeps_every_prediction() -> None:

@@ -219,4 +219,4 @@ def test_the_ascent_is_the_share_of_the_epochs_rounded_down(
 def test_rounds_too_short_to_ascend_are_refused() -> None:
     with pytest.raises(UsageError, match="would never ascend") as caught:
         tiny("seal", "plan.epochs=3")
-    assert "at least 4 epochs a round" in caught.value.fix
+    assert "at least 4 epochs per round" in caught.value.fix

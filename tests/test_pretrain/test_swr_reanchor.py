@@ -10,7 +10,7 @@ import torch
 from fsbench.errors import UsageError
 from pretrain import scaling, scenarios
 from pretrain.loop import Trainer
-from pretrain.methods.swr import weights
+from pretrain.methods.swr import layer_weights
 from pretrain.methods.swr_reanchor import SwrReanchor
 from tests.fakes_pretrain import epochs, tiny, trainer
 from tests.fakes_rules import build, context, train
@@ -22,7 +22,7 @@ def anchored_epochs(made: Trainer) -> list[int]:
     for epoch in range(made.recipe.plan.total_epochs):
         made._open_epoch(2)
         target = made.ctx.memories["swr_reanchor"]["norms"]
-        if epoch and torch.equal(target, scaling.norms(weights(made.ctx))):
+        if epoch and torch.equal(target, scaling.norms(layer_weights(made.ctx))):
             found.append(epoch)
         made._step(2)
         epochs(made, 1)

@@ -14,17 +14,17 @@ from torch import Tensor, nn
 from fsbench.errors import UsageError
 from pretrain import surgery
 from pretrain.loop import Trainer, pretrain
-from pretrain.methods.weight_compander import SHAPES, Compander
+from pretrain.methods.weight_compander import FUNCTIONS, Compander
 from tests.fakes_pretrain import epochs, lines, source, tiny, trainer, weights
 
 CPU = torch.device("cpu")
 RANGE = {"arctan": math.pi / 2, "arsinh": math.inf, "erf": 1.0}
-shapes = pytest.mark.parametrize("name", SHAPES)
+shapes = pytest.mark.parametrize("name", FUNCTIONS)
 scales = st.sampled_from([0.5, 0.7, 1.0])
 
 
 def compander(name: str, a: float = 0.7, b: float = 0.8) -> Compander:
-    return Compander(SHAPES[name], a, b, False, CPU)
+    return Compander(FUNCTIONS[name], a, b, False, CPU)
 
 
 def f64(*values: float) -> Tensor:
@@ -77,7 +77,7 @@ def test_a_raw_map_hands_the_gradient_of_w_to_v_and_the_right_ones_to_a_and_b() 
     a, b = nn.Parameter(f64(0.7)), nn.Parameter(f64(0.8))
     v, gradient = f64(0.5, -3.0).requires_grad_(), f64(2.0, -1.0)
     for raw in (False, True):
-        mapping = Compander(SHAPES["arctan"], a, b, raw, CPU)
+        mapping = Compander(FUNCTIONS["arctan"], a, b, raw, CPU)
         for tensor in (a, b, v):
             tensor.grad = None
         mapping(v).backward(gradient)
@@ -85,7 +85,7 @@ def test_a_raw_map_hands_the_gradient_of_w_to_v_and_the_right_ones_to_a_and_b() 
         expected = -(gradient * a * v / (b**2 + v**2)).sum().reshape(1)
         torch.testing.assert_close(b.grad, expected)
         torch.testing.assert_close(v.grad, gradient * (1 if raw else mapping.slope(v.detach())))
-        assert torch.equal(mapping(v), Compander(SHAPES["arctan"], a, b, False, CPU)(v))
+        assert torch.equal(mapping(v), Compander(FUNCTIONS["arctan"], a, b, False, CPU)(v))
 
 
 @pytest.mark.parametrize("name", ["arctan", "erf"])
