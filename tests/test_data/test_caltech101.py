@@ -75,11 +75,11 @@ def test_the_facts_are_the_published_ones() -> None:
 
 def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "caltech101").mkdir(parents=True)
-    with pytest.raises(DataError, match=f"is no caltech101/ with {TREE}/"):
+    with pytest.raises(DataError, match=f"is not a folder caltech101/ with {TREE}/"):
         load(tmp_path / "empty", tmp_path)
     tree = write(tmp_path / "root")
     (tree / "cat").mkdir()
-    with pytest.raises(DataError, match="not of Caltech-101: cat"):
+    with pytest.raises(DataError, match="is not Caltech-101: cat"):
         load(tmp_path / "root", tmp_path)
     (tree / "cat").rmdir()
     (tree / "Faces" / "image_0001.jpg").rename(tree / "Faces" / "image_0099.jpg")

@@ -85,13 +85,13 @@ def test_the_facts_are_the_published_ones() -> None:
 
 def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "pets").mkdir(parents=True)
-    with pytest.raises(DataError, match="is no oxford-iiit-pet/ with images/"):
+    with pytest.raises(DataError, match="is not a folder oxford-iiit-pet/ with images/"):
         load(tmp_path / "empty", tmp_path)
     base = write(tmp_path / "root")
     table = base / "annotations" / "trainval.txt"
     whole = table.read_text()
     table.write_text(whole.replace("american_bulldog_100 2", "american_bulldog_100 3"))
-    with pytest.raises(DataError, match="not of Oxford-IIIT Pet: american_bulldog_100"):
+    with pytest.raises(DataError, match="is not Oxford-IIIT Pet's: american_bulldog_100"):
         load(tmp_path / "root", tmp_path)
     table.write_text("Abyssinian_100 1\n")
     with pytest.raises(DataError, match=r"cannot read .*trainval.txt"):

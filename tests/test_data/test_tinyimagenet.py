@@ -183,7 +183,7 @@ def test_the_order_of_wnids_txt_decides(tmp_path: Path) -> None:
 def test_foreign_wnids_and_empty_folders_are_refused(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "tin")
     (folder / "wnids.txt").write_text("n00000000\n")
-    with pytest.raises(DataError, match=r"wnids.txt repeats a wnid or holds one that is not"):
+    with pytest.raises(DataError, match=r"wnids.txt repeats a wnid or has one that"):
         load(folder, tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"neither train/ nor train-\*.parquet"):

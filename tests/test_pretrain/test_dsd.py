@@ -1,4 +1,4 @@
-"""DSD re-draws the smallest weights, or trains sparse and goes on from zero (methods.md A3)."""
+"""DSD re-draws the smallest weights, or trains sparse and goes on from zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FC re-draws the fully-connected layers and nothing of the convolutional part (methods.md A5)."""
+"""FC re-draws the fully-connected layers and nothing of the convolutional part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GradInit against an independent step, finite differences and its constraint (methods.md C3)."""
+"""GradInit against an independent step, finite differences and its constraint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KELS keeps a slim network inside the dense one and re-draws the rest (methods.md A4b)."""
+"""KELS keeps a slim network inside the dense one and re-draws the rest."""
 
 from __future__ import annotations
 

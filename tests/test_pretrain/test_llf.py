@@ -1,4 +1,4 @@
-"""LLF forgets the later kernels and the head's weight, and nothing else (methods.md D3)."""
+"""LLF forgets the later kernels and the head's weight, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powerpropagation: the map and its edges at 0 and alpha = 1 (methods.md E4)."""
+"""Powerpropagation: the map and its edges at 0 and alpha = 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rescaling gives every layer its initial size back and touches nothing else (methods.md A7)."""
+"""Rescaling gives every layer its initial size back and touches nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEAL's ascent against an independent loop, and its invariants (methods.md D4)."""
+"""SEAL's ascent against an independent loop, and its invariants."""
 
 from __future__ import annotations
 

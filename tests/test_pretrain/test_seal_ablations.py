@@ -1,4 +1,4 @@
-"""SEAL's ablations: freeze, reinit, reverse (methods.md D5)."""
+"""SEAL's ablations: freeze, reinit, reverse."""
 
 from __future__ import annotations
 

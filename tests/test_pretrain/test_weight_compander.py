@@ -1,4 +1,4 @@
-"""Weight compander: its three maps in float64, clamping, learned scalars (methods.md E1 to E3)."""
+"""Weight compander: its three maps in float64, clamping, learned scalars."""
 
 from __future__ import annotations
 

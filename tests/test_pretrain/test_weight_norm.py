@@ -1,4 +1,4 @@
-"""Weight normalization: lengths apart from directions (methods.md E5)."""
+"""Weight normalization: lengths apart from directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WELS re-draws the same random part of every kernel in every round (methods.md A4)."""
+"""WELS re-draws the same random part of every kernel in every round."""
 
 from __future__ import annotations
 

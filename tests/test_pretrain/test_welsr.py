@@ -1,4 +1,4 @@
-"""WELSR re-draws a new random part of every kernel in every round (methods.md A2)."""
+"""WELSR re-draws a new random part of every kernel in every round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source from the Hugging Face hub: TinyImageNet if it has its classes, else one's own."""
+"""Sources from the Hugging Face hub: TinyImageNet, recognised by its classes, or any other set."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from fsbench.data.sources import tinyimagenet
 
 
 def load(ref: str, cache: Path) -> SourceListing:
-    """ORG/NAME[@REV] of the hub, splits train and valid. Raises DataError if it cannot be had.
+    """Load ORG/NAME[@REV], splits train and valid. Raises DataError if it is not available.
 
-    The hub's label numbers are the order of sorted wnids; for TinyImageNet they become the official
-    ones (line order of wnids.txt).
+    The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids
+    (line order of wnids.txt).
     """
     train, val = hub_tables(ref, cache / "datasets")
     stamp = hash_lines([ref, train.stamp, val.stamp])
     if set(train.labels) == set(tinyimagenet.FACTS.classes):
         classes = tinyimagenet.FACTS.classes
-        return tinyimagenet.official(classes, train.samples(classes), val.samples(classes), stamp)
+        parts = train.samples(classes), val.samples(classes)
+        return tinyimagenet.build_listing(classes, *parts, stamp)
     classes = train.classes
     facts = own_facts(f"hub-{ref}", classes, train.counts, "columns image and label")
     rule = "class id = the hub's own label number (rank in sorted order for text labels)"

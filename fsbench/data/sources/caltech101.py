@@ -1,10 +1,16 @@
-"""Caltech-101: 101 kinds of objects, of the reinitialization study's small data sets.
+"""Caltech-101: 101 kinds of objects, a small source of the reinitialization study.
 
-Read through torchvision's Caltech101, which leaves BACKGROUND_Google out and keeps Faces and
-Faces_easy as two classes. There is no official split: as in the study (3,060 training images: 30 of
-each of 102 folders, so BACKGROUND_Google was counted there) 30 images of every class are trained
-on, 10 % of them held out for validation; which ones the study does not say: here those with the
-smallest hash of their name. Flagged `derived`.
+Learning Generative Visual Models from Few Training Examples. L. Fei-Fei, R. Fergus, P. Perona, CVPR
+workshops 2004.
+Publisher: https://data.caltech.edu/records/20086
+Licence: CC BY 4.0.
+Layout: caltech101/101_ObjectCategories/<class>/image_<n>.jpg; read through torchvision's
+Caltech101, which leaves BACKGROUND_Google out and keeps Faces and Faces_easy as two classes.
+
+There is no official split. As in the study (https://arxiv.org/abs/2109.00267), 30 images of every
+class are used and 10 % of them held out for validation; here those with the smallest hash of their
+name, because the study does not say which. Marked `derived`. The study counts 3,060 training
+images, which is 30 for each of 102 folders, BACKGROUND_Google included.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from pathlib import Path
 
 from fsbench.data.files import descend, folders
 from fsbench.data.listing import SourceListing
-from fsbench.data.sources._drawing import drawn, with_validation
+from fsbench.data.sources._validation import select_by_hash, split_validation
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 
@@ -39,7 +45,7 @@ COUNTS = {
     "water_lilly": 37, "wheelchair": 59, "wild_cat": 34, "windsor_chair": 56, "wrench": 39,
     "yin_yang": 60,
 }  # fmt: skip
-"""Images of every class, 8,677 together."""
+"""Number of images by class, 8,677 in all."""
 
 PER_CLASS = 30
 BACKGROUND = "BACKGROUND_Google"
@@ -68,37 +74,41 @@ FACTS = DatasetFacts(
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """30 images of every class below `folder`. Raises DataError for missing or unknown classes."""
+    """Load 30 images of every class. Raises DataError for missing or unknown classes."""
     paths, labels = _images(_base(folder))
     ids = [f"{path.parent.name}/{path.name}" for path in paths]
-    kept = drawn(labels, ids, PER_CLASS, FACTS.name, "train")
+    selected = select_by_hash(labels, ids, PER_CLASS, FACTS.name, "train")
     complete = Counter(labels) == dict(enumerate(COUNTS.values()))
-    return with_validation(FACTS, [paths[i] for i in kept], [labels[i] for i in kept], complete)
+    return split_validation(
+        FACTS, [paths[i] for i in selected], [labels[i] for i in selected], complete
+    )
 
 
 def _base(folder: Path) -> Path:
-    """The folder called caltech101: this one or the one in it; torchvision would make it."""
+    """Return the folder named caltech101: `folder` or the one in it, as torchvision needs it."""
     base = descend(folder, BASE) or folder.absolute()
     tree = base / TREE
     if base.name != BASE or not tree.is_dir():
-        raise DataError(f"{folder} is no {BASE}/ with {TREE}/", fix=f"expected: {FACTS.layout}")
+        raise DataError(
+            f"{folder} is not a folder {BASE}/ with {TREE}/", fix=f"expected: {FACTS.layout}"
+        )
     names = {path.name for path in folders(tree)}
     wrong = sorted(names - {*COUNTS, BACKGROUND})
     if wrong or BACKGROUND not in names or len(names) < 3:
         raise DataError(
-            f"{tree} is not of Caltech-101: {(*wrong, f'{BACKGROUND} or all classes missing')[0]}",
+            f"{tree} is not Caltech-101: {(*wrong, f'{BACKGROUND} or all classes missing')[0]}",
             fix="unpack the whole archive, or use --source folder:DIR for other images",
         )
     return base
 
 
 def _images(base: Path) -> tuple[list[Path], list[int]]:
-    """Image files of all classes and their labels."""
+    """Return the image files of all classes and their labels."""
     from torchvision.datasets import Caltech101
 
-    found = Caltech101(base.parent, download=False)
-    numbers = zip(found.y, found.index, strict=True)
-    names = [(found.categories[y], n) for y, n in numbers]
+    dataset = Caltech101(base.parent, download=False)
+    numbers = zip(dataset.y, dataset.index, strict=True)
+    names = [(dataset.categories[y], n) for y, n in numbers]
     paths = [base / TREE / name / f"image_{n:04d}.jpg" for name, n in names]
     order = {name: rank for rank, name in enumerate(COUNTS)}
     return paths, [order[name] for name, _ in names]

@@ -1,8 +1,14 @@
-"""Oxford-IIIT Pet: 37 breeds of cats and dogs, of the reinitialization study's small data sets.
+"""Oxford-IIIT Pet: 37 breeds of cats and dogs, a small source of the reinitialization study.
 
-Read through torchvision's OxfordIIITPet. The study trains on the official trainval images and holds
-out 10 % of them for validation (section 3.1); which ones it does not say: here those with the
-smallest hash of their name, 10 % of every class, flagged `derived`.
+Cats and Dogs. O. M. Parkhi et al., CVPR 2012.
+Publisher: https://www.robots.ox.ac.uk/~vgg/data/pets/
+Licence: CC BY-SA 4.0.
+Layout: oxford-iiit-pet/ with images/*.jpg and annotations/trainval.txt; read through torchvision's
+OxfordIIITPet.
+
+The study (https://arxiv.org/abs/2109.00267, section 3.1) trains on the official trainval images and
+holds out 10 % of them for validation; here those of every class with the smallest hash of their
+name, because the study does not say which. Marked `derived`.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from pathlib import Path
 from fsbench.data.files import descend
 from fsbench.data.listing import SourceListing
 from fsbench.data.official import UNREADABLE
-from fsbench.data.sources._drawing import with_validation
+from fsbench.data.sources._validation import split_validation
 from fsbench.errors import DataError
 from fsbench.schema import DatasetFacts
 
@@ -30,7 +36,7 @@ FEWER = {
     "Bombay": 96, "Egyptian Mau": 93, "English Cocker Spaniel": 96, "Newfoundland": 96,
     "Siamese": 99,
 }  # fmt: skip
-"""Trainval images of the classes that have not 100."""
+"""Number of trainval images of the classes that do not have 100."""
 
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
@@ -55,30 +61,32 @@ FACTS = DatasetFacts(
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """Trainval below `folder`. Raises DataError for missing files and classes that are none."""
+    """Load trainval below `folder`. Raises DataError for missing files and unknown classes."""
     paths, labels = _trainval(_base(folder))
     complete = Counter(labels) == dict(enumerate(FACTS.images_per_class))
-    return with_validation(FACTS, paths, labels, complete)
+    return split_validation(FACTS, paths, labels, complete)
 
 
 def _base(folder: Path) -> Path:
-    """The folder called oxford-iiit-pet: this one or the one in it."""
+    """Return the folder named oxford-iiit-pet: `folder` or the one in it."""
     base = descend(folder, BASE) or folder.absolute()
     if base.name != BASE or not (base / "images").is_dir():
-        raise DataError(f"{folder} is no {BASE}/ with images/", fix=f"expected: {FACTS.layout}")
+        raise DataError(
+            f"{folder} is not a folder {BASE}/ with images/", fix=f"expected: {FACTS.layout}"
+        )
     return base
 
 
 def _trainval(base: Path) -> tuple[list[Path], list[int]]:
-    """Image files and labels in the order of trainval.txt."""
+    """Return image files and labels in the order of trainval.txt."""
     from torchvision.datasets import OxfordIIITPet
 
     table = base / "annotations" / "trainval.txt"
     try:
-        found = OxfordIIITPet(base.parent, split="trainval", download=False)
+        dataset = OxfordIIITPet(base.parent, split="trainval", download=False)
     except UNREADABLE as error:
         raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
-    paths, labels = list(found._images), list(found._labels)
+    paths, labels = list(dataset._images), list(dataset._labels)
     official = {name: label for label, name in enumerate(CLASSES)}
     images = base / "images"
     wrong = [
@@ -88,12 +96,12 @@ def _trainval(base: Path) -> tuple[list[Path], list[int]]:
     ]
     if wrong or len(set(labels)) < 2:
         raise DataError(
-            f"{table} is not of Oxford-IIIT Pet: {(*wrong, 'too few classes')[0]}",
+            f"{table} is not Oxford-IIIT Pet's: {(*wrong, 'too few classes')[0]}",
             fix="use the official file, or --source folder:DIR for other images",
         )
     return paths, labels
 
 
 def _breed(path: Path) -> str:
-    """Name of the class that a file name starts with, as torchvision writes it."""
+    """Return the class name that a file name starts with, spelled as in torchvision."""
     return path.stem.rpartition("_")[0].replace("_", " ").title()

@@ -1,8 +1,14 @@
-"""TinyImageNet: 200 classes of ImageNet at 64 px, the source of SEAL (protocol.md 1b).
+"""TinyImageNet: 200 classes of ImageNet at 64 px, the pretraining source of SEAL.
 
-Read from the official folder tree or from parquet files (columns image, label). Label ids are the
-line order of wnids.txt, as in SEAL's code; sorted wnids, the order of ImageFolder and of the hub's
-copies, give other ids, so heads of such checkpoints do not fit without a permutation.
+Tiny ImageNet Visual Recognition Challenge. Y. Le, X. Yang, CS 231N, Stanford 2015.
+Publisher: http://cs231n.stanford.edu
+Licence: a part of ImageNet, non-commercial research and education.
+Layout: wnids.txt, train/<wnid>/images/*.JPEG, val/images/*.JPEG and val/val_annotations.txt; or
+parquet files train-*.parquet and val-*.parquet with the columns image and label.
+
+Label ids are the line order of wnids.txt, as in the official code of SEAL. The order of sorted
+wnids, used by torchvision's ImageFolder and by the copies on the Hugging Face hub, gives other ids,
+so the head of such a checkpoint needs a permutation.
 """
 
 from __future__ import annotations
@@ -49,7 +55,7 @@ n07715103 n02504458
 """
 
 TRAIN, VAL = 500, 50
-"""Images of every class."""
+"""Images per class."""
 
 FACTS = DatasetFacts(
     name="tinyimagenet",
@@ -73,41 +79,41 @@ ARCHIVES = (Archive("http://cs231n.stanford.edu/tiny-imagenet-200.zip"),)
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """TinyImageNet below `folder`. Raises DataError for missing or unknown files and classes."""
+    """Load TinyImageNet below `folder`. Raises DataError for missing files, unknown classes."""
     folder = descend(folder, "tiny-imagenet-200") or folder
     classes = read_classes(folder)
     if tree := descend(folder, "train"):
         train, stamp = tree_samples(tree, classes)
         val, val_stamp = _val_samples(folder, classes)
-        return official(classes, train, val, hash_lines([stamp, val_stamp]))
-    return official(classes, *_from_parquet(folder, classes, cache))
+        return build_listing(classes, train, val, hash_lines([stamp, val_stamp]))
+    return build_listing(classes, *_from_parquet(folder, classes, cache))
 
 
 def read_classes(folder: Path) -> tuple[str, ...]:
-    """Lines of wnids.txt; the official order where the file is missing."""
+    """Return the lines of wnids.txt, or the official order if the file is missing."""
     path = descend(folder, "wnids.txt")
     if path is None:
         return FACTS.classes
     classes = tuple(line for text in read_lines(path) for line in text.split())
     if len(set(classes)) != len(classes) or not set(classes) <= set(FACTS.classes):
         raise DataError(
-            f"{path} repeats a wnid or holds one that is not of TinyImageNet",
+            f"{path} repeats a wnid or has one that TinyImageNet does not have",
             fix="use the official file, or --source folder:DIR for other images",
         )
     return classes
 
 
-def official(
+def build_listing(
     classes: tuple[str, ...], train: list[Sample], val: list[Sample], stamp: str
 ) -> SourceListing:
-    """The listing, marked `subset` unless it has the official classes and counts."""
+    """Build the listing, marked `subset` unless it has the official classes and counts."""
     counts = [Counter(sample.label for sample in part) for part in (train, val)]
     full = [dict.fromkeys(range(200), n) for n in (TRAIN, VAL)]
     complete = classes == FACTS.classes and counts == full
     if not train or not val:
         raise DataError("TinyImageNet without train or val images", fix=FACTS.layout)
     return SourceListing(
-        FACTS if classes == FACTS.classes else _cut(classes),
+        FACTS if classes == FACTS.classes else _facts_of(classes),
         train,
         val,
         stamp,
@@ -115,14 +121,14 @@ def official(
     )
 
 
-def _cut(classes: tuple[str, ...]) -> DatasetFacts:
+def _facts_of(classes: tuple[str, ...]) -> DatasetFacts:
     return FACTS.model_copy(
         update={"classes": classes, "images_per_class": (TRAIN,) * len(classes)}
     )
 
 
 def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[Sample], str]:
-    """val/images with val_annotations.txt, or val/<wnid>/ as many tools re-sort it."""
+    """Read val/images with val_annotations.txt, or the re-sorted val/<wnid>/."""
     table = descend(folder, "val/val_annotations.txt")
     tree = descend(folder, "val")
     if tree is None:
@@ -141,7 +147,7 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[Sample], 
 
 
 def _annotations(table: Path) -> dict[str, str]:
-    """File name -> wnid. Raises DataError for a file named twice."""
+    """Return wnid by file name. Raises DataError for a file named twice."""
     rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
     if len({name for name, _ in rows}) != len(rows):
         raise DataError(f"{table} lists an image more than once", fix="fetch it again")

@@ -1,4 +1,4 @@
-"""Toy source: 20 pairs of shape and texture, enough to learn features from in seconds on a CPU."""
+"""Toy source: 20 pairs of shape and texture, made in memory; trains in seconds on a CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FACTS = toy_facts("toy_source", "Toy: source", pairs_of_source(), TRAIN)
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """150 train and 30 validation images a class; folder and cache are not used."""
+    """Return 150 train and 30 validation images per class; folder and cache are not used."""
     train = [_sample(c, rank) for rank in range(TRAIN) for c in range(len(FACTS.classes))]
     val = [_sample(c, TRAIN + rank) for rank in range(VAL) for c in range(len(FACTS.classes))]
     return SourceListing(FACTS, train, val, stamp=None)

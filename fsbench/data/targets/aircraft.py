@@ -1,6 +1,14 @@
-"""FGVC-Aircraft, 100 variants, read through torchvision's FGVCAircraft (protocol.md 1b).
+"""FGVC-Aircraft: 100 aircraft variants, with the official train and test lists.
 
-torchvision's default split is `trainval` (6,667 images); the probe trains on `train` (3,334).
+Fine-Grained Visual Classification of Aircraft. S. Maji et al., 2013,
+https://arxiv.org/abs/1306.5151
+Publisher: https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/
+Licence: non-commercial research.
+Layout: fgvc-aircraft-2013b/data/ with images/<n>.jpg, variants.txt and
+images_variant_{train,test}.txt; read through torchvision's FGVCAircraft.
+
+The linear probe trains on `train` (3,334 images), as Table 3 of SEAL (CVPR 2023) counts them;
+torchvision's default split is `trainval` (6,667).
 """
 
 from __future__ import annotations
@@ -65,7 +73,10 @@ ARCHIVES = (
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Train and test images below `folder`. Raises DataError for missing or foreign files."""
+    """Load the train and test images below `folder`.
+
+    Raises DataError for missing files and for files that are not the official ones.
+    """
     base = inner(folder, BASE, "data/images", FACTS)
     parts = [_part(base, part) for part in PARTS]
     return official_target(FACTS, folder, base / "data" / "images", parts, pool)
@@ -75,14 +86,14 @@ def _part(base: Path, part: str) -> list[Listed]:
     from torchvision.datasets import FGVCAircraft
 
     try:
-        found = FGVCAircraft(base.parent, split=part, annotation_level="variant", download=False)
+        dataset = FGVCAircraft(base.parent, split=part, annotation_level="variant", download=False)
     except UNREADABLE as error:
         raise missing(
             base, f"variants.txt and a matching images_variant_{part}.txt", FACTS
         ) from error
-    if tuple(found.classes) != VARIANTS:
+    if tuple(dataset.classes) != VARIANTS:
         raise DataError(
             f"{base / 'data' / 'variants.txt'} is not the official file", fix=FACTS.download
         )
-    pairs = zip(found._labels, found._image_files, strict=True)
+    pairs = zip(dataset._labels, dataset._image_files, strict=True)
     return [Listed(label, Path(path).name) for label, path in pairs]

@@ -1,4 +1,15 @@
-"""ChestX (NIH ChestX-ray14): the seven findings of CD-FSL, single-label images (protocol.md 1a)."""
+"""ChestX: the seven findings of CD-FSL in NIH ChestX-ray14, images with a single finding.
+
+ChestX-ray8: Hospital-Scale Chest X-ray Database and Benchmarks. X. Wang et al., CVPR 2017.
+Publisher: https://nihcc.app.box.com/v/ChestXray-NIHCC
+Licence: no restriction on use; link to the publisher's site, cite the paper, and acknowledge the
+NIH Clinical Center as the provider.
+Layout: images/<name>.png (or the unmerged images_001/ .. images_012/) and Data_Entry_2017.csv or
+Data_Entry_2017_v2020.csv.
+
+Selection of images and class ids as in https://github.com/IBM/cdfsl-benchmark,
+datasets/Chest_few_shot.py.
+"""
 
 from __future__ import annotations
 
@@ -63,22 +74,21 @@ TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """ChestX below `folder`. Raises DataError for missing files and for unknown findings."""
-    table = find_table(folder)
-    rows, notes = labelled_rows(table, read_labels(table), find_images(folder))
-    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return found.grouped(patient)
+    """Load ChestX below `folder`. Raises DataError for missing files and unknown findings."""
+    table = _find_table(folder)
+    rows, notes = labelled_rows(table, _read_findings(table), _find_images(folder))
+    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return dataset.grouped(patient)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """All images that the label file names, there or not; raises as `load`."""
-    rows = [
-        Row(label, name, f"images/{name}.png") for name, label in read_labels(find_table(folder))
-    ]
+    """List all images of the label file, present on disk or not; raises like `load`."""
+    findings = _read_findings(_find_table(folder))
+    rows = [Row(label, name, f"images/{name}.png") for name, label in findings]
     return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(patient)
 
 
-def find_table(folder: Path) -> Path:
+def _find_table(folder: Path) -> Path:
     table = first(folder, TABLES)
     if table is None:
         raise DataError(
@@ -89,25 +99,25 @@ def find_table(folder: Path) -> Path:
 
 
 def patient(image: str) -> str:
-    """00000013_005 -> 00000013; the number behind it counts the patient's visits."""
+    """Return the patient of an image: 00000013_005 -> 00000013, 005 counts the visits."""
     return image.partition("_")[0]
 
 
-def find_images(folder: Path) -> dict[str, str]:
-    """Image id -> path, from images/ and from the unmerged images_001/ .. images_012/."""
+def _find_images(folder: Path) -> dict[str, str]:
+    """Return path by image id, from images/ and the unmerged images_001/ .. images_012/."""
     trees = [tree for tree in folders(folder) if tree.name.lower().split("_")[0] == "images"]
     return images_by_id(f"{tree.name}/{path}" for tree in trees for path in images_below(tree))
 
 
-def read_labels(table: Path) -> list[tuple[str, int]]:
-    """(image id, class id) of the images with one finding, if it is one of the seven."""
+def _read_findings(table: Path) -> list[tuple[str, int]]:
+    """Return (image id, class id) of the images whose only finding is one of the seven."""
     labels = []
-    known = {*FACTS.classes, *OTHER_LABELS}
+    all_findings = {*FACTS.classes, *OTHER_LABELS}
     for name, findings in read_columns(table, ["Image Index", "Finding Labels"]):
-        if unknown := set(findings.split("|")) - known:
+        if unknown := set(findings.split("|")) - all_findings:
             raise DataError(
                 f"{table}: {name} has the unknown finding '{min(unknown)}'",
-                fix=f"use the official file; it knows {', '.join(sorted(known))}",
+                fix=f"use the official file; its findings are {', '.join(sorted(all_findings))}",
             )
         if findings in FACTS.classes:
             labels.append((without_suffix(name), FACTS.classes.index(findings)))

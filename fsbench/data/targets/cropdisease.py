@@ -1,4 +1,14 @@
-"""CropDisease: the Kaggle 80 % of PlantVillage, 38 leaf conditions (protocol.md 1a, appendix A)."""
+"""CropDisease: 38 leaf conditions, the train folder of Kaggle's copy of PlantVillage.
+
+An Open Access Repository of Images on Plant Health to Enable the Development of Mobile Disease
+Diagnostics. D. P. Hughes, M. Salathe, 2015, https://arxiv.org/abs/1511.08060
+Publisher: https://www.kaggle.com/datasets/saroz014/plant-disease
+Licence: GPL-2.0 (Kaggle copy); other copies state CC0 1.0 or CC BY-SA 3.0.
+Layout: dataset/train/<Class>/*.JPG, train/<Class>/*.JPG, or PlantVillage's color/<Class>/*.JPG.
+
+The train folder holds 80 % of PlantVillage. The lists of STARTUP
+(https://github.com/cpphoo/STARTUP) name its files, so they cut it out of a full PlantVillage tree.
+"""
 
 from __future__ import annotations
 
@@ -84,23 +94,22 @@ TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", "
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """CropDisease below `folder`; a full PlantVillage tree is cut down by STARTUP's lists.
+    """Load CropDisease below `folder`; STARTUP's lists select it in a full PlantVillage tree.
 
-    Without the lists such a tree is used as it is and marked `subset`. Raises DataError if no
-    accepted layout is found.
+    Without the lists such a tree is used as a whole and marked `subset`. Raises DataError if no
+    accepted layout is present.
     """
     rows = tree_rows(folder, FACTS, TREES)
     notes: tuple[str, ...] = ()
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
         rows, notes = _kaggle_part(rows, splits)
-    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return found.grouped(photo)
+    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return dataset.grouped(photo)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """All images that STARTUP's lists name, there or not. Raises DataError without the lists."""
-    parts = [LISTS.ids(part, splits, FACTS.name) for part in ("labeled_80", "unlabeled_20")]
-    ids = parts[0] | parts[1]
+    """List all images of STARTUP's lists, present or not. Raises DataError without the lists."""
+    ids = _listed_ids(splits)
     if unknown := sorted(i for i in ids if i.partition("/")[0] not in FACTS.classes):
         raise DataError(
             f"STARTUP's lists in {splits} name no class of {FACTS.name} in '{unknown[0]}'",
@@ -111,9 +120,9 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 
 
 def photo(image: str) -> str:
-    """Corn/<uuid>___R.S_HL 7910 copy 2.jpg -> Corn/r.s_hl 7910: the photo that was copied.
+    """Return the photo of an image: Corn/<uuid>___R.S_HL 7910 copy 2.jpg -> Corn/r.s_hl 7910.
 
-    Numbers start anew in each class, and files without a prefix (RS_Rust 2487.JPG) are as they are.
+    Numbers restart in each class; file names without a prefix (RS_Rust 2487.JPG) stay as they are.
     """
     label, _, file = image.partition("/")
     name = file.rpartition("___")[2].rpartition(".")[0].lower()
@@ -121,10 +130,19 @@ def photo(image: str) -> str:
 
 
 def _kaggle_part(rows: Sequence[Row], splits: Path | None) -> tuple[list[Row], tuple[str, ...]]:
-    """The two lists together name every file of the Kaggle train folder."""
+    """Select the files of the Kaggle train folder, with a note on how many."""
     if splits is None:
-        note = f"{len(rows)} images, more than the Kaggle folder: STARTUP's lists would cut it down"
+        note = (
+            f"{len(rows)} images, more than the Kaggle train folder; STARTUP's lists select those"
+        )
         return list(rows), (note,)
-    parts = [LISTS.ids(part, splits, FACTS.name) for part in ("labeled_80", "unlabeled_20")]
-    kept = [row for row in rows if row.canonical_id in parts[0] | parts[1]]
-    return kept, (f"{len(kept)} of {len(rows)} images are named by STARTUP's lists",)
+    ids = _listed_ids(splits)
+    selected = [row for row in rows if row.canonical_id in ids]
+    return selected, (f"{len(selected)} of {len(rows)} images are named by STARTUP's lists",)
+
+
+def _listed_ids(splits: Path | None) -> frozenset[str]:
+    """Return the ids in both of STARTUP's lists: all files of the Kaggle train folder."""
+    return LISTS.ids("labeled_80", splits, FACTS.name) | LISTS.ids(
+        "unlabeled_20", splits, FACTS.name
+    )

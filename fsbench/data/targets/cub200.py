@@ -1,4 +1,10 @@
-"""CUB-200-2011: birds, with the split of its authors (protocol.md 1b).
+"""CUB-200-2011: 200 bird species, with the official train and test split.
+
+The Caltech-UCSD Birds-200-2011 Dataset. C. Wah et al., technical report CNS-TR-2011-001, 2011.
+Publisher: https://www.vision.caltech.edu/datasets/cub_200_2011/
+Licence: research use by its authors; some copies say CC0.
+Layout: CUB_200_2011/ with images/<class>/*.jpg, images.txt, image_class_labels.txt and
+train_test_split.txt.
 
 Image numbers and labels count from 1; train_test_split.txt says 1 for train.
 """
@@ -16,7 +22,7 @@ from fsbench.specs import Pool
 
 BASE = "CUB_200_2011"
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
-"""One line an image: its number, then path, label and 1 for train."""
+"""One line per image: its number, then its path, its label, or 1 for train."""
 
 BIRDS = """
 Black_footed_Albatross Laysan_Albatross Sooty_Albatross Groove_billed_Ani Crested_Auklet
@@ -83,11 +89,16 @@ ARCHIVES = (
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Train and test images below `folder`. Raises DataError for missing or foreign files."""
+    """Load the train and test images below `folder`.
+
+    Raises DataError for missing files and for files that are not the official ones.
+    """
     base = inner(folder, BASE, "images", FACTS)
     paths, labels, trained = (_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():
-        raise DataError(f"{', '.join(TABLES)} in {base} name other images", fix="fetch them again")
+        raise DataError(
+            f"{', '.join(TABLES)} in {base} name different images", fix="fetch them again"
+        )
     if other := set(trained.values()) - {"0", "1"}:
         raise DataError(
             f"{base / TABLES[2]} says {min(other)[:50]}, neither 0 nor 1", fix="fetch it again"
@@ -100,7 +111,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
 
 def _table(path: Path) -> dict[str, str]:
-    """Image number -> what the table says of it."""
+    """Return the second column of a table by image number."""
     rows = [line.split(maxsplit=1) for line in read_lines(path)]
     if any(len(row) != 2 for row in rows):
         raise DataError(f"{path} has a line without two fields", fix="fetch it again")
@@ -110,7 +121,7 @@ def _table(path: Path) -> dict[str, str]:
 
 
 def _label(base: Path, path: str, number: str) -> int:
-    """Class id of an image, which its folder must confirm."""
+    """Return the class id of an image; its folder name must agree."""
     name = path.partition("/")[0]
     if name not in CLASSES or str(CLASSES.index(name) + 1) != number:
         raise DataError(

@@ -1,6 +1,12 @@
-"""Stanford Dogs: 120 breeds of ImageNet with the lists of its authors (protocol.md 1b).
+"""Stanford Dogs: 120 breeds of ImageNet, with the official train and test lists.
 
-Labels of the lists count from 1, in the order of the wnids that the folder names start with.
+Novel Dataset for Fine-Grained Image Categorization. A. Khosla et al., CVPR workshop on fine-grained
+visual categorization, 2011.
+Publisher: http://vision.stanford.edu/aditya86/ImageNetDogs/
+Licence: a part of ImageNet, non-commercial research and education.
+Layout: Images/<wnid>-<breed>/<wnid>_<n>.jpg, train_list.mat and test_list.mat.
+
+Labels of the lists count from 1, in the order of the wnids in the folder names.
 """
 
 from __future__ import annotations
@@ -83,7 +89,7 @@ ARCHIVES = tuple(
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """The listed images below `folder`. Raises DataError for missing files and foreign labels."""
+    """Load the listed images below `folder`. Raises DataError for missing files, wrong labels."""
     images = descend(folder, "Images")
     if images is None:
         raise missing(folder, "Images/", FACTS)
@@ -99,9 +105,9 @@ def _part(folder: Path, name: str) -> list[Listed]:
     if table is None:
         raise missing(folder, name, FACTS)
     try:
-        found = loadmat(table)
-        names = [str(cell.item()) for cell in found["file_list"].ravel()]
-        labels = [int(value) - 1 for value in found["labels"].ravel()]
+        columns = loadmat(table)
+        names = [str(cell.item()) for cell in columns["file_list"].ravel()]
+        labels = [int(value) - 1 for value in columns["labels"].ravel()]
         pairs = list(zip(labels, names, strict=True))
     except (MatReadError, *UNREADABLE) as error:
         raise DataError(f"cannot read {table}: {error}", fix=FACTS.download) from error

@@ -1,4 +1,11 @@
-"""EuroSAT (RGB): Sentinel-2 patches of ten kinds of land use (protocol.md 1a)."""
+"""EuroSAT (RGB): Sentinel-2 satellite patches of ten kinds of land use.
+
+EuroSAT: A Novel Dataset and Deep Learning Benchmark for Land Use and Land Cover Classification.
+P. Helber et al., IEEE JSTARS 2019.
+Publisher: https://github.com/phelber/EuroSAT
+Licence: MIT.
+Layout: 2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +61,6 @@ TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """EuroSAT below `folder`. Raises DataError if it is not there."""
+    """Load EuroSAT below `folder`. Raises DataError if it is not there."""
     rows = tree_rows(folder, FACTS, TREES)
     return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits)

@@ -1,7 +1,14 @@
-"""Oxford Flowers-102, read through torchvision's Flowers102 (protocol.md 1b).
+"""Oxford Flowers-102: 102 kinds of flowers, with the official train and test lists.
+
+Automated Flower Classification over a Large Number of Classes. M.-E. Nilsback, A. Zisserman,
+ICVGIP 2008.
+Publisher: https://www.robots.ox.ac.uk/~vgg/data/flowers/102/
+Licence: none stated.
+Layout: flowers-102/ with jpg/image_<n>.jpg, imagelabels.mat and setid.mat; read through
+torchvision's Flowers102.
 
 Labels of imagelabels.mat count from 1, torchvision's from 0. The official train part has 10 images
-a class; its validation part is left out, as the paper's probe leaves it out.
+per class; the validation part is left out, as in the linear probe of SEAL (CVPR 2023, Table 3).
 """
 
 from __future__ import annotations
@@ -75,7 +82,10 @@ ARCHIVES = tuple(
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Train and test images below `folder`. Raises DataError for missing or foreign files."""
+    """Load the train and test images below `folder`.
+
+    Raises DataError for missing files and for files that are not the official ones.
+    """
     base = inner(folder, BASE, "jpg", FACTS)
     parts = [_part(base, part) for part in PARTS]
     return official_target(FACTS, folder, base / "jpg", parts, pool)
@@ -86,8 +96,8 @@ def _part(base: Path, part: str) -> list[Listed]:
     from torchvision.datasets import Flowers102
 
     try:
-        found = Flowers102(base.parent, split=part, download=False)
+        dataset = Flowers102(base.parent, split=part, download=False)
     except (MatReadError, *UNREADABLE) as error:
         raise missing(base, "the official imagelabels.mat and setid.mat", FACTS) from error
-    pairs = zip(found._labels, found._image_files, strict=True)
+    pairs = zip(dataset._labels, dataset._image_files, strict=True)
     return [Listed(label, path.name) for label, path in pairs]

@@ -1,4 +1,12 @@
-"""ISIC 2018 task 3, training set (HAM10000): skin lesions of seven kinds (protocol.md 1a)."""
+"""ISIC 2018 task 3, training set (HAM10000): seven kinds of skin lesions.
+
+The HAM10000 Dataset. P. Tschandl et al., Scientific Data 2018; Skin Lesion Analysis Toward Melanoma
+Detection 2018. N. Codella et al., https://arxiv.org/abs/1902.03368
+Publisher: https://challenge.isic-archive.com/data/#2018
+Licence: CC BY-NC 4.0.
+Layout: ISIC2018_Task3_Training_Input/ISIC_<n>.jpg and, in a folder of the same name,
+ISIC2018_Task3_Training_GroundTruth.csv; optionally a table of lesions (see LESIONS).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +55,7 @@ LESIONS = (
     ("HAM10000_metadata.csv", "image_id"),
     ("HAM10000_metadata", "image_id"),
 )
-"""Tables of lesions by name, with their column of image ids: the challenge's, and Dataverse's."""
+"""File names of tables of lesions (the challenge's, Dataverse's) and their image column."""
 ARCHIVES = tuple(
     Archive(f"https://isic-challenge-data.s3.amazonaws.com/2018/{name}.zip")
     for name in (IMAGES, TABLE)
@@ -55,26 +63,26 @@ ARCHIVES = tuple(
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """ISIC 2018 below `folder`: the official folders, or images and label file side by side.
+    """Load ISIC 2018 below `folder`: the official folders, or images beside the label file.
 
     Raises DataError for a missing folder or file and for a row without exactly one label.
     """
-    table = find_table(folder)
+    table = _find_table(folder)
     tree = descend(folder, IMAGES) or folder
     images = images_by_id((tree / p).relative_to(folder).as_posix() for p in images_below(tree))
-    rows, notes = labelled_rows(table, read_labels(table), images)
-    found = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return with_lesions(found)
+    rows, notes = labelled_rows(table, _read_classes(table), images)
+    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return _with_lesions(dataset)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """All images that the label file names, there or not; raises as `load`."""
-    labels = read_labels(find_table(folder))
+    """List all images of the label file, present on disk or not; raises like `load`."""
+    labels = _read_classes(_find_table(folder))
     rows = [Row(label, name, f"{IMAGES}/{name}.jpg") for name, label in labels]
-    return with_lesions(assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits))
+    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits))
 
 
-def find_table(folder: Path) -> Path:
+def _find_table(folder: Path) -> Path:
     table = first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
     if table is None:
         raise DataError(
@@ -84,15 +92,15 @@ def find_table(folder: Path) -> Path:
     return table
 
 
-def with_lesions(found: TargetDataset) -> TargetDataset:
-    """Grouped where the folder names the lesion of every image, else as it is."""
-    lesions = read_lesions(found.root)
-    known = lesions.keys() >= set(found.canonical_ids)
-    return found.grouped(lesions.__getitem__) if known else found
+def _with_lesions(dataset: TargetDataset) -> TargetDataset:
+    """Group by lesion if the folder names the lesion of every image, else change nothing."""
+    lesions = _read_lesions(dataset.root)
+    complete = lesions.keys() >= set(dataset.canonical_ids)
+    return dataset.grouped(lesions.__getitem__) if complete else dataset
 
 
-def read_lesions(folder: Path) -> dict[str, str]:
-    """Image id -> lesion, from the first such table in the folder; {} without one."""
+def _read_lesions(folder: Path) -> dict[str, str]:
+    """Return lesion by image id, from the first table in the folder; {} without one."""
     for name, column in LESIONS:
         if table := first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
             rows = [(without_suffix(i), n) for i, n in read_columns(table, [column, "lesion_id"])]
@@ -106,8 +114,8 @@ def read_lesions(folder: Path) -> dict[str, str]:
     return {}
 
 
-def read_labels(table: Path) -> list[tuple[str, int]]:
-    """(image id, class id) of every row; columns by name, for re-sorted copies circulate."""
+def _read_classes(table: Path) -> list[tuple[str, int]]:
+    """Return (image id, class id) of every row; by column name, because re-sorted copies exist."""
     labels = []
     for name, *values in read_columns(table, ["image", *FACTS.classes]):
         try:

@@ -1,4 +1,10 @@
-"""MIT Indoor-67: the official 80 train and 20 test images of each kind of room (protocol.md 1b)."""
+"""MIT Indoor-67: 67 kinds of rooms, 80 train and 20 test images each, by the official lists.
+
+Recognizing Indoor Scenes. A. Quattoni, A. Torralba, CVPR 2009.
+Publisher: https://web.mit.edu/torralba/www/indoor.html
+Licence: research purposes only.
+Layout: Images/<class>/*.jpg, TrainImages.txt and TestImages.txt (lines <class>/<file>).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +55,7 @@ ARCHIVES = (
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """The listed images below `folder`. Raises DataError for missing files and unknown classes."""
+    """Load the listed images below `folder`. Raises DataError for missing files or classes."""
     images = descend(folder, "Images")
     if images is None:
         raise missing(folder, "Images/", FACTS)

@@ -1,4 +1,4 @@
-"""Toy target: unseen pairs of shape and texture in the very style of the source."""
+"""Toy target: new pairs of shape and texture in the style of the toy source; made in memory."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ FACTS = toy_facts("toy_photo", "Toy: new shapes, style of the source", pairs_of_
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
-    """All its images; folder and splits are not used."""
+    """Return all images; folder and splits are not used."""
     return toy_target(FACTS, STYLE, pool)

@@ -1,4 +1,4 @@
-"""Toy target: a ring inside each figure sets its rim apart."""
+"""Toy target: figures whose rim is set off by an inner ring; made in memory."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ FACTS = toy_facts("toy_rims", "Toy: figures with a rim", pairs_of_targets()[:8],
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
-    """All its images; folder and splits are not used."""
+    """Return all images; folder and splits are not used."""
     return toy_target(FACTS, STYLE, pool)

@@ -1,4 +1,4 @@
-"""Toy target: grey, of low contrast and noisy, as X-rays are."""
+"""Toy target: grey, low-contrast and noisy images, like X-rays; made in memory."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ FACTS = toy_facts("toy_scan", "Toy: grey, faint and noisy scans", pairs_of_targe
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
-    """All its images; folder and splits are not used."""
+    """Return all images; folder and splits are not used."""
     return toy_target(FACTS, STYLE, pool)

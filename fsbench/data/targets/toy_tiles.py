@@ -1,4 +1,4 @@
-"""Toy target: four figures an image, as in pictures taken from above."""
+"""Toy target: four figures per image, like aerial pictures; made in memory."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ FACTS = toy_facts("toy_tiles", "Toy: many small figures", pairs_of_targets()[8:]
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
-    """All its images; folder and splits are not used."""
+    """Return all images; folder and splits are not used."""
     return toy_target(FACTS, STYLE, pool)

@@ -1,4 +1,4 @@
-"""Sources without an official validation part: images drawn per class by the hash of their ids."""
+"""Validation parts for sources that have no official one, selected by the hash of the image ids."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from fsbench.data.own import files_stamp
 from fsbench.schema import DatasetFacts, Flag
 from fsbench.seeding import Name, seed_for
 
-HELD_OUT = 0.1
-"""Part of the training images that validate (reinitialization study, section 3.1)."""
+VALIDATION_SHARE = 0.1
+"""Part of the training images for validation (arXiv:2109.00267, section 3.1)."""
 
 
-def drawn(labels: Sequence[int], ids: Sequence[str], n: int | float, *names: Name) -> list[int]:
-    """Positions of n images (or of this part, rounded, at least one) of every class, sorted.
+def select_by_hash(
+    labels: Sequence[int], ids: Sequence[str], n: int | float, *names: Name
+) -> list[int]:
+    """Select n images of every class (a fraction: that part, rounded, at least one).
 
-    The images with the smallest hash of their id under the stream `names` are taken, so the choice
-    depends on nothing but the ids. A class with n images or fewer gives all of them.
+    Return their positions, sorted. The images with the smallest hash of their id under the stream
+    `names` are selected, so the choice depends on the ids alone. A class with n images or fewer
+    gives all of them.
     """
     members: dict[int, list[int]] = {}
     for position, label in enumerate(labels):
         members.setdefault(label, []).append(position)
-    chosen: list[int] = []
+    selected: list[int] = []
     for positions in members.values():
         size = n if isinstance(n, int) else max(1, round(n * len(positions)))
-        chosen += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
-    return sorted(chosen)
+        selected += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
+    return sorted(selected)
 
 
-def with_validation(
+def split_validation(
     facts: DatasetFacts, paths: Sequence[Path], labels: Sequence[int], complete: bool
 ) -> SourceListing:
-    """A tenth of every class for validation; flagged `derived`, and `subset` unless complete.
+    """Hold a tenth of every class out; flag as `derived`, and as `subset` unless complete.
 
     The id of an image is its folder and file name.
     """
     ids = [f"{path.parent.name}/{path.name}" for path in paths]
-    held = set(drawn(labels, ids, HELD_OUT, facts.name, "val"))
+    validation = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
     pairs = enumerate(zip(labels, paths, strict=True))
-    samples = [(i in held, Sample(label, partial(open_rgb, path))) for i, (label, path) in pairs]
+    samples = [
+        (i in validation, Sample(label, partial(open_rgb, path))) for i, (label, path) in pairs
+    ]
     flags: set[Flag] = {"derived"} if complete else {"derived", "subset"}
     return SourceListing(
         facts,
