@@ -1,19 +1,31 @@
-"""The tables of a README, from registries, entries and findings:
+"""Generate the tables of the READMEs from the registries, the entries and the analyses.
 
-    python -m fsbench.api.readme README.md leaderboard/pilot/README.md
+    python -m fsbench.api.readme
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`; tests/test_docs.py compares.
+fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`.
+tests/test_docs.py checks that the documents hold exactly these tables.
 """
 
 from __future__ import annotations
 
 import re
-import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
 from leaderboard.render import markdown_table
+
+DOCUMENTS = (
+    "README.md",
+    "fsbench/data/README.md",
+    "pretrain/README.md",
+    "protocols/README.md",
+    "leaderboard/README.md",
+    "leaderboard/pilot/README.md",
+)
+"""Documents with generated tables, relative to the root of the repository."""
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
@@ -39,39 +51,86 @@ COLUMNS = {
         "knn",
     ),
     "heads": ("head", "does", "transductive", "settings"),
-    "backbones": ("reference", "what"),
+    "architectures": ("reference", "what"),
     "analyses": ("analysis", "finds", "needs", "source"),
+    "claims": ("claim", "source", "says", "seeds"),
+    "published": ("source", "entries", "results"),
 }
-
-
-INSIDE = {
+MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
     "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
     "accuracy behind block 4 (layer4.0)": "behind block 4",
     "train loss": "train loss",
     "loss increase at sigma 0.01": "increase at sigma .01",
 }
-"""Measures of the pilot study's analyses -> how its page calls them."""
+"""Measures of the pilot study's analyses, and the column headers that its page uses for them."""
 
 
 def fill(text: str) -> str:
-    """A README with every table made anew."""
+    """Return the text of a document with every table generated anew."""
     return BLOCK.sub(lambda match: block(match[1]), text)
 
 
 def block(name: str) -> str:
-    if name in STUDY:
-        return f"<!-- table: {name} -->\n{STUDY[name]()}\n<!-- end -->"
-    found = rows(name)
-    if name == "protocols":
-        found = transposed([row for row in found if row["protocol"] in COLUMNS[name]])
-    if name == "recipes":
-        found = [row for row in found if row["paper"]]
-    return f"<!-- table: {name} -->\n{markdown(COLUMNS[name], found)}<!-- end -->"
+    """Return a table between its two marks."""
+    return f"<!-- table: {name} -->\n{TABLES[name]()}\n<!-- end -->"
 
 
-def gains() -> str:
-    """What the runs of the pilot study have over their controls, a table a track."""
+def listing(name: str) -> Callable[[], str]:
+    """Return a function that draws a listing of `fsbench ls` with the columns of the documents."""
+    return lambda: markdown(COLUMNS[name], rows(name))
+
+
+def recipes() -> str:
+    """Draw the recipes that reproduce a row of a paper."""
+    return markdown(COLUMNS["recipes"], [row for row in rows("recipes") if row["paper"]])
+
+
+def protocols() -> str:
+    """Draw the fields of the specs, one row per field and one column per protocol."""
+    fields_by_protocol = {
+        row["protocol"]: row["fields"]
+        for row in rows("protocols")
+        if row["protocol"] in COLUMNS["protocols"]
+    }
+    names = dict.fromkeys(name for fields in fields_by_protocol.values() for name in fields)
+    table = [
+        {"field": name}
+        | {protocol: fields.get(name) for protocol, fields in fields_by_protocol.items()}
+        for name in names
+    ]
+    return markdown(COLUMNS["protocols"], table)
+
+
+def architectures() -> str:
+    """Draw the networks that are addressed as fsbench/NAME."""
+    own = [row for row in rows("backbones") if row["kind"] == "architecture"]
+    return markdown(COLUMNS["architectures"], own)
+
+
+def claims() -> str:
+    """Draw the claims of the papers that `fsbench reproduce` runs again."""
+    from fsbench.reproductions import CLAIMS
+
+    table = [
+        {"claim": name, "source": claim.SOURCE, "says": claim.CLAIM, "seeds": claim.SEEDS}
+        for name, claim in CLAIMS.items()
+    ]
+    return markdown(COLUMNS["claims"], table)
+
+
+def published() -> str:
+    """Draw the papers whose figures ship as published entries, one row per paper."""
+    entries, results = Counter[str](), Counter[str]()
+    for row in rows("entries"):
+        entries[row["source"]] += 1
+        results[row["source"]] += row["cells"]
+    table = [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]
+    return markdown(COLUMNS["published"], table)
+
+
+def pilot_gains() -> str:
+    """Draw the gains of the pilot study's runs over their controls, one table per track."""
     from leaderboard.methods import build, render
     from leaderboard.published import ENTRIES
 
@@ -79,40 +138,47 @@ def gains() -> str:
     return "\n\n".join(markdown_table(render.gains(board)) for board in boards)
 
 
-def inside() -> str:
-    """What the analyses found in the runs of the pilot study, a row a run."""
+def pilot_analyses() -> str:
+    """Draw what the analyses measured in the runs of the pilot study, one row per run."""
     from fsbench.api.comparison import table
     from fsbench.findings import Analysis
     from fsbench.results.files import read_record
     from leaderboard.published import ENTRIES
 
     files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))
-    (_, _, *names), body = table([read_record(file, Analysis) for file in files])
-    found = {number: dict(zip(names, values, strict=True)) for _, number, *values in body}
-    runs = [{"run": run} | {shown: found[n][run] for n, shown in INSIDE.items()} for run in names]
-    return markdown(("run", *INSIDE.values()), runs).rstrip()
-
-
-STUDY = {"pilot": gains, "inside": inside}
-"""Tables of the pilot study, which come from its entries and findings instead of a registry."""
-
-
-def transposed(protocols: list[Row]) -> list[Row]:
-    """One row a field of the specs, one column a protocol."""
-    names = dict.fromkeys(field for row in protocols for field in row["fields"])
-    return [
-        {"field": field} | {row["protocol"]: row["fields"].get(field) for row in protocols}
-        for field in names
+    (_, _, *runs), body = table([read_record(file, Analysis) for file in files])
+    values = {measure: dict(zip(runs, row, strict=True)) for _, measure, *row in body}
+    lines = [
+        {"run": run} | {header: values[measure][run] for measure, header in MEASURES.items()}
+        for run in runs
     ]
+    return markdown(("run", *MEASURES.values()), lines)
 
 
-def markdown(columns: tuple[str, ...], found: list[Row]) -> str:
+TABLES: dict[str, Callable[[], str]] = {
+    "methods": listing("methods"),
+    "recipes": recipes,
+    "datasets": listing("datasets"),
+    "protocols": protocols,
+    "heads": listing("heads"),
+    "architectures": architectures,
+    "analyses": listing("analyses"),
+    "claims": claims,
+    "published": published,
+    "pilot": pilot_gains,
+    "inside": pilot_analyses,
+}
+
+
+def markdown(columns: tuple[str, ...], table: list[Row]) -> str:
+    """Draw rows as a Markdown table without a line break at the end."""
     lines = [columns, ("---",) * len(columns)]
-    lines += [tuple(cell(row.get(column)) for column in columns) for row in found]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    lines += [tuple(text_of(row.get(column)) for column in columns) for row in table]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def cell(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a value as the text of one cell."""
     if isinstance(value, dict):
         value = [f"{key}={shown}" for key, shown in value.items()]
     if isinstance(value, list):
@@ -122,5 +188,5 @@ def cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        path.write_text(fill(path.read_text(encoding="utf8")), encoding="utf8")
+    for document in map(Path, DOCUMENTS):
+        document.write_text(fill(document.read_text(encoding="utf8")), encoding="utf8")
