@@ -58,7 +58,7 @@ ray: .venv/.ray
 	touch $@
 
 readme: $(STAMP)  ## write the generated tables and pictures of the READMEs anew
-	$(BIN)/python -m fsbench.api.readme README.md leaderboard/pilot/README.md
+	$(BIN)/python -m fsbench.api.readme
 	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
 		--figures leaderboard/pilot/figures >/dev/null
 

@@ -1,74 +1,180 @@
-"""The README cannot rot: its tables come from the registries, its commands exist."""
+"""Documents cannot rot: tables, links, commands, transcripts and Python blocks are checked."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import yaml
 from typer.main import get_command
 
-from fsbench.api.readme import BLOCK, fill
+from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
 from fsbench.cli.main import build
 from leaderboard.methods.build import of_board
 from leaderboard.methods.figures import named
 from leaderboard.pilot.checks import correlate_transfer
 from leaderboard.published import ENTRIES
+from pretrain.recipes import RECIPES
 
 ROOT = Path(__file__).resolve().parent.parent
 PILOT = ROOT / "leaderboard" / "pilot"
-README = (ROOT / "README.md").read_text(encoding="utf8")
-STUDY = (PILOT / "README.md").read_text(encoding="utf8")
-CONSOLE = re.findall(r"```console\n(.*?)```", README + STUDY, re.DOTALL)
-JOINED = "\n".join(CONSOLE).replace("\\\n", " ")
-COMMANDS = [
-    line[2:].split("  #")[0] for line in JOINED.splitlines() if line.startswith("$ fsbench")
-]
+PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
+TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
+PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
 
 
-@pytest.mark.parametrize(("text", "tables"), [(README, 7), (STUDY, 1)], ids=["README", "pilot"])
-def test_tables_are_those_of_the_registries(text: str, tables: int) -> None:
-    assert len(BLOCK.findall(text)) >= tables
-    assert fill(text) == text, "run `make readme`"
+def blocks(page: str, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
 
 
-def test_pictures_of_the_pilot_study_are_those_of_its_entries() -> None:
+class Block(NamedTuple):
+    """A console block: commands, each with the output that the page shows below it."""
+
+    page: str
+    commands: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def is_transcript(self) -> bool:
+        return any(output for _, output in self.commands)
+
+
+def parsed(page: str, text: str) -> Block:
+    commands: list[tuple[str, list[str]]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            commands.append((line, []))
+        elif commands:
+            commands[-1][1].append(line.rstrip())
+    return Block(page, tuple((command, tuple(output)) for command, output in commands))
+
+
+CONSOLE = [parsed(page, text) for page in PAGES for text in blocks(page, "console")]
+COMMANDS = sorted({line for block in CONSOLE for line, _ in block.commands})
+TRANSCRIPTS = [block for block in CONSOLE if block.is_transcript]
+PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+def words(line: str) -> list[str]:
+    return shlex.split(line[2:], comments=True)
+
+
+def heading_anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_tables_are_those_of_the_registries(page: str) -> None:
+    assert fill(TEXTS[page]) == TEXTS[page], "run `make readme`"
+
+
+def test_every_table_stands_in_one_document() -> None:
+    names = [name for page in DOCUMENTS for name in BLOCK.findall(TEXTS[page])]
+    assert sorted(names) == sorted(TABLES)
+
+
+def test_figures_of_the_pilot_study_are_those_of_its_entries() -> None:
     drawn = named(of_board(ENTRIES))
-    held = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
-    assert held == drawn, "run `make readme`"
+    stored = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
+    assert stored == drawn, "run `make readme`"
 
 
 def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:
     boards = [board.model_dump(mode="json") for board in of_board(ENTRIES)]
-    said = "\n".join(correlate_transfer.lines(boards, ENTRIES, PILOT / "analyses"))
-    assert f"```text\n{said}\n```" in STUDY
+    printed = "\n".join(correlate_transfer.lines(boards, ENTRIES, PILOT / "analyses"))
+    assert f"```text\n{printed}\n```" in TEXTS["leaderboard/pilot/README.md"]
 
 
-@pytest.mark.parametrize("text", [README, STUDY], ids=["README", "pilot"])
-def test_links_and_pictures_are_files(text: str) -> None:
-    home = ROOT if text is README else PILOT
-    targets = re.findall(r"\]\(([^)#:]+)\)", text)
-    assert targets
-    assert [t for t in targets if not (home / t).exists()] == []
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_figures_exist(page: str) -> None:
+    home = (ROOT / page).parent
+    for path, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)(?:#([^)]*))?\)", TEXTS[page]):
+        target = (home / path).resolve() if path else ROOT / page
+        assert target.exists(), f"{page} links to {path}"
+        if anchor:
+            assert anchor in heading_anchors(target.read_text(encoding="utf8")), f"#{anchor}"
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_commands_of_the_readme_exist_with_these_options(line: str) -> None:
-    words = shlex.split(line)[1:]
+@pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
+def test_commands_and_options_exist(line: str) -> None:
+    arguments = words(line)
+    arguments = arguments[arguments.index("fsbench") + 1 :]
     command = get_command(build())
-    while words and words[0] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+    while arguments and arguments[0] in getattr(command, "commands", {}):
+        command = command.commands[arguments.pop(0)]  # type: ignore[attr-defined]
     assert not getattr(command, "commands", {}), f"no such command: {line}"
     known = {flag for parameter in command.params for flag in parameter.opts}
-    assert {word for word in words if word.startswith("-")} <= known, line
+    assert {word for word in arguments if word.startswith("-")} <= known, line
+    recipes = {word for word in arguments if re.fullmatch(r"(paper|pilot|toy)/\w+", word)}
+    assert recipes <= set(RECIPES.names()), line
 
 
-def test_every_command_group_is_in_the_readme() -> None:
+@pytest.mark.parametrize("line", [line for line in COMMANDS if not PROGRAM.match(line)])
+def test_other_commands_name_files_and_targets_that_exist(line: str) -> None:
+    program, *arguments = words(line)
+    if program == "make":
+        targets = [word for word in arguments if "=" not in word]
+        makefile = (ROOT / "Makefile").read_text(encoding="utf8")
+        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets), line
+    elif program == "python" and arguments[0].endswith(".py"):
+        assert (ROOT / arguments[0]).is_file(), line
+    else:
+        assert program in {"python", "pip", "cd", "git", "ruff", "mypy", "pytest"}, line
+
+
+def test_every_command_is_in_a_document() -> None:
+    text = "\n".join(TEXTS.values())
     for name in get_command(build()).commands:  # type: ignore[attr-defined]
-        assert f"fsbench {name}" in README, name
+        assert f"fsbench {name}" in text, name
 
 
-def test_the_map_names_every_room() -> None:
-    for room in ("fsbench/data", "fsbench/backbones", "pretrain", "protocols", "leaderboard"):
-        assert f"`{room}`" in README, room
+@pytest.mark.parametrize("block", TRANSCRIPTS, ids=lambda block: block.commands[0][0][2:60])
+def test_transcripts_show_the_output_of_the_program(block: Block, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "FSBENCH_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(ROOT),
+    }
+    for line, output in block.commands:
+        assert PROGRAM.match(line), f"{block.page}: {line} shows output and is not run"
+        run = subprocess.run(
+            [sys.executable, "-m", *words(line)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        printed = [text.rstrip() for text in run.stdout.splitlines()]
+        assert [text for text in printed if text] == [text for text in output if text]
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    namespace: dict[str, object] = {}
+    for number, code in enumerate(blocks(page, "python"), start=1):
+        exec(compile(code, f"{page}, block {number}", "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_yaml_blocks_are_yaml(page: str) -> None:
+    for text in blocks(page, "yaml"):
+        assert isinstance(yaml.safe_load(text), dict)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_documents_refer_to_nothing_outside_the_repository(page: str) -> None:
+    outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
+    assert re.search(outside, TEXTS[page]) is None
