@@ -56,7 +56,7 @@ class Registry(Generic[T]):
         except (AttributeError, LookupError) as error:
             raise FsbenchError(
                 f"{module.__file__} is no {self.kind}: {error}",
-                fix=f"define what a file of {self.package} must define (README, 'Adding one')",
+                fix=f"define what a file of {self.package} must define (see CONTRIBUTING.md)",
             ) from error
 
     def items(self) -> Iterator[tuple[str, T]]:

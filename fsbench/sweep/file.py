@@ -151,7 +151,7 @@ def refused(path: Path, error: ValidationError) -> UsageError:
             kind = f"key of {place} in {path}" if where else f"key in {path}"
             return UnknownName(kind, str(key), known(where))
     told = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'it'}: {p['msg']}" for p in problems)
-    return UsageError(f"{path}: {told}", fix="see `fsbench sweep --help` and the README")
+    return UsageError(f"{path}: {told}", fix="see 'Sweeps' in pretrain/README.md")
 
 
 PARTS: dict[str, type[Frozen]] = {

@@ -1,1 +1,1 @@
-"""Training methods, one file each; the file name is the public name (README, 'Adding a method')."""
+"""Training methods, one file each; the file name is the public name (see CONTRIBUTING.md)."""
