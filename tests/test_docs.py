@@ -8,12 +8,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 from typer.main import get_command
 
+from fsbench import __version__
 from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
 from fsbench.cli.main import build
 from leaderboard.methods.build import of_board
@@ -71,6 +72,19 @@ def heading_anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def has_target(name: str) -> bool:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf8")
+    return re.search(rf"^{name}:", makefile, re.MULTILINE) is not None
+
+
+def load_yaml(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf8"))
+
+
+def test_readme_is_short() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 250
+
+
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_tables_are_those_of_the_registries(page: str) -> None:
     assert fill(TEXTS[page]) == TEXTS[page], "run `make readme`"
@@ -122,8 +136,7 @@ def test_other_commands_name_files_and_targets_that_exist(line: str) -> None:
     program, *arguments = words(line)
     if program == "make":
         targets = [word for word in arguments if "=" not in word]
-        makefile = (ROOT / "Makefile").read_text(encoding="utf8")
-        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets), line
+        assert all(has_target(target) for target in targets), line
     elif program == "python" and arguments[0].endswith(".py"):
         assert (ROOT / arguments[0]).is_file(), line
     else:
@@ -178,3 +191,25 @@ def test_yaml_blocks_are_yaml(page: str) -> None:
 def test_documents_refer_to_nothing_outside_the_repository(page: str) -> None:
     outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
     assert re.search(outside, TEXTS[page]) is None
+
+
+def test_citation_names_the_version_of_the_package() -> None:
+    citation = load_yaml("CITATION.cff")
+    assert citation["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= set(citation)
+    assert f"## {__version__}" in TEXTS["CHANGELOG.md"]
+
+
+def test_workflow_runs_existing_targets_on_all_versions() -> None:
+    jobs = load_yaml(".github/workflows/ci.yml")["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    targets = {command.removeprefix("make ") for command in commands}
+    assert targets == {"lint", "types", "test", "wheel-test"}
+    assert all(has_target(target) for target in targets)
+    assert jobs["tests"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+
+
+def test_commit_hooks_run_ruff_and_mypy() -> None:
+    hooks = load_yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]
+    programs = [hook["entry"].split()[0] for hook in hooks]
+    assert programs == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]
