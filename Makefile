@@ -40,7 +40,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 wheel-test:  ## build the wheel, install it into an empty environment, use it elsewhere
-	$(PYTHON) tests/wheel.py $(ENVIRONMENT)
+	$(PYTHON) tests/support/wheel.py $(ENVIRONMENT)
 
 # The last release of learn2learn ships C files that only build without isolation, against an
 # installed Cython, and declares needs that do not install beside numpy 2.

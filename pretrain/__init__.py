@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsbench.registry import Registry, only_subclass
+from fsbench.core.registry import Registry, only_subclass
 from pretrain.method import Method
 
 METHODS: Registry[type[Method]] = Registry("method", "pretrain.methods", only_subclass(Method))

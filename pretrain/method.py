@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from fsbench.specs import Frozen
+from fsbench.core.specs import Frozen
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pretrain.batches import Batch
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.batches import Batch
+    from pretrain.training.context import Context
 
 
 class Rank(IntEnum):

@@ -1,16 +1,14 @@
-"""Evaluation protocols. An episodic one is a file `finetune_<adaptation>.py`, found by its name."""
+"""Evaluation protocols; an episodic one is a file of `protocols/episodic/`, found by its name."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from fsbench.registry import Registry
+from fsbench.core.registry import Registry
 
 if TYPE_CHECKING:
     from protocols.base import EpisodicProtocol
-
-PREFIX = "finetune_"
 
 
 def _module(module: ModuleType) -> EpisodicProtocol:
@@ -26,4 +24,4 @@ def needs_features(protocol: EpisodicProtocol) -> bool:
     return bool(getattr(protocol, "FEATURES", True))
 
 
-EPISODIC: Registry[EpisodicProtocol] = Registry("adaptation", "protocols", _module, prefix=PREFIX)
+EPISODIC: Registry[EpisodicProtocol] = Registry("adaptation", "protocols.episodic", _module)

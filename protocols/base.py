@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodicSpec
 from fsbench.data.base import TargetDataset
-from fsbench.records import EpisodeRecords
-from fsbench.specs import EpisodicSpec
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -22,7 +22,7 @@ class Inputs:
 
     features (N, D) float32: of every image, in data set order; backbone may be None for protocols
     that need features only; device: where the protocol computes ("cpu", "cuda", ...); halvings: of
-    what shares a forward pass, because memory is too small (protocols/halving.py).
+    what shares a forward pass, because memory is too small (protocols/heads/halving.py).
     """
 
     backbone: Backbone | None
@@ -33,7 +33,7 @@ class Inputs:
 
 
 class EpisodicProtocol(Protocol):
-    """A file `protocols/finetune_<adaptation>.py`.
+    """A file `protocols/episodic/<adaptation>.py`.
 
     Episodes come in blocks on absolute indices, always whole, because episodes never end: block b
     of size B holds episodes b*B .. (b+1)*B - 1, and who wants fewer drops the rest. So the bits of

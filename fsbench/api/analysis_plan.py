@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from fsbench.api.evaluate import Models
 from fsbench.backbones.reference import parse
 from fsbench.backbones.sources import run
-from fsbench.errors import UnknownName, UsageError
-from fsbench.progress import Reporter
-from fsbench.results.files import wrong_fields
-from fsbench.specs import Frozen
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import wrong_fields
+from fsbench.core.progress import Reporter
+from fsbench.core.specs import Frozen
 from protocols.analyses import ANALYSES, AnalysisFile
 
 ALL = "all"

@@ -12,11 +12,11 @@ from fsbench.api.evaluate import Models
 from fsbench.api.machine import Clock, Machine
 from fsbench.api.subjects import Loader
 from fsbench.backbones.weights import weights_hash
+from fsbench.core.findings import Analysis, Images, Question
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots
-from fsbench.findings import Analysis, Images, Question
-from fsbench.progress import SILENT, Reporter
 from fsbench.results import analyses as store
-from fsbench.specs import Frozen
 from protocols.analyses import ANALYSES, NotApplicable
 from protocols.analyses._subject import Subject
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from fsbench.reproductions._outcome import Curve, Panel
-from fsbench.specs import Frozen
 
 if TYPE_CHECKING:
     from fsbench.data import SourceDataset
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 CONTROL = "normal"
 HOUR = 3600.0
@@ -47,7 +47,7 @@ def plan(recipe: Recipe, methods: Iterable[str], steps: Iterable[int], seeds: in
 
     Raises UsageError for no steps, and where a recipe does, before anything runs.
     """
-    from pretrain.recipes import composed
+    from pretrain.recipes.registry import composed
 
     names, budgets = dict.fromkeys((CONTROL, *methods)), sorted(set(steps))
     if not budgets or budgets[0] < 1:
@@ -67,8 +67,8 @@ def folder_of(recipe: Recipe, output: Path) -> Path:
 
 def seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) -> float:
     """What is left to do, by a few timed steps of plain training."""
-    from pretrain.estimate import estimate
-    from pretrain.run_folder import finished
+    from pretrain.training.estimate import estimate
+    from pretrain.training.run_folder import finished
 
     open_ = [recipe for recipe in budgets.values() if not finished(folder_of(recipe, output))]
     if not open_:
@@ -90,7 +90,7 @@ def sweep(
 
     The smallest budget comes first: UsageError, where it has fewer steps than epochs, is at once.
     """
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     found = []
     for (method, steps, seed), recipe in budgets.items():

@@ -13,14 +13,14 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fsbench import stats
 from fsbench.api.entries import Pair, Shared, shared
 from fsbench.api.wording import sentence
-from fsbench.permutation import shares, sign_flip
-from fsbench.planning import Goal, episodes_needed
+from fsbench.core import statistics
+from fsbench.core.permutation import shares, sign_flip
+from fsbench.core.power import Goal, episodes_needed
+from fsbench.core.specs import Frozen
 from fsbench.results.tracks import by_track
-from fsbench.specs import Frozen
-from leaderboard.rank import ALPHA
+from leaderboard.ranking.rank import ALPHA
 
 UNITS = ("episodes", "images")
 """What is paired; over cells of both, a spread per pair has no meaning."""
@@ -113,7 +113,7 @@ def gaps(pairs: Sequence[tuple[Pair, str]]) -> tuple[Gap, ...]:
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair, _ in pairs]
     return tuple(
         line([pair], pair.task, unit, *ps)
-        for (pair, unit), ps in zip(pairs, zip(p, stats.holm(p), strict=True), strict=True)
+        for (pair, unit), ps in zip(pairs, zip(p, statistics.holm(p), strict=True), strict=True)
     )
 
 
@@ -127,7 +127,10 @@ def overall(pairs: Sequence[Pair], units: Sequence[str]) -> Gap:
 
 def line(pairs: Sequence[Pair], task: str, unit: str, p: float, p_holm: float | None = None) -> Gap:
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
-    found, sd = stats.paired(a, b, draws), stats.overall_sd([x.gaps for x in pairs], draws)
+    found, sd = (
+        statistics.paired(a, b, draws),
+        statistics.overall_sd([x.gaps for x in pairs], draws),
+    )
     decisive = p if p_holm is None else p_holm
     spread = sd > 0 and unit in UNITS
     fields = {

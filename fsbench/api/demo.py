@@ -9,14 +9,15 @@ from fsbench.api.evaluate import Models, evaluate
 from fsbench.api.labels import label
 from fsbench.api.machine import Machine
 from fsbench.api.request import Request, parse_tasks
+from fsbench.core.progress import Reporter
+from fsbench.core.schema import Declaration
+from fsbench.core.tasks import Options
 from fsbench.data import DataRoots, load_source
-from fsbench.progress import Reporter
-from fsbench.schema import Declaration
-from fsbench.tasks import Options
-from leaderboard import submission
-from pretrain import METHODS, recipes
-from pretrain.loop import pretrain
-from pretrain.recipe import Recipe
+from leaderboard.submission import submit
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import pretrain
 
 DEFAULT = ("normal", "seal")
 ALL = "all"
@@ -46,14 +47,14 @@ def run_demo(
     device = machine.start().device
     request = Request(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
     results = output / "results"
-    random = Models((f"fsbench/{recipes.get(BASE).architecture}",), random_init=0)
+    random = Models((f"fsbench/{registry.get(BASE).architecture}",), random_init=0)
     evaluate(random, request, output=results, machine=machine, report=report)
     for number, (name, recipe) in enumerate(chosen.items(), start=1):
         report.log(f"run {number} of {len(chosen)}: {name}")
         run = train(recipe, output / "runs" / name, machine, device, report)
         evaluate(Models((f"run:{run}",)), request, output=results, machine=machine, report=report)
     board = output / "board"
-    submission.submit(results, board, DECLARATION, replace=True)
+    submit.submit(results, board, DECLARATION, replace=True)
     return board
 
 
@@ -66,9 +67,9 @@ def runs(methods: Iterable[str]) -> dict[str, Recipe]:
     found: dict[str, Recipe] = {}
     for name in METHODS.names() if ALL in names else names:
         METHODS.load(name)
-        recipe = recipes.get(f"toy/{name}")
+        recipe = registry.get(f"toy/{name}")
         recipe.require_installed()
-        found |= {label(each): each for each in (recipes.control(recipe), recipe)}
+        found |= {label(each): each for each in (registry.control(recipe), recipe)}
     return found
 
 

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench import data
-from fsbench.errors import UnknownName, UsageError
-from fsbench.records import EpisodeRecords
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import FOLDER, Asked, folder_name, parse
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE, row_key
-from fsbench.specs import EpisodicSpec
-from fsbench.tasks import FOLDER, Asked, folder_name, parse
-from leaderboard.board import Board, Column, column_of
-from leaderboard.rank import Outcomes
-from leaderboard.standing import paired_outcomes
+from leaderboard.board.board import Board, Column, column_of
+from leaderboard.board.standing import paired_outcomes
+from leaderboard.ranking.rank import Outcomes
 
 Held = Mapping[Column, Loaded]
 """The results of one entry by column."""

@@ -10,9 +10,9 @@ import torch
 
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import block_size
-from fsbench.errors import UsageError
-from fsbench.progress import Reporter
-from fsbench.specs import EpisodicSpec
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import Reporter
+from fsbench.core.specs import EpisodicSpec
 from protocols import EPISODIC
 
 HOUR = 3600.0

@@ -16,14 +16,9 @@ from fsbench.api.models import Models as Models
 from fsbench.api.request import Request, pool_of
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
-from fsbench.data.base import TargetDataset
-from fsbench.data.episodes import EpisodeSampler
-from fsbench.data.splits import Indices, split_of
-from fsbench.data.views import View
-from fsbench.progress import SILENT, Reporter
-from fsbench.results import Cell, ResultStore
-from fsbench.schema import DatasetRecord, Flag, Result
-from fsbench.specs import (
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetRecord, Flag, Result
+from fsbench.core.specs import (
     TRACKS,
     EpisodeSpec,
     EpisodicSpec,
@@ -33,10 +28,16 @@ from fsbench.specs import (
     ProbeSpec,
     Spec,
 )
-from fsbench.tasks import Task
-from protocols import EPISODIC, knn_probe, linear_probe, needs_features
+from fsbench.core.tasks import Task
+from fsbench.data.base import TargetDataset
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.splits import Indices, split_of
+from fsbench.data.views import View
+from fsbench.results import Cell, ResultStore
+from protocols import EPISODIC, needs_features
 from protocols.base import Inputs
-from protocols.halving import in_halves
+from protocols.heads.halving import in_halves
+from protocols.probes import knn, linear
 
 
 class Targets:
@@ -160,13 +161,13 @@ class Bench:
         inputs = self.inputs(task, spec.image)
         train, test = split_of(inputs.dataset)
         if isinstance(spec, KnnSpec):
-            found = knn_probe.evaluate(inputs, spec, train, test)
+            found = knn.evaluate(inputs, spec, train, test)
             return cell.write_probe(found, provenance=self.clock.provenance())
         views = self.views(task, spec, train) if spec.n_views else None
-        records = linear_probe.evaluate(inputs, spec, train, test, self.report, views)
+        records = linear.evaluate(inputs, spec, train, test, self.report, views)
         return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
 
-    def views(self, task: Task, spec: ProbeSpec, train: Indices) -> linear_probe.Views:
+    def views(self, task: Task, spec: ProbeSpec, train: Indices) -> linear.Views:
         """Epoch -> features of a random view of all training images: cached, or made on the way."""
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
 

@@ -6,9 +6,10 @@ from functools import cache
 
 from fsbench.api.listing import flat
 from fsbench.results.names import safe
-from pretrain import METHODS, recipes, scenarios
+from pretrain import METHODS
 from pretrain.method import Method
-from pretrain.recipe import Recipe
+from pretrain.recipes import registry, scenarios
+from pretrain.recipes.recipe import Recipe
 
 NAMED = 2
 """Fields at most that a label spells out."""
@@ -26,8 +27,8 @@ def conditions(recipe: Recipe) -> list[str]:
     """What the recipe's control has and `normal` of the scale has not: a scenario, fields and
     values, the method whose plan it is, or the start of a digest where nothing says it briefly.
     """
-    plain = recipes.control(recipe)
-    base = recipes.build(recipe.scale, "normal", METHODS.load("normal"), {})
+    plain = registry.control(recipe)
+    base = registry.build(recipe.scale, "normal", METHODS.load("normal"), {})
     base = base.replace({"seed": recipe.seed})
     if plain == base:
         return []
@@ -50,22 +51,22 @@ def changes(plain: Recipe, base: Recipe) -> list[str]:
 
 def owners(recipe: Recipe) -> list[str]:
     """Recipes of the scale, its own first."""
-    scale = [name for name in recipes.RECIPES.names() if name.startswith(f"{recipe.scale}/")]
+    scale = [name for name in registry.RECIPES.names() if name.startswith(f"{recipe.scale}/")]
     return sorted(scale, key=lambda name: (name != recipe.name, name))
 
 
 def plan_of(name: str, recipe: Recipe) -> list[str] | None:
     """Conditions of a recipe told by those of another, which its own need not say; None for far."""
-    theirs = recipes.control(recipes.get(name)).replace({"seed": recipe.seed})
-    found = changes(recipes.control(recipe), theirs)
+    theirs = registry.control(registry.get(name)).replace({"seed": recipe.seed})
+    found = changes(registry.control(recipe), theirs)
     owner = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
     return [*owner, *found] if len(found) <= NAMED else None
 
 
 def settings(recipe: Recipe) -> list[str]:
     """Settings that the methods have not by default, as `conditions` writes them."""
-    named = recipe.name in recipes.RECIPES.names()
-    usual = {m.name: m for m in recipes.get(recipe.name).methods} if named else {}
+    named = recipe.name in registry.RECIPES.names()
+    usual = {m.name: m for m in registry.get(recipe.name).methods} if named else {}
     changed = [
         f"{method.name}.{field}={value}"
         for method in recipe.methods
@@ -79,5 +80,5 @@ def settings(recipe: Recipe) -> list[str]:
 
 def unusual(method: Method, usual: Method | None, scale: str) -> list[tuple[str, object]]:
     """Settings and values in which a method differs from the one of its scale."""
-    before = dict(usual or recipes.of_scale(method.name, scale))
+    before = dict(usual or registry.of_scale(method.name, scale))
     return [(field, value) for field, value in method if value != before[field]]

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fsbench.errors import UnknownName
+from fsbench.core.errors import UnknownName
 
 if TYPE_CHECKING:
     from pretrain.method import PaperRecipe
-    from pretrain.plan import Plan
+    from pretrain.recipes.plan import Plan
 
 Row = dict[str, Any]
 MANY = 4
@@ -46,7 +46,7 @@ def methods() -> list[Row]:
 
 
 def recipes() -> list[Row]:
-    from pretrain.recipes import RECIPES
+    from pretrain.recipes.registry import RECIPES
 
     return [
         {
@@ -116,7 +116,7 @@ def protocols() -> list[Row]:
 
 def heads() -> list[Row]:
     """Heads that take the place of `linear`, with their defaults."""
-    from fsbench.specs import FITTED, SGD
+    from fsbench.core.specs import FITTED, SGD
 
     found = {name: FITTED.load(name)() for name in FITTED.names() if name not in SGD}
     return [
@@ -173,7 +173,7 @@ NEEDS = {"head": "a run of ours", "images": "images"}
 
 
 def entries() -> list[Row]:
-    from leaderboard.published import published
+    from leaderboard.board.published import published
 
     return [
         {

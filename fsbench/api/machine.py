@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fsbench import provenance
 from fsbench.backbones import devices
-from fsbench.folders import cache_folder as cache_folder
-from fsbench.schema import Provenance
+from fsbench.core.folders import cache_folder as cache_folder
+from fsbench.core.schema import Provenance
+from fsbench.results import provenance
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Machine:
 class Clock:
     """A settled device, the batch size asked for, and the moment the work began.
 
-    halvings: of the episodes of a forward pass, where memory was too small (protocols/halving.py).
+    halvings: of the episodes of a forward pass, where memory was too small
+    (protocols/heads/halving.py).
     """
 
     device: str

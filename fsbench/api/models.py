@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
-from fsbench.progress import Reporter
+from fsbench.core.progress import Reporter
 
 
 @dataclass(frozen=True)

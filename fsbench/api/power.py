@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fsbench import stats
 from fsbench.api.entries import Pair, shared
-from fsbench.planning import Goal, detectable, episodes_needed, standard_errors
-from fsbench.specs import Frozen
+from fsbench.core import statistics
+from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
+from fsbench.core.specs import Frozen
 
 OFFICIAL = 600
 
@@ -84,8 +84,8 @@ def line(pair: Pair, goal: Goal) -> Needed:
 def overall(found: Sequence[Needed], pairs: Sequence[Pair], goal: Goal) -> Needed:
     """Of the mean over cells, each with as many episodes."""
     draws = [pair.draws for pair in pairs]
-    now = stats.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
-    sd = stats.overall_sd([pair.gaps for pair in pairs], draws)
+    now = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
+    sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)
     return Needed(
         task=f"overall, {len(found)} cell{'s' if len(found) > 1 else ''}",
         episodes=min(cell.episodes for cell in found),

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.frozen import ImageSpec
+from fsbench.core.probe_specs import KnnSpec, ProbeSpec, Split
+from fsbench.core.tasks import Probe, Task
 from fsbench.data import TARGETS
-from fsbench.errors import UnknownName, UsageError
-from fsbench.frozen import ImageSpec
-from fsbench.probing import KnnSpec, ProbeSpec, Split
-from fsbench.tasks import Probe, Task
 
 PREFIX = "probe"
 FIELDS: dict[Probe, tuple[str, ...]] = {

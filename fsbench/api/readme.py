@@ -3,7 +3,7 @@
     python -m fsbench.api.readme
 
 fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`.
-tests/test_docs.py checks that the documents hold exactly these tables.
+tests/contracts/test_docs.py checks that the documents hold exactly these tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
-from leaderboard.render import markdown_table
+from leaderboard.reports.render import markdown_table
 
 DOCUMENTS = (
     "README.md",
@@ -131,8 +131,8 @@ def published() -> str:
 
 def pilot_gains() -> str:
     """Draw the gains of the pilot study's runs over their controls, one table per track."""
+    from leaderboard.board.published import ENTRIES
     from leaderboard.methods import build, render
-    from leaderboard.published import ENTRIES
 
     boards = [b.model_copy(update={"board": "pilot study"}) for b in build.of_board(ENTRIES)]
     return "\n\n".join(markdown_table(render.gains(board)) for board in boards)
@@ -141,9 +141,9 @@ def pilot_gains() -> str:
 def pilot_analyses() -> str:
     """Draw what the analyses measured in the runs of the pilot study, one row per run."""
     from fsbench.api.comparison import table
-    from fsbench.findings import Analysis
-    from fsbench.results.files import read_record
-    from leaderboard.published import ENTRIES
+    from fsbench.core.findings import Analysis
+    from fsbench.core.io import read_record
+    from leaderboard.board.published import ENTRIES
 
     files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))
     (_, _, *runs), body = table([read_record(file, Analysis) for file in files])

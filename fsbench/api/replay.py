@@ -17,11 +17,11 @@ from fsbench.api import retraining
 from fsbench.api.probes import FIELDS, PREFIX, Probing
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
-from fsbench.errors import FsbenchError, ValidationFailed
-from fsbench.schema import BackboneFacts, Provenance, Result
-from fsbench.specs import EpisodicSpec, Spec
-from fsbench.tasks import FOLDER, Options
-from leaderboard.board import Entry
+from fsbench.core.errors import FsbenchError, ValidationFailed
+from fsbench.core.schema import BackboneFacts, Provenance, Result
+from fsbench.core.specs import EpisodicSpec, Spec
+from fsbench.core.tasks import FOLDER, Options
+from leaderboard.board.board import Entry
 
 Command = tuple[str, ...]
 PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)

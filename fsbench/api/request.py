@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from fsbench import data
 from fsbench.api.probes import Probing
-from fsbench.data.manifest import episode_spec
-from fsbench.errors import UnknownName, UsageError
-from fsbench.specs import (
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.specs import (
     BN_MODES,
     POOLS,
     EpisodeSpec,
@@ -19,7 +18,8 @@ from fsbench.specs import (
     Pool,
     Spec,
 )
-from fsbench.tasks import Options, Task, resolve
+from fsbench.core.tasks import Options, Task, resolve
+from fsbench.data.manifest import episode_spec
 
 NATIVE = "native"
 MIN_SIDE, MAX_SIDE = 8, 1024

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import data, provenance
+from fsbench import data
+from fsbench.core.errors import UsageError
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.seeding import words
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import FOLDER, PROBES, Asked, Task, folder_name, parse
 from fsbench.data.episodes import first
-from fsbench.errors import UsageError
-from fsbench.records import EpisodeRecords
+from fsbench.results import provenance
 from fsbench.results.building import differing
 from fsbench.results.rules import Loaded
-from fsbench.seeding import words
-from fsbench.specs import EpisodicSpec
-from fsbench.tasks import FOLDER, PROBES, Asked, Task, folder_name, parse
-from leaderboard.badges import CellCheck
+from leaderboard.board.badges import CellCheck
 
 AFFINE_FLIPS = 0.02
 """Part of the queries that affine tuning may flip in another environment: it is chaotic, and its

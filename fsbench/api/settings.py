@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pydantic import ValidationError
 
 from fsbench.api.probes import PREFIX, Probing
-from fsbench.errors import UnknownName, UsageError
-from fsbench.specs import FITTED, SGD, FittedSpec
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.specs import FITTED, SGD, FittedSpec
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:

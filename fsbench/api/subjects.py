@@ -10,9 +10,9 @@ from fsbench.api.evaluate import Models
 from fsbench.backbones.loading import Classifier
 from fsbench.backbones.reference import parse
 from fsbench.backbones.sources import run
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.progress import Reporter
 from fsbench.data import DataRoots, SourceDataset, load_source
-from fsbench.errors import DataError, UsageError
-from fsbench.progress import Reporter
 from protocols.analyses._subject import Subject
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from fsbench.api.listing import flat
-from fsbench.errors import UnknownName, UsageError
-from fsbench.probing import KnnSpec, ProbeSpec
-from fsbench.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, Spec
-from fsbench.tasks import ADAPTATIONS, PROTOCOLS
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.probe_specs import KnnSpec, ProbeSpec
+from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, Spec
+from fsbench.core.tasks import ADAPTATIONS, PROTOCOLS
 
 SIZE = re.compile(r"(.*):(\d{1,6})px")
 

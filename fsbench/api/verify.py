@@ -23,16 +23,16 @@ from fsbench.api.request import Request
 from fsbench.api.rerun import Sample, compare, draw, samples
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
-from fsbench.errors import CheckpointError, DataError, ValidationFailed
-from fsbench.progress import SILENT, Reporter
-from fsbench.records import EpisodeRecords, concatenate
+from fsbench.core.errors import CheckpointError, DataError, ValidationFailed
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.records import EpisodeRecords, concatenate
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results.building import SAME_BACKBONE
-from fsbench.schema import BackboneFacts
-from fsbench.specs import EpisodicSpec
-from leaderboard import badges
-from leaderboard.badges import Badge
-from leaderboard.board import Board, Entry
-from leaderboard.chain import chained
+from leaderboard.board import badges
+from leaderboard.board.badges import Badge
+from leaderboard.board.board import Board, Entry
+from leaderboard.submission.chain import chained
 from protocols import EPISODIC
 
 SEEDS = 2**31

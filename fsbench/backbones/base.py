@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fsbench.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts
 
 
 @dataclass(frozen=True, eq=False)

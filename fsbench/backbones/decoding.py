@@ -9,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import centres
 from fsbench.data.views import View
-from fsbench.specs import ImageSpec
 
 Pixels = NDArray[np.uint8]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 
 def resolve(name: str) -> str:

@@ -22,8 +22,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from fsbench import reserved
-from fsbench.progress import SILENT, Reporter
+from fsbench.core import arrays
+from fsbench.core.progress import SILENT, Reporter
 
 Features = NDArray[np.float32]
 
@@ -104,7 +104,7 @@ class Journal:
     def _start(self, shape: tuple[int, int]) -> np.memmap:
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
-        return reserved.create(self.partial / ARRAY, np.float32, shape)
+        return arrays.create(self.partial / ARRAY, np.float32, shape)
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`; at times, mark what is stored."""

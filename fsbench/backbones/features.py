@@ -20,11 +20,11 @@ from fsbench.backbones import devices, feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.decoding import Pixels, blocks
 from fsbench.backbones.feature_files import Features, Journal
+from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 from fsbench.data.views import View
-from fsbench.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.specs import ImageSpec
 
 VERSION = 1
 """Raised whenever the way from an image to its features changes: old caches are then left alone."""

@@ -15,10 +15,10 @@ from fsbench.backbones.reference import SOURCES, parse
 from fsbench.backbones.sources import run
 from fsbench.backbones.sources._base import Loaded, Request
 from fsbench.backbones.weights import check_finite, weights_hash
-from fsbench.errors import CheckpointError, UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.schema import BackboneFacts
-from fsbench.seeding import stream
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.seeding import stream
 
 
 def load(

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures._roles import below
 from fsbench.backbones.unwrap import HEADS, LONGEST, strip_prefixes
 from fsbench.backbones.weights import COUNTER
-from fsbench.errors import CheckpointError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import CheckpointError
+from fsbench.core.progress import SILENT, Reporter
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)

@@ -9,8 +9,8 @@ from typing import cast
 
 from fsbench.backbones.checkpoint import SUFFIXES
 from fsbench.backbones.sources._base import Source
-from fsbench.errors import UsageError
-from fsbench.registry import Registry
+from fsbench.core.errors import UsageError
+from fsbench.core.registry import Registry
 
 
 def _source(module: ModuleType) -> Source:

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 
 Tree = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fsbench.backbones.architectures._roles import below
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 
 COUNTER = "num_batches_tracked"
 """A BatchNorm buffer that no output depends on in eval mode; old files lack it."""

@@ -11,7 +11,7 @@ import typer
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.findings import Analysis
+    from fsbench.core.findings import Analysis
 
 What = Annotated[
     list[str], typer.Option("--what", help="Analyses (fsbench ls analyses) or all; commas.")

@@ -17,8 +17,8 @@ def check(board: options.Board) -> None:
 
     Exits 5 with the list, so a repository of entries can run it on every pull request.
     """
-    from fsbench.errors import ValidationFailed
-    from leaderboard.inspection import inspect
+    from fsbench.core.errors import ValidationFailed
+    from leaderboard.submission.inspection import inspect
 
     require(board)
     found = inspect(board)

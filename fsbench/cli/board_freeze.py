@@ -22,8 +22,8 @@ def freeze(
 ) -> None:
     """Make a board of one's own a version: columns, rule and date in board.json, with digests, so
     that whoever reads a copy that was changed in place is told."""
-    from fsbench.folders import cache_folder
-    from leaderboard.freezing import freeze as write
+    from fsbench.core.folders import cache_folder
+    from leaderboard.board.freezing import freeze as write
 
     file = write(board, version, about, cache_folder(cache), console.reporter())
     typer.echo(f"{board}: {file.title} ({len(file.columns or ())} columns, {file.date})")

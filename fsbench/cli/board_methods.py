@@ -36,7 +36,7 @@ def methods(
 ) -> None:
     """Runs of our own by method: gain over plain training of the same plan, steps and images,
     spread over pretraining seeds, cost; a board a track."""
-    from fsbench.folders import cache_folder
+    from fsbench.core.folders import cache_folder
     from leaderboard.methods import build, render, sheet
 
     leaderboard.require(board)

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def boards(as_json: options.Json = False) -> None:
     """List the official boards: versions, dates, tracks and what their columns hold."""
-    from leaderboard import overview
+    from leaderboard.board import overview
 
     if as_json:
         console.emit_json(overview.as_json())
@@ -37,7 +37,7 @@ def boards(as_json: options.Json = False) -> None:
 def init(board: options.Board, official: Official = None, version: Version = None) -> None:
     """Write board.json: of an official board, frozen, or of a free one that compares whatever its
     entries hold."""
-    from leaderboard.official import init as write
+    from leaderboard.board.official import init as write
 
     file = write(board, official, version)
     kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"

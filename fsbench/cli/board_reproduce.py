@@ -31,7 +31,7 @@ def reproduce(entry: Entry, board: options.Board, shape: Shape = Format.SH) -> N
     They follow from its facts and specs; every word is quoted, and none is executed.
     """
     from fsbench.api.replay import replays
-    from leaderboard.board import Board
+    from leaderboard.board.board import Board
 
     require(board)
     found = replays(Board.open(board).entry(entry), str(board))

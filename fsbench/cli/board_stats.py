@@ -12,7 +12,7 @@ from fsbench.cli import console, options
 from fsbench.cli.leaderboard import group, require
 
 if TYPE_CHECKING:
-    from leaderboard.statistics.record import BoardStatistics, Branch, Friedman, WinnerTree
+    from leaderboard.ranking.record import BoardStatistics, Branch, Friedman, WinnerTree
 
 
 class Format(StrEnum):
@@ -29,9 +29,9 @@ def register(app: typer.Typer) -> None:
 
 def stats(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
     """Rank intervals, average ranks with their critical difference, and when which entry wins."""
-    from fsbench.folders import cache_folder
-    from leaderboard.standing import views
-    from leaderboard.statistics.summary import statistics
+    from fsbench.core.folders import cache_folder
+    from leaderboard.board.standing import views
+    from leaderboard.ranking.summary import statistics
 
     require(board)
     found = [statistics(view) for view in views(board, cache_folder(cache), console.reporter())]

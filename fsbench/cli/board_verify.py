@@ -10,7 +10,7 @@ from fsbench.cli import console, options
 from fsbench.cli.leaderboard import group, require
 
 if TYPE_CHECKING:
-    from leaderboard.badges import Badge, CellCheck
+    from leaderboard.board.badges import Badge, CellCheck
 
 Entry = Annotated[str, typer.Argument(help="Name of the entry.")]
 Model = Annotated[
@@ -97,7 +97,7 @@ def row(cell: CellCheck) -> tuple[str, ...]:
 
 def refuse_failed(entry: str, badge: Badge) -> None:
     """Raises ValidationFailed naming what differs."""
-    from fsbench.errors import ValidationFailed
+    from fsbench.core.errors import ValidationFailed
 
     bad = [cell for cell in badge.cells if cell.verdict == "failed"]
     if bad:

@@ -53,8 +53,8 @@ def budget(
     from fsbench.api import budget as api
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.cli.pretrain import choose
+    from fsbench.core.errors import UsageError
     from fsbench.data import DataRoots, load_source
-    from fsbench.errors import UsageError
 
     given = [f"source={source}"] if source else []
     base = choose(recipe, [*(assignments or []), *given], scenario)
@@ -77,7 +77,7 @@ def budget(
 
 def numbers(values: list[str]) -> list[int]:
     """Raises UsageError for anything that is no number of steps."""
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
 
     texts = options.split(values)
     wrong = [text for text in texts if not text.isdecimal()]
@@ -90,7 +90,7 @@ def keep(runs: list[Run], output: Path, title: str) -> None:
     """Write the figures, and the picture where matplotlib is installed."""
     from fsbench.api.budget import panel
     from fsbench.reproductions import _plot
-    from pretrain.files import write_atomic
+    from pretrain.training.files import write_atomic
 
     rows = [run.model_dump(mode="json") for run in runs]
     write_atomic(output / RECORD, json.dumps(rows, indent=1).encode())

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from fsbench.cli import options
-from fsbench.errors import UnknownName
+from fsbench.core.errors import UnknownName
 
 KINDS = {
     "features": "features of a backbone on a data set",
@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
     """List what the cache folder holds, with sizes."""
     from fsbench.cli.console import emit_json, log, table
-    from fsbench.folders import cache_folder
+    from fsbench.core.folders import cache_folder
 
     folder = cache_folder(cache)
     found = entries(folder, kinds)
@@ -61,7 +61,7 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
 def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
     """Delete what the cache folder holds; everything in it can be made again."""
     from fsbench.cli.console import log
-    from fsbench.folders import cache_folder
+    from fsbench.core.folders import cache_folder
 
     folder = cache_folder(cache)
     found = entries(folder, kinds)

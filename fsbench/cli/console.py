@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fsbench.progress import Advance, Reporter
+    from fsbench.core.progress import Advance, Reporter
 
 PLAIN_EVERY = 10.0
 """Seconds between two progress lines of one task where stderr is no terminal."""

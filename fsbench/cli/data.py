@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fsbench.cli import options
-from fsbench.errors import DataError
+from fsbench.core.errors import DataError
 
 Name = Annotated[str, typer.Argument(help="Data set name or alias, or folder:DIR.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Data set names or aliases; all without.")]
@@ -143,12 +143,12 @@ def audit(
     photo which the support of their class shows too. The tracks @ibm-disjoint and
     @startup-disjoint have none."""
     from fsbench.cli.console import emit_json, log, table
+    from fsbench.core.errors import UnknownName
+    from fsbench.core.specs import POOLS
+    from fsbench.core.tasks import DEFAULT_SHOTS, integers
     from fsbench.data import DataRoots
     from fsbench.data.audit import audit as count
     from fsbench.data.loading import load_names, load_target
-    from fsbench.errors import UnknownName
-    from fsbench.specs import POOLS
-    from fsbench.tasks import DEFAULT_SHOTS, integers
 
     if protocol not in POOLS:
         raise UnknownName("protocol", protocol, POOLS)

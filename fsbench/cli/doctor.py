@@ -75,9 +75,9 @@ def device_rows() -> list[tuple[str, str, str]]:
 
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
+    from fsbench.core.errors import DataError
     from fsbench.data import TARGETS, groups
     from fsbench.data.roots import DataRoots
-    from fsbench.errors import DataError
 
     roots = DataRoots.parse(data or [])
     rows = []

@@ -10,7 +10,7 @@ import typer
 from fsbench.cli import options
 
 if TYPE_CHECKING:
-    from fsbench.tasks import Task
+    from fsbench.core.tasks import Task
 
 TaskId = Annotated[str, typer.Argument(help="One cell, as eurosat:5w1s@ibm.")]
 Episodes = Annotated[int, typer.Option("--episodes", "--n-tasks", min=1, help="How many.")]
@@ -57,8 +57,9 @@ def hash_(
 
 def one(text: str) -> Task:
     """The one episodic cell that an id names. Raises UsageError if it names several."""
-    from fsbench import data, tasks
-    from fsbench.errors import UsageError
+    from fsbench import data
+    from fsbench.core import tasks
+    from fsbench.core.errors import UsageError
 
     found = tasks.resolve([text], data.resolve, data.groups(), tasks.Options(kinds=("episodic",)))
     if len(found) != 1:

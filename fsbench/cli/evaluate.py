@@ -13,7 +13,7 @@ from fsbench.cli import options
 if TYPE_CHECKING:
     from fsbench.api.evaluate import Models
     from fsbench.api.request import Request
-    from fsbench.tasks import Kind
+    from fsbench.core.tasks import Kind
 
 Shots = Annotated[
     list[str] | None,
@@ -136,12 +136,12 @@ def probe(
 
 def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
     """Evaluate, then print one table (or JSON) of the cells asked for."""
+    from fsbench.api.distributed import evaluate
     from fsbench.api.machine import Machine, cache_folder
-    from fsbench.api.ranks import evaluate
     from fsbench.cli.console import reporter
     from fsbench.cli.show import print_results
-    from fsbench.progress import SILENT
-    from pretrain.ranks import speaks
+    from fsbench.core.distributed import speaks
+    from fsbench.core.progress import SILENT
 
     machine = Machine(
         device=given["device"],
@@ -165,7 +165,7 @@ def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
 
 def models(given: dict[str, Any]) -> Models:
     from fsbench.api.evaluate import Models
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
 
     refs, name = options.split(given["model"]), given.get("name")
     if name and len(refs) > 1:
@@ -177,7 +177,7 @@ def models(given: dict[str, Any]) -> Models:
 def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
     from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks
     from fsbench.api.settings import parse_probing, parse_settings
-    from fsbench.tasks import Options, integers
+    from fsbench.core.tasks import Options, integers
 
     shots = given.get("shots")
     wanted = Options(

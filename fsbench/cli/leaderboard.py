@@ -43,16 +43,16 @@ def show(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache
 
 def require(board: Path) -> None:
     """Raises UsageError where there is no board."""
-    from leaderboard.board import Board
+    from leaderboard.board.board import Board
 
     Board.existing(board)
 
 
 def print_board(board: Path, shape: Format = Format.TABLE, cache: Path | None = None) -> None:
     """The board at this folder on stdout; its rules on stderr for tables."""
-    from fsbench.folders import cache_folder
-    from leaderboard import render
-    from leaderboard.standing import views
+    from fsbench.core.folders import cache_folder
+    from leaderboard.board.standing import views
+    from leaderboard.reports import render
 
     seen = views(board, cache_folder(cache), console.reporter())
     if shape is Format.JSON:

@@ -12,10 +12,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fsbench import __version__
-from fsbench.allocator import keep_freed_memory
-from fsbench.errors import FsbenchError
-from fsbench.registry import Registry, attribute
-from fsbench.stopping import Stopped, handled
+from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.errors import FsbenchError
+from fsbench.core.registry import Registry, attribute
+from fsbench.core.signals import Stopped, handled
 
 GROUPS: Registry[Any] = Registry(
     "command group",
@@ -62,7 +62,7 @@ def root(
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
-    """Entry point of the console command; exits with the codes of fsbench/errors.py, after a
+    """Entry point of the console command; exits with the codes of fsbench/core/errors.py, after a
     signal with 128 + its number."""
     keep_freed_memory()
     try:

@@ -15,8 +15,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     if path is None:
         return None
-    from fsbench.errors import UnknownName, UsageError, ValidationFailed
-    from fsbench.results.plain import read_mapping
+    from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+    from fsbench.core.markup import read_mapping
 
     known = {
         flag.lstrip("-").replace("-", "_"): parameter
@@ -46,7 +46,7 @@ def checked(context: typer.Context, option: Any, key: str, value: Any, path: Pat
     Raises UsageError for what the option does not take, and for code to run: a file may come from
     others, so py: is for the command line.
     """
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
 
     many = getattr(option, "multiple", False)
     texts = [as_text(part) for part in (value if many and isinstance(value, list) else [value])]

@@ -40,7 +40,7 @@ def power(
 ) -> None:
     """Episodes needed to tell two entries apart, from the real spread of their paired outcomes."""
     from fsbench.api.power import plan
-    from fsbench.planning import Goal
+    from fsbench.core.power import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
     found = plan(*like, goal, options.split(tasks), board)

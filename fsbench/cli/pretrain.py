@@ -10,9 +10,9 @@ import typer
 from fsbench.cli import options
 
 if TYPE_CHECKING:
+    from fsbench.core.progress import Reporter
     from fsbench.data import SourceDataset
-    from fsbench.progress import Reporter
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe of `fsbench ls recipes`: toy/seal.")]
 Source = Annotated[
@@ -70,10 +70,10 @@ def pretrain(
     """
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.cli.console import reporter
+    from fsbench.core.distributed import speaks
+    from fsbench.core.progress import SILENT
     from fsbench.data import DataRoots, load_source
-    from fsbench.progress import SILENT
-    from pretrain.loop import pretrain as train
-    from pretrain.ranks import speaks
+    from pretrain.training.loop import pretrain as train
 
     given = [f"source={source}"] if source else []
     given += [f"seed={seed}"] if seed is not None else []
@@ -97,9 +97,9 @@ def choose(
 
     Raises UsageError for a field that is set twice.
     """
-    from fsbench.errors import UsageError
-    from pretrain import recipes, scenarios
-    from pretrain.recipe import parse
+    from fsbench.core.errors import UsageError
+    from pretrain.recipes import registry, scenarios
+    from pretrain.recipes.recipe import parse
 
     fields = [text.partition("=")[0].strip() for text in assignments]
     twice = sorted({field for field in fields if fields.count(field) > 1})
@@ -107,17 +107,17 @@ def choose(
         raise UsageError(f"{', '.join(twice)} is set twice", fix="set every field once")
     fixed = scenarios.fields(scenario) if scenario else {}
     values = {**fixed, **parse(assignments)}
-    recipe = recipes.get(name)
-    return recipes.composed(recipe, methods, values) if methods else recipe.replace(values)
+    recipe = registry.get(name)
+    return registry.composed(recipe, methods, values) if methods else recipe.replace(values)
 
 
 def announce(
     recipe: Recipe, images: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
 ) -> None:
     """Say what the run will cost. Raises UsageError above an hour unless `yes`."""
-    from fsbench.errors import UsageError
-    from pretrain.estimate import estimate
-    from pretrain.run_folder import finished
+    from fsbench.core.errors import UsageError
+    from pretrain.training.estimate import estimate
+    from pretrain.training.run_folder import finished
 
     if finished(folder):
         report.log(f"{folder} is finished already")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fsbench.cli import console, options
-from leaderboard import downloads
+from leaderboard import reports as downloads
 
 Results = Annotated[
     list[Path] | None, typer.Argument(help="Results folders or files, as -o wrote them.")
@@ -37,8 +37,8 @@ def report(
 ) -> None:
     """Verify results and print them as tables, one a track of the evaluation: the best and its ties
     bold, significance against a control marked, the rules in the caption."""
-    from fsbench.folders import cache_folder
-    from leaderboard import reports
+    from fsbench.core.folders import cache_folder
+    from leaderboard.reports import report as reports
 
     require_one(results, board)
     made = downloads.FORMATS.load(shape).make
@@ -57,7 +57,7 @@ def report(
 
 def require_one(results: list[Path] | None, board: Path | None) -> None:
     """Results or an existing board. Raises UsageError."""
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
 
     if bool(results) == (board is not None):
         raise UsageError(

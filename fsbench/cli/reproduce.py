@@ -35,7 +35,7 @@ def reproduce(
     as_json: options.Json = False,
 ) -> None:
     """Re-run claims of the papers beside the published figures; alone, list the claims."""
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
     from fsbench.reproductions import CLAIMS
 
     if name is not None and everything:
@@ -73,7 +73,7 @@ def listing(as_json: bool) -> None:
 def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     """Run a claim and keep its figures where a folder is given."""
     from fsbench.reproductions import CLAIMS, _plot
-    from pretrain.files import write_atomic
+    from pretrain.training.files import write_atomic
 
     claim = CLAIMS.load(name)
     outcome: Outcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())

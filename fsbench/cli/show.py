@@ -11,7 +11,7 @@ import typer
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.schema import Result
+    from fsbench.core.schema import Result
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files, as -o wrote them.")]
 

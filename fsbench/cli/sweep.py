@@ -66,7 +66,7 @@ def sweep(
 
     `sweep status FILE` says what is done, running and failed, and why. Exit code 1: a job failed.
     """
-    from fsbench.folders import cache_folder
+    from fsbench.core.folders import cache_folder
     from fsbench.sweep.file import read
     from fsbench.sweep.place import Place, absolute
 
@@ -93,7 +93,7 @@ def sweep(
 
 def named(what: str, file: Path | None) -> Path:
     """The file. Raises UsageError for a word in front of it that is not `status`."""
-    from fsbench.errors import UsageError
+    from fsbench.core.errors import UsageError
 
     if file is None and what != "status":
         return Path(what)
@@ -104,7 +104,7 @@ def named(what: str, file: Path | None) -> Path:
 
 def run(asked: SweepFile, place: Place, how: dict[str, Any], yes: bool) -> None:
     """Run what is missing; on failures list them and exit with 1."""
-    from fsbench.errors import FsbenchError
+    from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
     from fsbench.sweep.run import How, planned
     from fsbench.sweep.run import run as run_sweep

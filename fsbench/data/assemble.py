@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import class_tree, folders, images_below
 from fsbench.data.pools import StartupLists, without_suffix
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts, Flag
-from fsbench.specs import Pool
 
 
 class Row(NamedTuple):

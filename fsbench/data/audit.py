@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
+from fsbench.core.errors import DataError
+from fsbench.core.specs import EpisodeSpec, Frozen
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.groups import Groups
-from fsbench.errors import DataError
-from fsbench.specs import EpisodeSpec, Frozen
 
 
 class Leak(Frozen):

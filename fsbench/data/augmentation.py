@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fsbench.seeding import Name, torch_generator
+from fsbench.core.seeding import Name, torch_generator
 
 Augmentation = Literal["crop_flip", "resize_crop_flip", "flip", "none"]
 PAD = 4

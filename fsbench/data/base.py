@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.specs import Pool
 from fsbench.data.groups import Groups
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts, Flag
-from fsbench.specs import Pool
 
 
 def hash_lines(lines: Iterable[str]) -> str:

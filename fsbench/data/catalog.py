@@ -7,12 +7,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
+from fsbench.core.errors import UnknownName
+from fsbench.core.registry import Registry
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.errors import UnknownName
-from fsbench.registry import Registry
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 if TYPE_CHECKING:
     from fsbench.data.listing import SourceListing

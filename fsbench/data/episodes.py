@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.errors import DataError
+from fsbench.core.seeding import words
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data.groups import Groups, Indices
-from fsbench.errors import DataError
-from fsbench.seeding import words
-from fsbench.specs import EpisodeSpec
 
 if TYPE_CHECKING:
     from fsbench.data.base import TargetDataset

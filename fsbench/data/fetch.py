@@ -18,12 +18,12 @@ from typing import IO, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.archives import Archive
 from fsbench.data.files import stays_inside
 from fsbench.data.metered import Metered
-from fsbench.errors import DataError, UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.schema import DatasetFacts
 
 CHUNK = 1 << 20
 TIMEOUT = 60.0

@@ -12,9 +12,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.errors import DataError
-from fsbench.progress import SILENT, Reporter
 
 Known = dict[str, list[int | str]]
 """Relative path -> [size, mtime in ns, sha-256]."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from PIL import Image
 
+from fsbench.core.errors import DataError
 from fsbench.data.images import decode_rgb
 from fsbench.data.listing import Sample
-from fsbench.errors import DataError
 
 LABELS = ("label", "labels", "fine_label")
 VAL = ("valid", "val", "validation", "test")

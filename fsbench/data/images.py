@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.errors import DataError
-from fsbench.specs import ImageSpec
+from fsbench.core.errors import DataError
+from fsbench.core.specs import ImageSpec
 
 BROKEN = (
     OSError,

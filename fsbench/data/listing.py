@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from fsbench.schema import DatasetFacts, Flag
+from fsbench.core.schema import DatasetFacts, Flag
 
 
 class Sample(NamedTuple):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetRecord
+from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import SOURCES, TARGETS, resolve
 from fsbench.data.fingerprint import fingerprint
@@ -11,10 +15,6 @@ from fsbench.data.listing import SourceListing
 from fsbench.data.own import own_source, own_target
 from fsbench.data.roots import DataRoots
 from fsbench.data.source import SourceDataset
-from fsbench.errors import UnknownName, UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.schema import DatasetRecord
-from fsbench.specs import Pool
 
 FOLDER, HUB = "folder:", "hf-hub:"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec
+from fsbench.core.tasks import DEFAULT_PROTOCOL, FOLDER, Task
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.loading import load_target
 from fsbench.data.roots import DataRoots
-from fsbench.errors import UsageError
-from fsbench.specs import POOLS, TRACKS, EpisodeSpec
-from fsbench.tasks import DEFAULT_PROTOCOL, FOLDER, Task
 
 
 def episode_spec(task: Task, seed: int = 0) -> EpisodeSpec:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.assemble import Row, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend, stays_inside
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 PARTS = ("train", "test")
 UNREADABLE = (

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.tasks import folder_name
 from fsbench.data.assemble import assemble, tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.files import folders, images_below
 from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.tasks import folder_name
 
 LAYOUT = "DIR/<class>/*.jpg, one folder a class"
 VAL = ("val", "valid", "validation", "test")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fsbench.core.errors import DataError
 from fsbench.data.files import descend
 from fsbench.data.tables import read_columns
-from fsbench.errors import DataError
 
 SPLITS = "startup_splits"
 """Name of the lists under --data, as a folder or as startup_splits=DIR."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.catalog import resolve
 from fsbench.data.files import first
 from fsbench.data.pools import SPLITS
-from fsbench.errors import DataError, UsageError
-from fsbench.schema import DatasetFacts
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from fsbench import reserved
+from fsbench.core import arrays
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import hash_lines
 from fsbench.data.images import channels_first, square
 from fsbench.data.listing import Sample, SourceListing
 from fsbench.data.source import IMAGENET_MEAN, IMAGENET_STD, SourceDataset, Split
-from fsbench.progress import SILENT, Reporter
 
 VERSION = 1
 """Raised whenever decoding or resizing changes, so that old caches are not used."""
@@ -110,7 +110,7 @@ def _open(folder: Path) -> tuple[Pixels, Pixels]:
 def _fill(path: Path, part: Sequence[Sample], size: int, what: str, report: Reporter) -> Pixels:
     """Decode on a few threads, straight into the file, so memory stays flat."""
     shape = (len(part), 3, size, size)
-    pixels = reserved.create(path, np.uint8, shape)
+    pixels = arrays.create(path, np.uint8, shape)
     with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:
         for start in range(0, len(part), 256):
             block = part[start : start + 256]

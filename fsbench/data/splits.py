@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.errors import DataError
+from fsbench.core.seeding import seed_for
 from fsbench.data.base import TargetDataset
 from fsbench.data.official import PARTS
-from fsbench.errors import DataError
-from fsbench.seeding import seed_for
 
 Indices = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from fsbench.errors import DataError
+from fsbench.core.errors import DataError
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:

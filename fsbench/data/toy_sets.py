@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.toy import SIDE, Style, draw
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import uniforms
-from fsbench.specs import Pool
 
 
 def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> DatasetFacts:

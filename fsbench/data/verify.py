@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fsbench.core.errors import DataError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.catalog import SOURCES, resolve
 from fsbench.data.loading import FOLDER, HUB, list_source, load_target
 from fsbench.data.roots import DataRoots
-from fsbench.errors import DataError
-from fsbench.progress import SILENT, Reporter
-from fsbench.schema import DatasetFacts
 
 
 @dataclass(frozen=True)

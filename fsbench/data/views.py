@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import ImageSpec
 from fsbench.data.images import channels_first, square
-from fsbench.seeding import uniforms
-from fsbench.specs import ImageSpec
 
 SCALE = (0.08, 1.0)
 """Area of the crop, as part of the image."""

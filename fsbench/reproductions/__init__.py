@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from fsbench.registry import Registry
+from fsbench.core.registry import Registry
 
 PARTS = ("SOURCE", "CLAIM", "RULE", "SEEDS", "run")
 

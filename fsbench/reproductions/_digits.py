@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fsbench import seeding
+from fsbench.core import seeding
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.source import SourceDataset, Split
-from fsbench.schema import DatasetFacts
 
 SIDE, CLASSES, IMAGES = 8, 10, 1797
 VALIDATION = 360

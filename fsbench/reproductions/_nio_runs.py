@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench import seeding
+from fsbench.core import seeding
 from fsbench.reproductions import _digits
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 ZOOM, SIDE = 2, 16
 STEPS = (10, 25, 50)
@@ -67,7 +67,7 @@ class Learned(NamedTuple):
 
 def recipe(job: Job) -> Recipe:
     """NIO, then one training step, which nothing looks at."""
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
     setting = SETTINGS[job.kind]
     nio = {
@@ -98,7 +98,7 @@ def recipe(job: Job) -> Recipe:
 
 def learn(job: Job) -> Learned:
     """Run NIO, and look."""
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     seen: list[Learned] = []
 
@@ -114,7 +114,7 @@ def learn(job: Job) -> Learned:
 
 def look(ctx: Context) -> Learned:
     """What NIO has done to a network that has not trained yet."""
-    from pretrain import surgery
+    from pretrain.weights import surgery
 
     with seeding.stream(*ctx.recipe.stream("init")):
         initial = surgery.initial(ctx.architecture, ctx.classes, ctx.recipe.width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from fsbench.specs import Frozen
+from fsbench.core.specs import Frozen
 
 Verdict = Literal["reproduced", "direction only", "not reproduced"]
 MOST = 0.9

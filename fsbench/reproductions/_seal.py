@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fsbench.reproductions import _digits
 
 if TYPE_CHECKING:
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
@@ -22,7 +22,7 @@ def recipe(
     method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
 ) -> Recipe:
     """factor: S of `seal`, which other methods have no use for."""
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
     settings = {"ascent_factor": factor} if method == "seal" else {}
     return Recipe.model_validate(
@@ -45,16 +45,16 @@ def recipe(
 
 def matched(epochs: int, images: int) -> float:
     """S that gives rounds of so many epochs on so many images an ascent of the paper's length."""
-    from pretrain import recipes
+    from pretrain.recipes import registry
 
-    papers = length(recipes.get("paper/seal"), PAPERS_IMAGES)
+    papers = length(registry.get("paper/seal"), PAPERS_IMAGES)
     return PAPERS_S * papers / length(recipe("seal", epochs, 0), images)
 
 
 def length(seal: Recipe, images: int) -> float:
     """Sum of the learning rates over one ascent."""
-    from pretrain import schedules
-    from pretrain.plan import Clock
+    from pretrain.recipes import schedules
+    from pretrain.recipes.plan import Clock
 
     steps = images // seal.batch_size
     ascent = int(0.25 * seal.plan.epochs)

@@ -14,7 +14,7 @@ from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from fsbench.reproductions import _digits
 from fsbench.reproductions._outcome import Curve, Verdict
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fsbench.data.source import SourceDataset
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 ABOVE = (
     "A above B: reproduced when the mean over seeds of A - B is above twice its standard error;"
@@ -40,8 +40,8 @@ def recipe(
     **fields: object,
 ) -> Recipe:
     """The paper's training of its MLP with this method (name and settings, or an object)."""
-    from pretrain import scenarios
-    from pretrain.recipe import Recipe
+    from pretrain.recipes import scenarios
+    from pretrain.recipes.recipe import Recipe
 
     set_by_scenario = scenarios.fields(scenario)
     name = method["name"] if isinstance(method, Mapping) else method.name
@@ -77,7 +77,7 @@ def train(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
 ) -> Run:
     """One run of the training loop; watch sees the context after setup and every epoch."""
-    from pretrain.loop import pretrain, unwatched
+    from pretrain.training.loop import pretrain, unwatched
 
     with TemporaryDirectory() as folder:
         run = pretrain(chosen, source, Path(folder) / "run", watch=watch or unwatched)
@@ -89,7 +89,7 @@ def train(
 
 def kernels(ctx: Context) -> list[Tensor]:
     """Weights of the convolutions and linear layers, in forward order."""
-    from pretrain import surgery
+    from pretrain.weights import surgery
 
     return [surgery.get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]
 

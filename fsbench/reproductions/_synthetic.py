@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsbench import seeding
+from fsbench.core import seeding
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.source import SourceDataset, Split
-from fsbench.schema import DatasetFacts
 
 if TYPE_CHECKING:
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 TRAIN, TEST, VALUES, CLASSES, BITS = 256, 2000, 128, 8, 3
 SIDE, ROUNDS, STEPS = 8, 9, 200
@@ -102,7 +102,7 @@ def descent(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
 ) -> Recipe:
     """Plain gradient descent with these methods under this plan; fields: what else differs."""
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
     plain = {
         "name": "paper/" + "+".join(str(method["name"]) for method in methods),
@@ -133,7 +133,7 @@ def accuracies(
 
     The runs in which round 0 is plain training branch off one such round, to the same bits.
     """
-    from pretrain import branching
+    from pretrain.training import branching
 
     data = source(signal, seed)
     found = []
@@ -156,7 +156,7 @@ def trained(chosen: Recipe, signal: float) -> float:
 
 def scored(chosen: Recipe, data: SourceDataset, home: Path) -> float:
     """Test accuracy (fraction) after this run, which may have begun in its folder."""
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     run = pretrain(chosen, data, home)
     facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))

@@ -19,13 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.progress import Reporter
+from fsbench.core.progress import Reporter
 from fsbench.reproductions import _digits
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
     from protocols.analyses.weight_percentiles import Spread
 
 A, B = 0.8, 0.5
@@ -101,7 +101,7 @@ def traces(seeds: int, report: Reporter) -> Traces:
 
 def recipe(job: Job) -> Recipe:
     """The run's settings."""
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
     (method, lr), phase = ARMS[job.arm], PHASES[job.phase]
     return Recipe.model_validate(
@@ -130,7 +130,7 @@ def recipe(job: Job) -> Recipe:
 
 def trace_of(job: Job) -> Trace:
     """Train, looking at the weights after every epoch."""
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
     from protocols.analyses.weight_percentiles import weight_percentiles
 
     seen: list[Mapping[str, Spread]] = []

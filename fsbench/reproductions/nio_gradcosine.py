@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions._nio_runs import (
     OBJECTIVES,
     SETTINGS,

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from pretrain.reinit_table2 import Row, networks, table2
+from pretrain.recipes.reinit_table2 import Row, networks, table2
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier

@@ -13,8 +13,8 @@ from itertools import groupby
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
 from fsbench.reproductions._outcome import (
     OVERALL,

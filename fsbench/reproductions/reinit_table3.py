@@ -13,10 +13,10 @@ from __future__ import annotations
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.statistics import holm
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.stats import holm
-from pretrain.reinit_table2 import methods, networks, table2
+from pretrain.recipes.reinit_table2 import methods, networks, table2
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
 CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"

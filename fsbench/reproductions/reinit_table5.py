@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
 from fsbench.reproductions._outcome import (
     OVERALL,
@@ -30,7 +30,7 @@ from fsbench.reproductions._outcome import (
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 SOURCE = "reinitialization study, Table 5 and appendix B"
 CLAIM = "an L2 penalty raises test accuracy, far more so with rescaling or LW"

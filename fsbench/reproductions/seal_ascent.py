@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _seal
 from fsbench.reproductions._outcome import (
     OVERALL,
@@ -69,7 +69,7 @@ def run(seeds: int, report: Reporter = SILENT) -> Outcome:
 
 def traces(run: Run) -> list[float]:
     """Training accuracy (%) of every epoch of one run."""
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     strength, seed = run
     with TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _seal
 from fsbench.reproductions._outcome import (
     OVERALL,
@@ -81,7 +81,7 @@ def run(seeds: int, report: Reporter = SILENT) -> Outcome:
 def probe(run: Run) -> tuple[list[float], float]:
     """Accuracies (%) behind the blocks and mean depth of one run, on its validation images."""
     from fsbench.backbones import classifier
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
     from protocols.analyses.knn_depth import knn_depth
 
     name, seed = run

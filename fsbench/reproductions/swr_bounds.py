@@ -12,13 +12,13 @@ from itertools import permutations
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 SOURCE = "soft weight rescaling, Theorem 2, appendices B and C, Figure 5"
 CLAIM = "SWR bounds the weights that plain training lets grow, and balances the layers"
@@ -94,7 +94,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
 
 
 def _one(job: Job) -> Seen:
-    from pretrain import scaling
+    from pretrain.weights import scaling
     from protocols.analyses.balancedness import balancedness
 
     method, seed = job

@@ -10,13 +10,13 @@ from __future__ import annotations
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 SOURCE = "soft weight rescaling, appendix E, Table 5"
 CLAIM = "when the learning rate drops SWR pulls norms back to their start, re-anchored SWR does not"
@@ -78,7 +78,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
 
 
 def _one(job: Job) -> Seen:
-    from pretrain import scaling
+    from pretrain.weights import scaling
 
     method, seed = job
     norms: list[float] = []

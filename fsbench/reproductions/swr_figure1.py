@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
 from fsbench.reproductions._outcome import OVERALL, Curve, Figure, Outcome, Panel, Verdict, overall
 from fsbench.reproductions._parallel import run_all
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fsbench.data.source import SourceDataset, Split
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 SOURCE = "soft weight rescaling, Theorem 1, Figure 1"
 CLAIM = "scaling weights leaves a network's predictions alone when its biases are scaled along"
@@ -151,7 +151,7 @@ def rescaled(model: nn.Module, layers: Sequence[str], c: float, corrected: bool)
     """A copy with every layer's weight times c; corrected: biases along, by Theorem 1."""
     import torch
 
-    from pretrain import scaling
+    from pretrain.weights import scaling
 
     other = deepcopy(model)
     each = torch.full((len(layers),), c)
@@ -167,7 +167,7 @@ def predictions(model: nn.Module, source: SourceDataset) -> Tensor:
     """Class of every test image, computed in float64."""
     import torch
 
-    from pretrain.batches import Normalise, in_memory
+    from pretrain.training.batches import Normalise, in_memory
 
     cpu = torch.device("cpu")
     images = Normalise(source, cpu, False)(in_memory(source.val, cpu)[0])

@@ -1,6 +1,7 @@
 """Warm start and continual learning on digits: SWR beside all methods of its paper.
 
-The MLP with the coefficients chosen for it on MNIST (Tables 2 and 3, pretrain/swr_study.py). SWR's
+The MLP with the coefficients chosen for it on MNIST (Tables 2 and 3,
+pretrain/recipes/swr_study.py). SWR's
 acts once a step, of which there are 40 to 70 times fewer here, so it is 50 times as large. Warm
 start takes 500 images, which leaves room for a gap; the continual settings take all 1,437. Means of
 few seeds on 360 test images: a difference below a point is hard to see.
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
 from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
 from fsbench.reproductions._parallel import run_all
@@ -121,7 +122,7 @@ def _one(job: Job) -> _swr.Run:
 
 def settings(scenario: str, name: str) -> dict[str, object]:
     """The method with the coefficients that the paper chose for its MLP."""
-    from pretrain import swr_study
+    from pretrain.recipes import swr_study
 
     method = METHODS[name]
     chosen = swr_study.settings(method, scenario, "mnist mlp")

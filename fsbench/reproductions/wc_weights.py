@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions._outcome import (
     OVERALL,
     Curve,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fsbench.errors import ValidationFailed
-from fsbench.findings import Analysis, Question
-from fsbench.results.files import read_record, write_record
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.findings import Analysis, Question
+from fsbench.core.io import read_record, write_record
+from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import ANALYSES, MODEL_FILE, model_name
-from fsbench.schema import BackboneFacts
 
 
 def place(root: Path, facts: BackboneFacts, question: Question) -> Path:

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, columns, concatenate
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import write_record
+from fsbench.core.records import EpisodeRecords, columns, concatenate
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.results import parquet
-from fsbench.results.files import write_record
 from fsbench.results.names import result_flags, stem, task_id
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records, records_digest, summarise
-from fsbench.schema import BackboneFacts, DatasetRecord, Provenance, Result
-from fsbench.specs import EpisodeSpec, EpisodicSpec, Spec
 
 SAME_BACKBONE = ("weights_hash", "architecture", "feature_dim", "features", "mean", "std")
 """Facts that change outcomes; the reference and training facts may be written differently."""

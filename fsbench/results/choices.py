@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import stats
-from fsbench.probing import ProbeSpec, Select
-from fsbench.records import ProbeRecords
+from fsbench.core import statistics
+from fsbench.core.probe_specs import ProbeSpec, Select
+from fsbench.core.records import ProbeRecords
 
 Details = dict[str, float | int | str]
 
@@ -64,7 +64,7 @@ def other(rule: Select) -> Select:
 
 def _beside(records: ProbeRecords, rule: Select) -> Details:
     choice = choose(records, rule)
-    mean, ci95, _ = stats.score(choice.right.astype(np.float64))
+    mean, ci95, _ = statistics.score(choice.right.astype(np.float64))
     found: Details = {
         "beside": RULES[rule],
         "beside_mean": mean,

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.errors import ValidationFailed
-from fsbench.progress import SILENT, Reporter
-from fsbench.records import EpisodeRecords
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodeSpec
 from fsbench.results import parquet
 from fsbench.results.summary import records_digest
-from fsbench.specs import EpisodeSpec
 
 EARLIER = "earlier"
 """In place of a block's number: what stood in the result that is being replaced by a larger one."""

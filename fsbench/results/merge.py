@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.provenance import differences
-from fsbench.records import EpisodeRecords
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import write_record
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Provenance, Result
 from fsbench.results import building
-from fsbench.results.files import write_record
 from fsbench.results.names import MODEL_FILE
+from fsbench.results.provenance import differences
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
-from fsbench.schema import Provenance, Result
 
 Key = tuple[str, str, str, str]
 

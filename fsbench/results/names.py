@@ -13,14 +13,15 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.schema import BackboneFacts, DatasetRecord, Flag
-from fsbench.specs import EpisodicSpec, Spec
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag
+from fsbench.core.specs import EpisodicSpec, Spec
 
 MODEL_FILE = "model.json"
 ANALYSES = "analyses"
 """Folder beside the data sets of a model; its records are no results (results/analyses.py)."""
 BADGES = "badges"
-"""Folder of a board's entry; what others found when they ran it again (leaderboard/badges.py)."""
+"""Folder of a board's entry; what others found when they ran it again
+(leaderboard/board/badges.py)."""
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 

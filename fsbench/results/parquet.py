@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
-from fsbench.results.files import replacing
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import replacing
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.results.pages import pages
 
 if TYPE_CHECKING:

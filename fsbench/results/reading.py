@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import read_record
+from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodicSpec, ProbeSpec
 from fsbench.results import parquet
-from fsbench.results.files import read_record
 from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE
 from fsbench.results.rules import Loaded, problems
 from fsbench.results.summary import Records
-from fsbench.schema import Result
-from fsbench.specs import EpisodicSpec, ProbeSpec
 
 NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fsbench.records import EpisodeRecords, ProbeRecords
+from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import POOLS, TRACKS, EpisodicSpec
 from fsbench.results.names import model_name, result_flags, safe, stem, task_id
 from fsbench.results.summary import Records, Summary, records_digest, summarise
-from fsbench.schema import Result
-from fsbench.specs import POOLS, TRACKS, EpisodicSpec
 
 AGAIN = "evaluate the cell again with --overwrite; results are not edited by hand"
 

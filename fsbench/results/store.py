@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fsbench import provenance as environments
-from fsbench.errors import ValidationFailed
-from fsbench.progress import SILENT, Reporter
-from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import write_record
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.results import building
-from fsbench.results.files import write_record
+from fsbench.results import provenance as environments
 from fsbench.results.journal import EARLIER, Journal
 from fsbench.results.names import MODEL_FILE, model_name, safe, stem
 from fsbench.results.reading import verified
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
-from fsbench.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
-from fsbench.specs import EpisodeSpec, EpisodicSpec, Spec
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -32,7 +32,8 @@ OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 class ResultStore:
     """Results below `root`, laid out as results/names.py says.
 
-    environment: what bits depend on (fsbench.provenance.environment); unfinished blocks of another
+    environment: what bits depend on (fsbench.results.provenance.environment); unfinished blocks of
+    another
     environment are left alone. report: hears of damaged blocks.
     """
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import stats
-from fsbench.probing import ProbeSpec
-from fsbench.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
+from fsbench.core import statistics
+from fsbench.core.probe_specs import ProbeSpec
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
+from fsbench.core.schema import ScoreRecord
+from fsbench.core.specs import Spec
 from fsbench.results import choices
-from fsbench.schema import ScoreRecord
-from fsbench.specs import Spec
 
 Records = EpisodeRecords | ProbeRecords | ImageRecords
 
@@ -65,5 +65,5 @@ def summarise(records: Records, spec: Spec) -> Summary:
 
 def score_of(values: NDArray[np.float64]) -> ScoreRecord:
     """Mean and interval of outcomes (n,)."""
-    mean, ci95, n = stats.score(values)
+    mean, ci95, n = statistics.score(values)
     return ScoreRecord(mean=mean, ci95=None if math.isnan(ci95) else ci95, n=n)

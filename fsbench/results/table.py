@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fsbench.probing import Select
+from fsbench.core.probe_specs import Select
+from fsbench.core.schema import Result, ScoreRecord
+from fsbench.core.specs import ProbeSpec
 from fsbench.results import choices
 from fsbench.results.names import model_name
-from fsbench.schema import Result, ScoreRecord
-from fsbench.specs import ProbeSpec
 
 SOURCE_ROW = "source (in-domain)"
 DENSE = " dense"

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench.frozen import Frozen
-from fsbench.specs import POOLS, TRACKS
+from fsbench.core.frozen import Frozen
+from fsbench.core.specs import POOLS, TRACKS
 
 Data = Literal["official", "subset"]
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from fsbench.api.analysis_plan import FIX, Wanted, plan, texts
 from fsbench.api.analyze import analyze
-from fsbench.errors import UsageError
-from fsbench.findings import Analysis
-from fsbench.progress import Reporter
-from fsbench.results.files import read_record
+from fsbench.core.errors import UsageError
+from fsbench.core.findings import Analysis
+from fsbench.core.io import read_record
+from fsbench.core.progress import Reporter
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.evaluating import AnyBackbone
 from fsbench.sweep.file import Analyses, Kind

@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from fsbench.errors import UsageError
-from fsbench.progress import Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import Reporter
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place

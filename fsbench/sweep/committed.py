@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsbench.errors import ValidationFailed
-from fsbench.schema import BackboneFacts, Result
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.tasks import Task
 from fsbench.sweep.place import Place
-from fsbench.tasks import Task
-from leaderboard.board import Board
+from leaderboard.board.board import Board
 
 if TYPE_CHECKING:
     from fsbench.sweep.evaluating import AnyBackbone, Evaluating

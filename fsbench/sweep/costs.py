@@ -17,19 +17,19 @@ import torch
 from fsbench import backbones
 from fsbench.api.estimate import HOUR, duration, seconds_per_image
 from fsbench.backbones import devices
-from fsbench.errors import UsageError
-from fsbench.specs import EpisodicSpec
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import Task
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
 from fsbench.sweep.file import Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
 from fsbench.sweep.plan import Plan
 from fsbench.sweep.training import RoundZero, Training
-from fsbench.tasks import Task
-from pretrain import recipes
-from pretrain.cost import Counting
-from pretrain.estimate import Estimate, estimate
-from pretrain.recipe import Recipe
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.cost import Counting
+from pretrain.training.estimate import Estimate, estimate
 
 PASSES = 3
 """A training step over its forward pass."""
@@ -79,7 +79,7 @@ class Costs:
         return Cost(found.flops, found.seconds)
 
     def estimate(self, recipe: Recipe) -> Estimate:
-        plain = recipe if recipe.loader == "episodes" else recipes.control(recipe)
+        plain = recipe if recipe.loader == "episodes" else registry.control(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
             device = devices.resolve(self.place.device)

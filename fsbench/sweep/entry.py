@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
+from fsbench.core.schema import Declaration
 from fsbench.results import building
 from fsbench.results.names import safe
 from fsbench.results.reading import cells
-from fsbench.schema import Declaration
 from fsbench.sweep import committed
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
 from fsbench.sweep.file import Entries, Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
-from leaderboard.submission import submit
+from leaderboard.submission.submit import submit
 
 
 class Submitting(Job):

@@ -15,16 +15,16 @@ from fsbench.api.evaluate import Models, evaluate
 from fsbench.api.probes import FIELDS, Probing
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import BackboneFacts, DatasetRecord
+from fsbench.core.specs import Frozen, Spec
+from fsbench.core.tasks import Options, Task
 from fsbench.results import ResultStore
-from fsbench.schema import BackboneFacts, DatasetRecord
-from fsbench.specs import Frozen, Spec
 from fsbench.sweep import committed
 from fsbench.sweep.file import Evaluation, Given, Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
 from fsbench.sweep.training import Training
-from fsbench.tasks import Options, Task
 from protocols.analyses import AnalysisFile
 
 

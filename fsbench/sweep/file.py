@@ -8,9 +8,9 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from fsbench.errors import UnknownName, UsageError
-from fsbench.schema import Text
-from fsbench.specs import Frozen
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.schema import Text
+from fsbench.core.specs import Frozen
 
 Kind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -119,7 +119,7 @@ class SweepFile(Frozen):
 
 def read(path: Path) -> SweepFile:
     """The sweep file. Raises UsageError, UnknownName with the nearest key."""
-    from fsbench.results.plain import plain_yaml
+    from fsbench.core.markup import plain_yaml
 
     try:
         if path.stat().st_size > MAX_TEXT:

@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 
 from fsbench import backbones, data
 from fsbench.api.evaluate import Targets
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetRecord
+from fsbench.core.tasks import Task
 from fsbench.results.names import model_name
-from fsbench.schema import DatasetRecord
 from fsbench.sweep import runs
 from fsbench.sweep.analyzing import analyzing
 from fsbench.sweep.entry import Submitting, entry_name
@@ -21,10 +22,9 @@ from fsbench.sweep.file import Evaluation, Given, SweepFile
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
 from fsbench.sweep.training import RoundZero, Training
-from fsbench.tasks import Task
-from pretrain import branching
-from pretrain.recipe import Recipe
-from pretrain.steps import fitted
+from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.steps import fitted
+from pretrain.training import branching
 
 
 @dataclass(frozen=True)

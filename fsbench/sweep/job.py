@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fsbench.specs import Frozen
+from fsbench.core.specs import Frozen
 from fsbench.sweep.file import Kind
 
 if TYPE_CHECKING:

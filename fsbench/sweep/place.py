@@ -14,7 +14,7 @@ from fsbench.api.machine import Machine
 
 if TYPE_CHECKING:
     from fsbench.data import SourceDataset
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
 
 
 @dataclass(frozen=True)

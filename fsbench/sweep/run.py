@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep import committed, graph
 from fsbench.sweep.engine import Engine
 from fsbench.sweep.file import SweepFile

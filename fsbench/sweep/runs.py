@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import get_args
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
+from fsbench.core.training import RESTARTING
 from fsbench.sweep.file import Runs
-from fsbench.training import RESTARTING
-from pretrain import METHODS, recipes, scenarios
-from pretrain.recipe import Recipe, Scale
+from pretrain import METHODS
+from pretrain.recipes import registry, scenarios
+from pretrain.recipes.recipe import Recipe, Scale
 
 ALL = "all"
 SCALES: tuple[str, ...] = get_args(Scale)
@@ -43,20 +44,20 @@ def values(runs: Runs) -> dict[str, object]:
 def chosen(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
     """The recipe of the scale, or the given one, with these methods if any."""
     if base not in SCALES:
-        recipe = recipes.get(base)
-        return recipes.composed(recipe, methods, fields) if methods else recipe.replace(fields)
+        recipe = registry.get(base)
+        return registry.composed(recipe, methods, fields) if methods else recipe.replace(fields)
     if methods is None:
         raise UsageError(f"'{base}' is a scale", fix=f"give `methods`, or a recipe: {base}/normal")
     name = f"{base}/{methods}"
     if "+" not in methods:
-        return recipes.get(name).replace(fields)
-    return recipes.composed(recipes.get(f"{base}/normal"), methods, fields)
+        return registry.get(name).replace(fields)
+    return registry.composed(registry.get(f"{base}/normal"), methods, fields)
 
 
 def controls(recipe: Recipe) -> Iterator[Recipe]:
     """Plain training of as many steps on as many images: as the recipe has it, and where its rate
     starts over at every round, with one schedule over all of them."""
-    plain = recipes.control(recipe)
+    plain = registry.control(recipe)
     yield plain
     restarts = recipe.plan.total_rounds > 1 and recipe.schedule in RESTARTING
     if restarts and recipe.plan.stop_accuracy is None:

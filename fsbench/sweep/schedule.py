@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep.engine import Engine
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.job import Job

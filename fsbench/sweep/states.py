@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench.errors import FsbenchError
-from fsbench.results.files import read_record, write_record
-from fsbench.schema import Sha256
-from fsbench.specs import Frozen
+from fsbench.core.errors import FsbenchError
+from fsbench.core.io import read_record, write_record
+from fsbench.core.schema import Sha256
+from fsbench.core.specs import Frozen
 from fsbench.sweep.file import Kind
 
 

@@ -15,16 +15,16 @@ from fsbench.backbones import devices
 from fsbench.sweep.file import Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
-from pretrain import branching, run_folder
-from pretrain.loop import pretrain
-from pretrain.recipe import Recipe
+from pretrain.recipes.recipe import Recipe
+from pretrain.training import branching, run_folder
+from pretrain.training.loop import pretrain
 
 PATIENCE = 60.0
 """Seconds that a job waits for its folder."""
 
 
 class _Trains(Job):
-    """recipe: as fitted to the source (pretrain/steps.py)."""
+    """recipe: as fitted to the source (pretrain/recipes/steps.py)."""
 
     recipe: Recipe
     source_fingerprint: str

@@ -7,8 +7,8 @@ import socket
 import time
 from typing import NamedTuple
 
-from fsbench.errors import FsbenchError, UsageError
-from fsbench.stopping import Stopped, handled
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.signals import Stopped, handled
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from fsbench import stats
-from fsbench.progress import SILENT, Reporter
-from fsbench.schema import BackboneFacts
+from fsbench.core import statistics
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import BackboneFacts
+from leaderboard.board.standing import View, views
 from leaderboard.methods.controls import Found, candidates, controls
 from leaderboard.methods.gains import adjusted, against, sides
 from leaderboard.methods.grouping import Group, Run, grouped
 from leaderboard.methods.pareto import fronts
 from leaderboard.methods.record import Cell, Control, Costs, Gain, Kind, MethodBoard, Row, Spread
 from leaderboard.methods.seeds import components, over_both, over_seeds, overall, seed_variance
-from leaderboard.rank import ALPHA, Contenders
-from leaderboard.standing import View, views
+from leaderboard.ranking.rank import ALPHA, Contenders
 
 OVERALL = ""
 """Stands for all columns together."""
@@ -121,7 +121,7 @@ def cell(runs: Sequence[Run], columns: Sequence[str], gains: dict[Kind, Gain]) -
         return None
     center = over_seeds(ours)
     # its distance from zero outcomes: the standard error of a mean, columns added up as for gaps
-    found = stats.paired(center, [np.zeros_like(column) for column in center], draws)
+    found = statistics.paired(center, [np.zeros_like(column) for column in center], draws)
     many = len(runs) > 1
     if len(columns) == 1:
         spread = components(np.stack([column for (column,) in ours]))

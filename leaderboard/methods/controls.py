@@ -1,6 +1,7 @@
 """Which row is the matched-compute control of which: a fact of their recipes and costs.
 
-Matched runs share everything but their methods (fsbench/training.py: `conditions`), the seed, and
+Matched runs share everything but their methods (fsbench/core/training.py: `conditions`), the seed,
+and
 the steps and images that they really took; a row is never compared with any other.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
-from fsbench.training import Training
+from fsbench.core.training import Training
 from leaderboard.methods.grouping import Group
 from leaderboard.methods.record import Kind
 

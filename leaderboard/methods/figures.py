@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
-from fsbench import stats
-from fsbench.planning import Goal, episodes_needed
-from fsbench.results.files import replacing
+from fsbench.core import statistics
+from fsbench.core.io import replacing
+from fsbench.core.power import Goal, episodes_needed
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import Cell, Gain, MethodBoard, Row
-from leaderboard.render import shorten
+from leaderboard.reports.render import shorten
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""
@@ -211,9 +211,9 @@ def settled_by_episodes(gain: Gain) -> bool:
 
 
 def needed(gain: Gain, columns: int) -> int:
-    """Episodes a column, by the z test of fsbench/planning.py, before any correction."""
+    """Episodes a column, by the z test of fsbench/core/power.py, before any correction."""
     n = gain.n / columns
-    sd = (gain.ci95 or 0.0) / stats.Z95 * math.sqrt(n)
+    sd = (gain.ci95 or 0.0) / statistics.Z95 * math.sqrt(n)
     return episodes_needed(sd, Goal(gap=abs(gain.gap)))
 
 

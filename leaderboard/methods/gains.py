@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import stats
+from fsbench.core import statistics
 from leaderboard.methods.controls import Found
 from leaderboard.methods.grouping import Run, shared
 from leaderboard.methods.record import Gain, Kind
@@ -48,7 +48,7 @@ def gain(both: Sides, seeds: tuple[int, ...], by_seed: bool) -> Gain | None:
     ours, theirs, draws = both
     if not all(column.size for column in ours[0]):
         return None
-    found = stats.paired(over_seeds(ours), over_seeds(theirs), draws)
+    found = statistics.paired(over_seeds(ours), over_seeds(theirs), draws)
     drawn = [differences(ours, theirs)] if by_seed else [ours, theirs]
     ci95, p, covers = found.ci95, found.p, "episodes"
     if min(map(len, drawn)) > 1:
@@ -88,7 +88,7 @@ def adjusted(gains: Cells) -> dict[tuple[str, str, Kind], Gain]:
         families.setdefault((column, kind), []).append((row, column, kind))
     found: dict[tuple[str, str, Kind], Gain] = {}
     for keys in families.values():
-        p = stats.holm([gains[key].p for key in keys])
+        p = statistics.holm([gains[key].p for key in keys])
         found |= {
             k: gains[k].model_copy(update={"p_holm": q}) for k, q in zip(keys, p, strict=True)
         }

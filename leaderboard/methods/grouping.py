@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.schema import BackboneFacts
-from fsbench.training import Training, digest
-from leaderboard.rank import Outcomes
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.training import Training, digest
+from leaderboard.ranking.rank import Outcomes
 
 RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench.specs import Frozen
+from fsbench.core.specs import Frozen
 
 Kind = Literal["normal", "other_schedule", "random_init"]
 """Controls of a row. normal: plain training, all else equal; other_schedule: the same where the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard
-from leaderboard.render import Table, markdown_table, shorten
+from leaderboard.reports.render import Table, markdown_table, shorten
 
 HEADINGS: dict[Kind, str] = {
     "normal": "over normal",

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import stats
+from fsbench.core import statistics
 from leaderboard.methods.record import Spread
 
 Columns = Sequence[NDArray[np.float64]]
@@ -67,7 +67,7 @@ def noise(side: Sequence[Columns], draws: Sequence[str]) -> float:
     Over columns as stats.paired adds them up: those of equal draws episode by episode.
     """
     center, seeds = over_seeds(side), len(side)
-    errors = [stats.paired(one, center, draws).se for one in side]
+    errors = [statistics.paired(one, center, draws).se for one in side]
     return sum(error**2 for error in errors) / (seeds * (seeds - 1))
 
 

@@ -9,8 +9,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from leaderboard.downloads.csv import guarded
 from leaderboard.methods.record import Cell, Kind, MethodBoard, Row
+from leaderboard.reports.csv import guarded
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SHARED = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")

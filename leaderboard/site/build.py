@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.results.files import replacing
-from leaderboard.board import Board
+from fsbench.core.errors import UsageError
+from fsbench.core.io import replacing
+from fsbench.core.progress import SILENT, Reporter
+from leaderboard.board.board import Board
 from leaderboard.site import data, page, source
 
 INDEX = "index.html"

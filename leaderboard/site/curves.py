@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from fsbench.specs import EpisodicSpec
-from fsbench.stats import Z95
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.statistics import Z95
 from leaderboard.charts.shots import Curve
 from leaderboard.site import pairs
 from leaderboard.site.source import Track

@@ -6,20 +6,20 @@ import math
 from typing import Any
 
 from fsbench import __version__
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.statistics import Z95
 from fsbench.results.rules import Loaded
-from fsbench.specs import EpisodicSpec
-from fsbench.stats import Z95
-from leaderboard.published import PublishedEntry
-from leaderboard.rank import Standing
-from leaderboard.render import PUBLISHED, RULE, SPREAD, shorten
+from leaderboard.board.published import PublishedEntry
+from leaderboard.board.standing import shared_tasks
+from leaderboard.ranking.rank import Standing
+from leaderboard.ranking.record import BoardStatistics
+from leaderboard.ranking.summary import statistics
+from leaderboard.reports.render import PUBLISHED, RULE, SPREAD, shorten
 from leaderboard.site import facts, histograms, pairs
 from leaderboard.site.files import downloads
 from leaderboard.site.packing import packed, packed_json
 from leaderboard.site.panels import panels
 from leaderboard.site.source import Source, Track
-from leaderboard.standing import shared_tasks
-from leaderboard.statistics.record import BoardStatistics
-from leaderboard.statistics.summary import statistics
 
 Json = dict[str, Any]
 DIGITS = 6

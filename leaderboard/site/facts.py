@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fsbench.schema import Provenance
-from leaderboard.badges import Badge
-from leaderboard.board import Entry
-from leaderboard.chain import chained
+from fsbench.core.schema import Provenance
+from leaderboard.board.badges import Badge
+from leaderboard.board.board import Entry
+from leaderboard.submission.chain import chained
 
 Facts = dict[str, Any]
 BACKBONE = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leaderboard.downloads import FORMATS
-from leaderboard.downloads._sheet import sheet
+from leaderboard.reports import FORMATS
+from leaderboard.reports._sheet import sheet
 from leaderboard.site.source import Track
 
 OFFERED = {"csv": "csv", "json": "json", "latex": "tex"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.outcomes import Outcomes
+from leaderboard.ranking.outcomes import Outcomes
 
 BINS = 25
 """Of 4 %: three of 75 queries, so that no bin is favoured."""

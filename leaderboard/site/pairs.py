@@ -3,7 +3,8 @@
 The gap of two entries is the difference of their means; what a page cannot know from means and
 intervals is how far pairing narrows it. Stored is the ratio of the paired standard error to the
 one of independent samples, on a logarithmic grid of 252 steps from 0.05 to the square root of 2:
-a half-width read back is within 0.7 % of that of fsbench.stats.paired, and never understated below
+a half-width read back is within 0.7 % of that of fsbench.core.statistics.paired, and never
+understated below
 the grid. 200 entries of 16 columns take about 300 kB; the outcomes themselves would take 1.3 MB.
 """
 
@@ -15,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.outcomes import Outcomes
-from leaderboard.rank import Contenders
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.rank import Contenders
 
 Matrix = NDArray[np.float64]
 

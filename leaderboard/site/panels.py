@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 from leaderboard.charts import critical, heat_map, pareto, shots
 from leaderboard.methods.build import of_view
 from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
-from leaderboard.render import shorten
+from leaderboard.ranking.record import BoardStatistics, Friedman
+from leaderboard.ranking.summary import caveats
+from leaderboard.reports.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
-from leaderboard.statistics.record import BoardStatistics, Friedman
-from leaderboard.statistics.summary import caveats
 
 Panel = dict[str, Any]
 PHONE, HALF, WHOLE = 358, 590, 1180

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.rules import Loaded
-from leaderboard.badges import Badge, standing
-from leaderboard.badges import read as read_badges
-from leaderboard.board import Board, Entry, column_of
-from leaderboard.chain import chained
-from leaderboard.definition import BoardFile
-from leaderboard.standing import View, of_table
-from leaderboard.tables import tables
+from leaderboard.board.badges import Badge, standing
+from leaderboard.board.badges import read as read_badges
+from leaderboard.board.board import Board, Entry, column_of
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.standing import View, of_table
+from leaderboard.board.tables import tables
+from leaderboard.submission.chain import chained
 
 Cells = Mapping[str, Mapping[str, Loaded]]
 

@@ -23,16 +23,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain import surgery
-from pretrain.events import need_rounds
 from pretrain.method import Method, Neutral, Rank
+from pretrain.training.events import need_rounds
+from pretrain.weights import surgery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fsbench.backbones.architectures import RoleMap
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 def select_tail(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:

@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain import anchors, surgery, swr_study
 from pretrain.method import Method, Neutral, Rank
-from pretrain.scenarios import fields
+from pretrain.recipes import swr_study
+from pretrain.recipes.scenarios import fields
+from pretrain.weights import anchors, surgery
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 class FullReset(Method):

@@ -41,7 +41,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.method import Method, Neutral, Rank
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
-from pretrain.scales import (
+from pretrain.weights.scales import (
     KERNELS,
     NORMS,
     Scales,
@@ -52,9 +52,9 @@ from pretrain.scales import (
 )
 
 if TYPE_CHECKING:
-    from pretrain.batches import Batch
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.batches import Batch
+    from pretrain.training.context import Context
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
 """Parts and overlap for measuring GC and GN before and after: NIO's defaults."""

@@ -24,14 +24,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain import anchors, scaling, swr_study
 from pretrain.method import Method, Neutral, Rank
-from pretrain.scenarios import fields
+from pretrain.recipes import swr_study
+from pretrain.recipes.scenarios import fields
+from pretrain.weights import anchors, scaling
 
 if TYPE_CHECKING:
     from fsbench.backbones.architectures import RoleMap
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 ResetScope = Literal["paper", "fully_connected", "head"]
 

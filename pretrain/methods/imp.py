@@ -33,14 +33,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fsbench.errors import UsageError
-from pretrain import masks, surgery
-from pretrain.events import need_rounds
+from fsbench.core.errors import UsageError
 from pretrain.method import Method, Neutral, Rank
+from pretrain.training.events import need_rounds
+from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 KEEP, ORIGIN = "keep:", "origin:"
 """Prefixes of names in memory: masks of the remaining weights, and weights to rewind to."""

@@ -33,18 +33,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from fsbench.errors import UsageError
-from pretrain import masks, surgery
-from pretrain.blueprint import blueprint
-from pretrain.events import need_rounds
+from fsbench.core.errors import UsageError
 from pretrain.method import Method, Neutral, Rank
+from pretrain.training.blueprint import blueprint
+from pretrain.training.events import need_rounds
+from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fsbench.backbones.architectures import RoleMap
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 SlimSizes = dict[str, tuple[int, int]]
 """Layer -> number of outputs and inputs of its kernel in the slim part, from the first one on."""

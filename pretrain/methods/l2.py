@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pretrain import anchors, masks, penalties, swr_study
 from pretrain.method import Method, Neutral, Rank
+from pretrain.recipes import swr_study
+from pretrain.weights import anchors, masks, penalties
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 
 class L2(Method):

@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain import anchors, penalties, swr_study
 from pretrain.method import Method, Neutral, Rank
+from pretrain.recipes import swr_study
+from pretrain.weights import anchors, penalties
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 class L2Init(Method):

@@ -26,15 +26,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain import surgery, thresholds
-from pretrain.events import need_rounds
 from pretrain.method import Figure, Method, PaperRecipe, Rank
+from pretrain.training.events import need_rounds
+from pretrain.weights import surgery, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 def redraw_late_layers(ctx: Context, threshold: str) -> None:

@@ -47,20 +47,20 @@ from torch import Tensor
 
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures._roles import below
-from fsbench.errors import UsageError
-from pretrain import surgery
-from pretrain.blueprint import blueprint
-from pretrain.events import need_rounds
+from fsbench.core.errors import UsageError
 from pretrain.method import Group, Method, Neutral, Rank
 from pretrain.methods.rescale import restore_sizes
-from pretrain.observe import batch_statistics, outputs
-from pretrain.validation import evaluating
+from pretrain.training.blueprint import blueprint
+from pretrain.training.events import need_rounds
+from pretrain.training.observe import batch_statistics, outputs
+from pretrain.training.validation import evaluating
+from pretrain.weights import surgery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 EPSILON = 1e-6
 

@@ -27,13 +27,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from fsbench import l2l
-from pretrain.episodic import InnerLoop
+from pretrain.meta import l2l
+from pretrain.meta.learner import InnerLoop
 from pretrain.method import Group
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.episodic import Task
+    from pretrain.meta.learner import Task
+    from pretrain.training.context import Context
 
 PREFIX = "rate."
 """Of the names of the step sizes in the memory of the run."""

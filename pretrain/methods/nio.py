@@ -52,9 +52,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.method import Method, Neutral, Rank
-from pretrain.scales import (
+from pretrain.weights.scales import (
     KERNELS,
     NORMS,
     Scales,
@@ -65,9 +65,9 @@ from pretrain.scales import (
 )
 
 if TYPE_CHECKING:
-    from pretrain.batches import Batch
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.batches import Batch
+    from pretrain.training.context import Context
 
 Objective = Literal["gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt"]
 PROBES = 2

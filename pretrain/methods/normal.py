@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain import reinit_study, swr_study
 from pretrain.method import Figure, Method, PaperRecipe, Rank
+from pretrain.recipes import reinit_study, swr_study
 
 
 class Normal(Method):

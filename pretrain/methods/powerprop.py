@@ -28,11 +28,11 @@ from pydantic import Field
 from torch import Tensor
 
 from pretrain.method import Neutral
-from pretrain.parametrizations import Elementwise, Map
-from pretrain.reparametrization import ElementwiseReparametrization, adaptive, layers
+from pretrain.weights.parametrizations import Elementwise, Map
+from pretrain.weights.reparametrization import ElementwiseReparametrization, adaptive, layers
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 
 class PowerMap(Elementwise):

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from fsbench import l2l
-from pretrain.episodic import Episodic, head_inputs
+from pretrain.meta import l2l
+from pretrain.meta.learner import Episodic, head_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pretrain.context import Context
-    from pretrain.episodic import Task
+    from pretrain.meta.learner import Task
+    from pretrain.training.context import Context
 
 
 class Protonet(Episodic):

@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pretrain import masks, surgery
-from pretrain.events import need_rounds
 from pretrain.method import Method, Neutral, Rank
+from pretrain.training.events import need_rounds
+from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 Statistic = Literal["norm", "std"]
 

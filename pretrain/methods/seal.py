@@ -36,17 +36,17 @@ from pydantic import Field
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.errors import UsageError
-from pretrain import surgery, thresholds
-from pretrain.blueprint import blueprint
-from pretrain.events import need_rounds
+from fsbench.core.errors import UsageError
 from pretrain.method import Figure, Group, Method, Neutral, PaperRecipe, Rank
+from pretrain.training.blueprint import blueprint
+from pretrain.training.events import need_rounds
+from pretrain.weights import surgery, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:

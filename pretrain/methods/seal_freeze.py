@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain import thresholds
 from pretrain.method import Group
 from pretrain.methods.seal import Seal, paper_row
+from pretrain.weights import thresholds
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 
 class SealFreeze(Seal):

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.events import need_rounds
 from pretrain.method import Neutral
 from pretrain.methods.llf import redraw_late_layers
 from pretrain.methods.seal import Seal, paper_row
-from pretrain.surgery import END
+from pretrain.training.events import need_rounds
+from pretrain.weights.surgery import END
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 class SealReinit(Seal):

@@ -20,8 +20,8 @@ from typing import ClassVar
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from pretrain import surgery
 from pretrain.methods.seal import Seal, paper_row
+from pretrain.weights import surgery
 
 
 class SealReverse(Seal):

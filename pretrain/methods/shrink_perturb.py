@@ -32,13 +32,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pretrain import anchors, scaling, surgery, swr_study
 from pretrain.method import Method, Neutral, Rank
-from pretrain.scenarios import fields
+from pretrain.recipes import swr_study
+from pretrain.recipes.scenarios import fields
+from pretrain.weights import anchors, scaling, surgery
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:

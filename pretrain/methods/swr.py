@@ -36,12 +36,13 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from fsbench.errors import UsageError
-from pretrain import scaling, surgery, swr_study
+from fsbench.core.errors import UsageError
 from pretrain.method import Method, Neutral, Rank
+from pretrain.recipes import swr_study
+from pretrain.weights import scaling, surgery
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 
 def layer_weights(ctx: Context) -> list[Tensor]:

@@ -26,14 +26,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from fsbench.errors import UsageError
-from pretrain import anchors, scaling, schedules, swr_study
+from fsbench.core.errors import UsageError
 from pretrain.method import Neutral
 from pretrain.methods.swr import Swr, layer_weights
+from pretrain.recipes import schedules, swr_study
+from pretrain.weights import anchors, scaling
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 LAMBDAS = {
     f"swr_reanchor.{n.split('.')[1]}": v for n, v in swr_study.settings("swr", "stationary").items()

@@ -35,14 +35,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.method import Figure, Neutral, PaperRecipe
-from pretrain.parametrizations import Elementwise, Map
-from pretrain.reparametrization import ElementwiseReparametrization, adaptive, layers, maps
+from pretrain.weights.parametrizations import Elementwise, Map
+from pretrain.weights.reparametrization import ElementwiseReparametrization, adaptive, layers, maps
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 MARGIN = 1e-3
 """Weights are clamped to (1 - MARGIN) of a bounded range before the inverse is taken."""

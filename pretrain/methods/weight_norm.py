@@ -29,11 +29,11 @@ import torch
 from torch import Tensor
 
 from pretrain.method import Neutral
-from pretrain.parametrizations import Map, Originals
-from pretrain.reparametrization import Reparametrization, layers
+from pretrain.weights.parametrizations import Map, Originals
+from pretrain.weights.reparametrization import Reparametrization, layers
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 PARALLEL = 1e-6
 """Directions whose cosine is within this of 1 are the same."""

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain import masks
-from pretrain.events import need_rounds
 from pretrain.method import Method, Neutral, Rank
+from pretrain.training.events import need_rounds
+from pretrain.weights import masks
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
-    from pretrain.recipe import Recipe
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
 
 
 class Welsr(Method):

@@ -18,13 +18,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from fsbench.errors import UsageError
-from fsbench.registry import Registry
+from fsbench.core.errors import UsageError
+from fsbench.core.registry import Registry
 
 if TYPE_CHECKING:
-    from fsbench.findings import Finding
-    from fsbench.progress import Reporter
-    from fsbench.specs import Frozen
+    from fsbench.core.findings import Finding
+    from fsbench.core.progress import Reporter
+    from fsbench.core.specs import Frozen
     from protocols.analyses._subject import Subject
 
 Need = Literal["head", "images"]

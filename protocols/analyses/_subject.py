@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from fsbench.backbones import Backbone, Classifier
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.seeding import Name, permutations
 from fsbench.data import SourceDataset, Split
 from fsbench.data.augmentation import Augmentation, augment
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
-from fsbench.seeding import Name, permutations
 
 Part = Literal["train", "val"]
 

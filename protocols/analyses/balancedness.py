@@ -29,10 +29,10 @@ from pydantic import Field
 from torch import Tensor
 
 from fsbench.backbones import Classifier
-from fsbench.errors import UsageError
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Reporter
-from fsbench.specs import Frozen
+from fsbench.core.errors import UsageError
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses._subject import Subject
 

@@ -21,9 +21,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Reporter
-from fsbench.specs import Frozen
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses._subject import Part, Subject
 

@@ -13,10 +13,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fsbench.errors import CheckpointError
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Reporter
-from fsbench.specs import Frozen
+from fsbench.core.errors import CheckpointError
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from protocols.analyses import Need
 from protocols.analyses._subject import Part, Subject
 

@@ -30,12 +30,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.seeding import Name, torch_generator
+from fsbench.core.specs import Frozen
 from fsbench.data.augmentation import Augmentation
-from fsbench.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Reporter
-from fsbench.seeding import Name, torch_generator
-from fsbench.specs import Frozen
 from protocols.analyses import Need
 from protocols.analyses._subject import Subject
 

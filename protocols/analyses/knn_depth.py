@@ -27,11 +27,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.backbones import Classifier
+from fsbench.core.errors import UsageError
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Advance, Reporter
+from fsbench.core.specs import Frozen
 from fsbench.data import Split
-from fsbench.errors import UsageError
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Advance, Reporter
-from fsbench.specs import Frozen
 from protocols.analyses import Need
 from protocols.analyses._subject import Part, Subject
 

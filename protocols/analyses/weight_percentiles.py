@@ -18,10 +18,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from fsbench.errors import FsbenchError, UsageError
-from fsbench.findings import Finding, Measure, View
-from fsbench.progress import SILENT, Reporter
-from fsbench.specs import Frozen
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.findings import Finding, Measure, View
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses._subject import Subject
 

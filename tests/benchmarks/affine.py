@@ -25,11 +25,11 @@ from torch.nn.functional import cross_entropy
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.norms import affine_layers
-from fsbench.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
-from protocols.affine_tuning import Tuning, sgd
-from protocols.finetune_affine import block_size, exact, piece_size
-from protocols.gram import Start
-from protocols.pieces import side_by_side
+from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
+from protocols.affine.tuning import Tuning, sgd
+from protocols.episodic.affine import block_size, exact, piece_size
+from protocols.heads.gram import Start
+from protocols.heads.pieces import side_by_side
 
 N_WAY = 5
 

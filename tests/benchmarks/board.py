@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from unittest.mock import patch
 
-from leaderboard.board import Board
+from leaderboard.board.board import Board
+from leaderboard.board.standing import of_table
+from leaderboard.board.tables import tables
 from leaderboard.site import build as site
-from leaderboard.standing import of_table
-from leaderboard.tables import tables
 
 SIZES = (50, 100, 200, 400, 1000)
 STAGES = {"first": ("first read",), "again": ("read again", "rank"), "build": ("build",)}

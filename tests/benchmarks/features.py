@@ -29,13 +29,13 @@ import torch
 from PIL import Image
 
 from fsbench import backbones
-from fsbench.allocator import keep_freed_memory
 from fsbench.backbones.decoding import blocks
 from fsbench.backbones.features import FeatureStore, block_size
+from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import words
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import words
-from fsbench.specs import ImageSpec
 
 FILE_SIDE = 320
 """Side (px) of the JPEG files."""

@@ -23,14 +23,14 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import uniforms
-from fsbench.specs import EpisodeSpec, EpisodicSpec
-from protocols import finetune_linear
 from protocols.base import Inputs
-from protocols.finetune_linear import block_size, evaluate_block
+from protocols.episodic import linear
+from protocols.episodic.linear import block_size, evaluate_block
 
 DIMS = (512, 2048)
 SHOTS = (1, 5, 20, 50)
@@ -104,7 +104,7 @@ def dense(given: Inputs, spec: EpisodicSpec) -> float:
 
 def batched(given: Inputs, spec: EpisodicSpec) -> float:
     """Seconds an episode over one block, of the queries alone."""
-    with patch.object(finetune_linear, "with_dense", lambda records, *_: records):
+    with patch.object(linear, "with_dense", lambda records, *_: records):
         return dense(given, spec)
 
 

@@ -24,15 +24,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from fsbench.core.progress import SILENT
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
-from fsbench.progress import SILENT
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import words
-from pretrain import METHODS, recipes
-from pretrain.loop import Trainer
+from pretrain import METHODS
 from pretrain.method import hooks_of
-from pretrain.plan import Clock
-from pretrain.recipe import Recipe
+from pretrain.recipes import registry
+from pretrain.recipes.plan import Clock
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import Trainer
 
 BOUNDED_BATCH, CLASSES, STAGE_PARTS = 128, 200, 2
 PAPER_IMAGES = 160 * 100_000
@@ -84,7 +85,7 @@ def recipe(name: str, given: argparse.Namespace, iterations: int = FEW) -> Recip
     plan = {n: v for n, v in method.PILOT.items() if n.partition(".")[0] != name or name == "lw"}
     bench = {"architecture": given.architecture, "width": given.width, "input_size": given.side}
     counted = {f"{name}.iterations": iterations} if iterated(name) else {}
-    made = recipes.build("paper", name, method, plan)
+    made = registry.build("paper", name, method, plan)
     return made.replace({**bench, "batch_size": given.batch, **DEMANDING.get(name, {}), **counted})
 
 

@@ -31,13 +31,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.allocator import keep_freed_memory
+from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import ProbeSpec
 from fsbench.data.base import TargetDataset
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import uniforms
-from fsbench.specs import ProbeSpec
 from protocols.base import Inputs
-from protocols.linear_probe import evaluate
+from protocols.probes.linear import evaluate
 
 DIMS = (512, 2048)
 CLASSES = (10, 67, 100, 102, 120, 200)

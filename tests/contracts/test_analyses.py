@@ -9,16 +9,16 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-
-from fsbench import backbones
-from fsbench.data import Split
-from fsbench.findings import Finding
-from fsbench.specs import Frozen
-from pretrain.loop import pretrain
-from protocols.analyses import ANALYSES, Need, NotApplicable
-from protocols.analyses._subject import Subject
 from tests.fakes_analyses import Counting, classifier
 from tests.fakes_pretrain import equal, source, tiny
+
+from fsbench import backbones
+from fsbench.core.findings import Finding
+from fsbench.core.specs import Frozen
+from fsbench.data import Split
+from pretrain.training.loop import pretrain
+from protocols.analyses import ANALYSES, Need, NotApplicable
+from protocols.analyses._subject import Subject
 
 NAMES = ANALYSES.names()
 SMALL = {"images": 16, "batch_size": 8, "smallest": 4, "draws": 2, "sigmas": (0.01, 0.1), "top": 2}

@@ -11,8 +11,8 @@ from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.backbones.architectures._roles import below
 from fsbench.backbones.reference import SOURCES, parse
 from fsbench.backbones.weights import weights_hash
-from fsbench.errors import FsbenchError
-from fsbench.seeding import stream
+from fsbench.core.errors import FsbenchError
+from fsbench.core.seeding import stream
 
 architectures = pytest.mark.parametrize("name", ARCHITECTURES.names())
 sources = pytest.mark.parametrize("name", SOURCES.names())

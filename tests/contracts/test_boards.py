@@ -9,14 +9,14 @@ import pytest
 
 from fsbench.api.probes import Probing, split_of
 from fsbench.api.variants import variant
+from fsbench.core.specs import EpisodicSpec, ImageSpec
+from fsbench.core.tasks import Task
 from fsbench.data.catalog import TARGETS, all_facts
 from fsbench.results.tracks import track_of
-from fsbench.specs import EpisodicSpec, ImageSpec
-from fsbench.tasks import Task
-from leaderboard import drafts
-from leaderboard.columns import Column
-from leaderboard.definition import BoardFile
-from leaderboard.official import BOARDS, find, official
+from leaderboard.board import drafts
+from leaderboard.board.columns import Column
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.official import BOARDS, find, official
 
 PINNED = {
     "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",

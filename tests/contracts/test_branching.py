@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from fsbench.errors import UsageError
-from pretrain import METHODS, branching, checkpoint
-from pretrain.loop import pretrain
-from pretrain.recipes import composed, control
 from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+
+from fsbench.core.errors import UsageError
+from pretrain import METHODS
+from pretrain.recipes.registry import composed, control
+from pretrain.training import branching, checkpoint
+from pretrain.training.loop import pretrain
 
 CLAIMING = [name for name, method in METHODS.items() if method.PLAIN_ROUND_0]
 ACTING = [name for name in METHODS.names() if name not in CLAIMING]

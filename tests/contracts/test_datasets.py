@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from fsbench.core.schema import DatasetFacts
 from fsbench.data import SOURCES, TARGETS, groups, resolve
 from fsbench.data.catalog import all_facts, archives
 from fsbench.data.fetch import PACKED
-from fsbench.schema import DatasetFacts
 
 ALL = all_facts()
 CDFSL_TOTALS = {"chestx": 25_848, "isic": 10_015, "eurosat": 27_000, "cropdisease": 43_456}

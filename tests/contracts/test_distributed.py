@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import equal, lines, tiny, weights
+from tests.fakes_ranks import NETWORK, RANKS, Job, alone, of_rank, record, together
 from torch import Tensor
 
 from pretrain import METHODS
-from pretrain.distributed import PER_RANK
-from tests.fakes_pretrain import equal, lines, tiny, weights
-from tests.fakes_ranks import NETWORK, RANKS, Job, alone, of_rank, record, together
+from pretrain.training.distributed import PER_RANK
 
 ROUNDING = 1e-12
 """Largest difference of a weight (of order 1) after 16 steps in float64."""

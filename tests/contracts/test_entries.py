@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import ValidationFailed
 from fsbench.data import groups
 from fsbench.data.catalog import SOURCES, TARGETS
-from fsbench.errors import ValidationFailed
-from leaderboard.board import Board
-from leaderboard.inspection import inspect
-from leaderboard.published import ENTRIES, PublishedEntry, published, read_published
+from leaderboard.board.board import Board
+from leaderboard.board.published import ENTRIES, PublishedEntry, published, read_published
+from leaderboard.submission.inspection import inspect
 
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.fakes_protocols import clouds, noise, separable, target
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from fsbench.core.specs import FITTED, SGD, EpisodicSpec, FittedSpec, HeadSpec
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.specs import FITTED, SGD, EpisodicSpec, FittedSpec, HeadSpec
-from protocols import EPISODIC, fitted
+from protocols import EPISODIC
 from protocols.base import Inputs
-from tests.fakes_protocols import clouds, noise, separable, target
+from protocols.heads import fitted
 
 HEADS = tuple(name for name in FITTED.names() if name not in SGD)
 every = pytest.mark.parametrize("name", HEADS)
@@ -66,7 +67,7 @@ def test_a_head_that_is_no_default_names_itself_in_column_and_file(name: str) ->
 @every
 def test_its_settings_are_known_without_torch(name: str) -> None:
     check = (
-        "from fsbench.specs import FITTED; import sys; "
+        "from fsbench.core.specs import FITTED; import sys; "
         f"FITTED.load('{name}'); print('torch' in sys.modules or 'sklearn' in sys.modules)"
     )
     shown = subprocess.run(

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures import ARCHITECTURES
-from pretrain import METHODS, surgery
-from pretrain.context import Context
-from pretrain.loop import pretrain
+from pretrain import METHODS
 from pretrain.method import Rank, hooks_of
-from pretrain.recipe import Recipe
-from pretrain.recipes import control
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import control
+from pretrain.training.context import Context
+from pretrain.training.loop import pretrain
+from pretrain.weights import surgery
 
 methods = pytest.mark.parametrize("name", METHODS.names())
 doing = pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "normal"])

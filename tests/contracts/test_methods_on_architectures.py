@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.fakes_pretrain import SIDE, source, tiny, weights
 
 from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT
 from fsbench.data import SourceDataset, Split
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT
-from pretrain import METHODS, loop, recipes
-from tests.fakes_pretrain import SIDE, source, tiny, weights
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.training import loop
 
 SETTINGS = {"gradinit": ("gradinit.iterations=1",), "nio": ("nio.iterations=1", "nio.batch_size=8")}
 """What keeps a method short."""
@@ -48,7 +50,7 @@ def zoomed(side: int) -> SourceDataset:
 @cache
 def settings(method: str) -> tuple[str, ...]:
     """Two rounds of one step, or of two where a round has phases."""
-    toy = recipes.get(f"toy/{method}")
+    toy = registry.get(f"toy/{method}")
     ascends = "ascent_share" in METHODS.load(method).model_fields
     return (
         f"plan.rounds={2 // len(toy.plan.stages)}",

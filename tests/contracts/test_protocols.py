@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fakes_protocols import noise, separable, target
 
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.base import TargetDataset
-from fsbench.records import EpisodeRecords
-from fsbench.specs import EpisodeSpec, EpisodicSpec
 from protocols import EPISODIC
 from protocols.base import Inputs
-from tests.fakes_protocols import noise, separable, target
 
 every = pytest.mark.parametrize("adaptation", EPISODIC.names())
 

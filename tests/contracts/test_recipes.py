@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.data import SOURCES
-from fsbench.errors import UnknownName, UsageError
-from pretrain import METHODS, recipes
-from pretrain.recipe import Recipe
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
 
-NAMES = recipes.RECIPES.names()
+NAMES = registry.RECIPES.names()
 every = pytest.mark.parametrize("name", NAMES)
 
 
 @every
 def test_it_is_whole_and_survives_json(name: str) -> None:
-    recipe = recipes.get(name)
+    recipe = registry.get(name)
     assert recipe.name == name
     assert recipe.label == f"{name.replace('/', '-')}-s0"
     again = Recipe.model_validate_json(recipe.canonical())
@@ -27,7 +28,7 @@ def test_it_is_whole_and_survives_json(name: str) -> None:
 
 @every
 def test_its_parts_exist(name: str) -> None:
-    recipe = recipes.get(name)
+    recipe = registry.get(name)
     assert recipe.architecture in ARCHITECTURES.names()
     assert recipe.source in SOURCES.names()
 
@@ -35,34 +36,34 @@ def test_its_parts_exist(name: str) -> None:
 def test_every_method_has_a_pilot_and_a_toy_recipe_and_digests_differ() -> None:
     wanted = {f"{scale}/{name}" for scale in ("pilot", "toy") for name in METHODS.names()}
     assert wanted <= set(NAMES)
-    assert len({recipes.get(name).digest() for name in NAMES}) == len(NAMES)
+    assert len({registry.get(name).digest() for name in NAMES}) == len(NAMES)
 
 
 @every
 def test_published_figures_are_fractions_under_overrides_that_exist(name: str) -> None:
-    row = recipes.RECIPES.paper_row(name)
+    row = registry.RECIPES.paper_row(name)
     assert (row is not None) == name.startswith("paper/")
     assert row is None or (row.paper and row.row)
-    for figure in recipes.RECIPES.figures(name):
+    for figure in registry.RECIPES.figures(name):
         assert 0 < figure.accuracy < 1
-        recipes.get(name).override(figure.overrides)
+        registry.get(name).override(figure.overrides)
 
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_normal_under_the_same_plan_is_the_control(scale: str) -> None:
-    control = recipes.get(f"{scale}/normal")
+    control = registry.get(f"{scale}/normal")
     for name in ("llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
-        ours = dict(recipes.get(f"{scale}/{name}"))
+        ours = dict(registry.get(f"{scale}/{name}"))
         assert {**ours, "name": control.name, "methods": control.methods} == dict(control)
 
 
 def test_seals_figures_stand_as_printed() -> None:
-    seal = recipes.get("paper/seal")
+    seal = registry.get("paper/seal")
     assert (seal.plan.rounds, seal.plan.epochs, seal.batch_size) == (10, 160, 32)
     assert (seal.lr, seal.momentum, seal.weight_decay) == (0.01, 0.9, 5e-4)
     assert (seal.label_smoothing, seal.input_size, seal.warmup_epochs) == (0.1, 64, 20)
     printed = {
-        n: [f.accuracy for f in recipes.RECIPES.figures(f"paper/{n}")]
+        n: [f.accuracy for f in registry.RECIPES.figures(f"paper/{n}")]
         for n in METHODS.names()
         if n in ("normal", "llf") or n.startswith("seal")
     }
@@ -78,6 +79,6 @@ def test_seals_figures_stand_as_printed() -> None:
 
 def test_a_bare_name_is_refused_with_the_full_ones() -> None:
     with pytest.raises(UsageError, match="paper/seal, pilot/seal, toy/seal"):
-        recipes.get("seal")
+        registry.get("seal")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
-        recipes.get("toy/seel")
+        registry.get("toy/seel")

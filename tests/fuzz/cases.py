@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from fsbench.errors import FsbenchError
+from fsbench.core.errors import FsbenchError
 
 T = TypeVar("T")
 

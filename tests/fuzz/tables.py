@@ -11,10 +11,10 @@ from random import Random
 
 from PIL import Image
 
+from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
 from fsbench.data.targets import chestx, isic
-from fsbench.specs import Pool
 
 Rows = list[list[str]]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
+from fsbench.core.errors import DataError
 from fsbench.data import fetch
 from fsbench.data.fetch import unpack
-from fsbench.errors import DataError
 from tests.fuzz.cases import SIZES, Tally
 
 Member = tuple[str, bytes, str]
@@ -132,9 +132,9 @@ def test_a_tar_whose_headers_have_no_end(kind: bytes, tmp_path: Path) -> None:
 
 
 def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path) -> None:
+    from fsbench.core.errors import UsageError
     from fsbench.data.archives import Archive
     from fsbench.data.catalog import all_facts
-    from fsbench.errors import UsageError
 
     with pytest.raises(UsageError, match="'abc' is no sha-256"):
         fetch.download(

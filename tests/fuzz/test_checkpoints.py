@@ -16,7 +16,7 @@ from safetensors.torch import save, save_file
 from fsbench.backbones import load
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.unwrap import PREFIXES, WRAPPERS
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 from tests.fuzz.cases import SIZES, Tally
 
 ARCH = "toy_resnet"

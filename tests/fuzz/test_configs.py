@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fsbench.cli import evaluate
 from fsbench.cli.main import SETTINGS, run
-from fsbench.errors import FsbenchError, UsageError
+from fsbench.core.errors import FsbenchError, UsageError
 from tests.fuzz.cases import SIZES, Tally
 
 Given = dict[str, Any]

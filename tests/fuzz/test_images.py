@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.cli.main import run
+from fsbench.core.errors import DataError
 from fsbench.data.images import decode_rgb, open_rgb
-from fsbench.errors import DataError
 from tests.fuzz.cases import SIZES, Tally
 
 Pixels = NDArray[np.uint8]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fsbench.cli.main import run
+from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
-from fsbench.errors import DataError
 from tests.fuzz.cases import QUICK, SIZES, Tally
 from tests.fuzz.tables import HARMLESS, TABLES, Rows, Table, clean, harmless
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsbench.backbones import load
 from fsbench.cli.main import run
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 from tests.fuzz.cases import SIZES, Tally
 from tests.fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 

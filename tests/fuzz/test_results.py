@@ -10,9 +10,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fsbench.cli.main import run
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import Result
 from fsbench.results.reading import verified
-from fsbench.schema import Result
 from tests import fakes
 from tests.fuzz.cases import SIZES, Tally
 

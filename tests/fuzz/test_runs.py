@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from fsbench.backbones import load
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.sources.run import WEIGHTS
-from fsbench.errors import CheckpointError, FsbenchError
+from fsbench.core.errors import CheckpointError, FsbenchError
 from tests.fuzz.cases import SIZES, Tally
 
 RECORD = {

@@ -12,12 +12,12 @@ from fsbench.api.request import parse_shard, parse_size, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
 from fsbench.backbones.reference import parse
 from fsbench.cli.main import run
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.tasks import ADAPTATIONS, PROTOCOLS, Options, Task, integers
 from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
-from fsbench.errors import FsbenchError, UsageError
-from fsbench.tasks import ADAPTATIONS, PROTOCOLS, Options, Task, integers
-from pretrain import recipes
-from pretrain.recipe import parse as parse_fields
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import parse as parse_fields
 from tests.fuzz.cases import SIZES, Tally
 
 ODD = st.one_of(
@@ -69,8 +69,8 @@ WORDS = {
     "model": parse,
     "head": lambda text: parse_settings([text]),
     "probe": lambda text: parse_probing([text]),
-    "field": lambda text: recipes.get("toy/seal").replace(parse_fields([text])),
-    "recipe": recipes.get,
+    "field": lambda text: registry.get("toy/seal").replace(parse_fields([text])),
+    "recipe": registry.get,
 }
 ASSIGNED = st.builds(
     "{}={}".format,

@@ -90,7 +90,7 @@ class Memory:
 
 
 def facts(name: str, classes: int) -> Any:
-    from fsbench.schema import DatasetFacts
+    from fsbench.core.schema import DatasetFacts
 
     words = dict.fromkeys(("label_rule", "layout", "download", "license", "citation"), "none")
     return DatasetFacts(
@@ -108,8 +108,8 @@ def facts(name: str, classes: int) -> Any:
 def pretrain(memory: Memory, folder: Path) -> None:
     """STEPS steps; a look after every epoch, which validates and writes a checkpoint."""
     from fsbench.data import SourceDataset, Split
-    from pretrain import recipes
-    from pretrain.loop import pretrain as train
+    from pretrain.recipes import registry
+    from pretrain.training.loop import pretrain as train
 
     noise, half, batch = np.random.default_rng(0), (0.5, 0.5, 0.5), 32
 
@@ -122,7 +122,7 @@ def pretrain(memory: Memory, folder: Path) -> None:
     # width 8 crashes torch 2.15: oneDNN, 1x1 stride 2, 8 channels of 64 x 64 kept last
     size = {"width": 16, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
     epoch = {"plan.epochs": EPOCHS, "plan.epoch_images": STEPS // EPOCHS * batch}
-    recipe = recipes.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
+    recipe = registry.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
     train(recipe, source, folder / "run", watch=lambda ctx: memory.look(ctx.clock.step))
 
 
@@ -150,8 +150,8 @@ def extract(memory: Memory, folder: Path) -> None:
     """Features of TARGET images; a look after every block."""
     from fsbench import backbones
     from fsbench.backbones.features import FeatureStore
-    from fsbench.progress import Silent
-    from fsbench.specs import ImageSpec
+    from fsbench.core.progress import Silent
+    from fsbench.core.specs import ImageSpec
 
     class Watch(Silent):
         @contextmanager
@@ -171,9 +171,9 @@ def extract(memory: Memory, folder: Path) -> None:
 
 def episodes(memory: Memory, folder: Path) -> None:
     """All shots on all data sets; a look after every block. Features are generated."""
-    from fsbench.specs import EpisodeSpec, EpisodicSpec
-    from protocols import finetune_linear
+    from fsbench.core.specs import EpisodeSpec, EpisodicSpec
     from protocols.base import Inputs
+    from protocols.episodic import linear
 
     for name in SETS:
         noise = np.random.default_rng(len(memory.done))
@@ -181,9 +181,9 @@ def episodes(memory: Memory, folder: Path) -> None:
         inputs = Inputs(None, target(name, TARGET, TARGET_CLASSES), features)
         for shots in SHOTS:
             spec = EpisodicSpec(episode=EpisodeSpec(k_shot=shots))
-            size = finetune_linear.block_size(spec, DIM)
+            size = linear.block_size(spec, DIM)
             for block in range(-(-EPISODES // size)):
-                finetune_linear.evaluate_block(inputs, spec, block)
+                linear.evaluate_block(inputs, spec, block)
                 memory.look(len(memory.done))
 
 

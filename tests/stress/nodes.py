@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fakes_sweep import ENTRY, hashes, place, read, sweep
 from stress.tally import Row
 from stress.trial import Trials
+from support.sweep import ENTRY, hashes, place, read, sweep
 
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.place import Place

@@ -7,7 +7,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 import pyarrow.parquet  # noqa: F401
 import torch
 
-import pretrain.loop  # noqa: F401
+import pretrain.training.loop  # noqa: F401
 from fsbench.backbones import feature_files
 
 torch.set_num_threads(1)

@@ -14,9 +14,9 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
-from fsbench.schema import DatasetFacts
-from fsbench.seeding import stream, words
 
 
 class Remembering:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.errors import UnknownName, UsageError
-from fsbench.seeding import stream
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.seeding import stream
 
 
 @pytest.fixture(scope="module")

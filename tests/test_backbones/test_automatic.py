@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import timm
 import torch
+from tests.fakes_pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
 from fsbench.backbones.architectures._automatic import roles_of
 from fsbench.backbones.architectures._roles import below
+from fsbench.core.errors import UsageError
 from fsbench.data.source import SourceDataset, Split
-from fsbench.errors import UsageError
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import lines, source, tiny
+from pretrain.training.loop import pretrain
 
 
 def made(name: str) -> nn.Module:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fsbench import backbones
 from fsbench.backbones.features import FeatureStore
 from fsbench.cli.main import build, run
-from fsbench.specs import ImageSpec
+from fsbench.core.specs import ImageSpec
 
 
 @pytest.fixture

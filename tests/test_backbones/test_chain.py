@@ -8,8 +8,8 @@ from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.architectures._roles import NORMS
-from fsbench.errors import UsageError
-from fsbench.seeding import stream
+from fsbench.core.errors import UsageError
+from fsbench.core.seeding import stream
 
 CHAINS = ("cnn", "cnn_bn", "mlp", "swr_vgg16")
 

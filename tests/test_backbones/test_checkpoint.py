@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from fsbench.backbones import checkpoint
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 
 TENSORS = {"conv1.weight": torch.arange(6.0).view(2, 3)}
 

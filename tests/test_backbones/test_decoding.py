@@ -10,10 +10,10 @@ import torch
 
 from fsbench import backbones
 from fsbench.backbones.decoding import blocks
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
 from fsbench.data.views import View
-from fsbench.specs import ImageSpec
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fsbench.backbones import devices
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from fsbench import backbones
 from fsbench.backbones import feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
 from fsbench.data.views import View
-from fsbench.specs import ImageSpec
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)

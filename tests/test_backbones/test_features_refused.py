@@ -16,9 +16,9 @@ from fsbench import backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.feature_files import locked
 from fsbench.backbones.features import FeatureStore, block_size
+from fsbench.core.errors import CheckpointError, DataError, UsageError
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-from fsbench.errors import CheckpointError, DataError, UsageError
-from fsbench.specs import ImageSpec
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
@@ -96,7 +96,7 @@ def test_the_block_size_is_a_function_of_the_shapes() -> None:
 
 
 def hold(folder: Path, started: Any, release: Any) -> None:
-    from fsbench.progress import SILENT
+    from fsbench.core.progress import SILENT
 
     with locked(folder, SILENT):
         started.set()

@@ -15,8 +15,8 @@ from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.unwrap import HEADS, PREFIXES, WRAPPERS
 from fsbench.backbones.weights import weights_hash
-from fsbench.errors import CheckpointError, UsageError
-from fsbench.seeding import stream
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.seeding import stream
 
 Weights = dict[str, Tensor]
 ARCH = "fsbench/toy_resnet"

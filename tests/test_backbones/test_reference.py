@@ -8,7 +8,7 @@ import pytest
 
 from fsbench import backbones
 from fsbench.backbones.reference import parse
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fsbench import backbones
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 from tests import fakes_methods
 
 

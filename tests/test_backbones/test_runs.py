@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from fsbench import backbones
 from fsbench.backbones.weights import weights_hash
-from fsbench.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 
 
 def edit(folder: Path, **changes: Any) -> None:

@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fsbench import backbones
-from fsbench.errors import CheckpointError, UsageError
-from fsbench.seeding import stream
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.seeding import stream
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.errors import UsageError
-from fsbench.seeding import stream
+from fsbench.core.errors import UsageError
+from fsbench.core.seeding import stream
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
 networks = pytest.mark.parametrize("name", STUDY)

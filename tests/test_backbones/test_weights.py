@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.weights import check_finite, weights_hash
-from fsbench.errors import CheckpointError
-from fsbench.seeding import stream
+from fsbench.core.errors import CheckpointError
+from fsbench.core.seeding import stream
 
 Weights = dict[str, Tensor]
 

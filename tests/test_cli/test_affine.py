@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
+from fsbench.core.schema import Result
 from fsbench.results import read
-from fsbench.schema import Result
-from protocols import finetune_affine
+from protocols.episodic import affine as finetune_affine
 
 CONTROL = ("--random-init", "0", "-m")
 NET = (*CONTROL, "fsbench/toy_resnet", "--input-size", "16")

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes_pretrain import source, tiny
 
 from fsbench.api import analyze as api
 from fsbench.api import estimate
 from fsbench.cli.main import run
+from fsbench.core.findings import Analysis
 from fsbench.data import SourceDataset
-from fsbench.findings import Analysis
 from fsbench.reproductions import _plot
-from pretrain.loop import pretrain
+from pretrain.training.loop import pretrain
 from protocols.analyses import margins
-from tests.fakes_pretrain import source, tiny
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes_pretrain import Killed, source
 
 from fsbench.api import budget
 from fsbench.api.budget import Run, cells, panel, shown
 from fsbench.cli.main import run
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import Killed, source
+from pretrain.training.loop import pretrain
 
 SMALL = ["width=2", "input_size=8", "batch_size=8", "plan.epochs=2", "plan.epoch_images=null"]
 SETS = [part for text in SMALL for part in ("--set", text)]
@@ -93,12 +93,12 @@ def test_a_killed_sweep_goes_on_where_it_was(
 
         return train
 
-    monkeypatch.setattr("pretrain.loop.pretrain", until(3))
+    monkeypatch.setattr("pretrain.training.loop.pretrain", until(3))
     with pytest.raises(Killed):
         run(["budget", *call])
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/run.json")}
     assert len(kept) == 3
-    monkeypatch.setattr("pretrain.loop.pretrain", pretrain)
+    monkeypatch.setattr("pretrain.training.loop.pretrain", pretrain)
     assert command(*call) == 0
     assert len(list(tmp_path.glob("*/run.json"))) == 4
     assert kept == {path: path.stat().st_mtime_ns for path in kept}

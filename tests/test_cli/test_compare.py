@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes_pairs import COUNT, TASK, N, ahead, write
+from tests.fakes_pairs import pair as known
 
 from fsbench.api import wording
 from fsbench.cli.main import run
-from fsbench.planning import Goal, episodes_needed
-from leaderboard.submission import submit
+from fsbench.core.power import Goal, episodes_needed
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes_pairs import COUNT, TASK, N, ahead, write
-from tests.fakes_pairs import pair as known
 
 
 def call(*arguments: str) -> int:

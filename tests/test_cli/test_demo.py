@@ -9,8 +9,9 @@ import pytest
 
 from fsbench.api import demo
 from fsbench.cli.main import run
-from pretrain import METHODS, recipes
-from pretrain.plan import Plan
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.plan import Plan
 
 METHOD_RUNS = {name for name in METHODS.names() if name != "normal"}
 
@@ -18,7 +19,7 @@ METHOD_RUNS = {name for name in METHODS.names() if name != "normal"}
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo shrunk to rounds of two steps and one task."""
-    toy = recipes.BASES["toy"]
+    toy = registry.BASES["toy"]
     monkeypatch.setitem(toy, "plan", Plan(rounds=2, epochs=1, epoch_images=64))  # type: ignore[arg-type]
     monkeypatch.setitem(toy, "width", 2)  # type: ignore[arg-type]
     monkeypatch.setattr(demo, "TASKS", ("toy_tiles",))
@@ -73,7 +74,7 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     assert not any("fields-" in label for label in runs)
     for at, recipe in enumerate(runs.values()):
         before = list(runs.values())[: at + 1]
-        assert recipes.control(recipe) in before
+        assert registry.control(recipe) in before
     assert demo.runs(["all"]) == demo.runs(METHODS.names())
 
 
@@ -83,14 +84,14 @@ def test_without_names_it_is_normal_and_seal() -> None:
 
 
 def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
-    stepped = recipes.get("toy/swr_reanchor")
-    assert demo.label(recipes.get("toy/llf")) == "toy-llf-s0"
-    assert demo.label(recipes.get("toy/full_reset")) == "toy-full_reset-warm-start-s0"
-    assert demo.label(recipes.control(stepped)) == "toy-normal-schedule=step-s0"
+    stepped = registry.get("toy/swr_reanchor")
+    assert demo.label(registry.get("toy/llf")) == "toy-llf-s0"
+    assert demo.label(registry.get("toy/full_reset")) == "toy-full_reset-warm-start-s0"
+    assert demo.label(registry.control(stepped)) == "toy-normal-schedule=step-s0"
     assert demo.label(stepped.replace({"lr": 0.1})) == ("toy-swr_reanchor-lr=0.1-schedule=step-s0")
-    control = recipes.control(recipes.get("toy/maml"))
+    control = registry.control(registry.get("toy/maml"))
     assert demo.label(control) == "toy-normal-as-anil-s0"
     other = control.replace({"schedule": "single_cycle", "seed": 3})
     assert demo.label(other) == "toy-normal-as-anil-schedule=single_cycle-s3"
     far = {"width": 4, "lr": 0.7, "momentum": 0.1}
-    assert demo.label(recipes.get("toy/llf").replace(far)).startswith("toy-llf-fields-")
+    assert demo.label(registry.get("toy/llf").replace(far)).startswith("toy-llf-fields-")

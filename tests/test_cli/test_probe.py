@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from fsbench.cli.main import run
+from fsbench.core.schema import Result
+from fsbench.core.seeding import words
+from fsbench.core.specs import KnnSpec, ProbeSpec
 from fsbench.data.targets.cub200 import CLASSES
 from fsbench.results import probe_records, read
-from fsbench.schema import Result
-from fsbench.seeding import words
-from fsbench.specs import KnnSpec, ProbeSpec
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 TRAIN, TEST = 6, 4

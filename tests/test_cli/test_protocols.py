@@ -8,8 +8,8 @@ import pytest
 
 from fsbench.api.variants import fields, variant, variants
 from fsbench.cli.main import run
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results.names import task_id
-from fsbench.specs import EpisodicSpec
 
 
 def fsbench(*arguments: str) -> int:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
+from fsbench.core.schema import Declaration
+from fsbench.core.specs import ImageSpec
 from fsbench.results.reading import read
 from fsbench.results.store import ResultStore
-from fsbench.schema import Declaration
-from fsbench.specs import ImageSpec
-from leaderboard.submission import submit
+from leaderboard.submission.submit import submit
 from tests import fakes
 
 

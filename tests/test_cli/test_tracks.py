@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from fsbench.cli.main import run
+from fsbench.core.schema import Result
 from fsbench.data.targets.chestx import FACTS, patient
 from fsbench.results.reading import cells
-from fsbench.schema import Result
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 ENOUGH = 26

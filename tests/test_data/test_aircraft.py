@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
 from fsbench.data.targets.aircraft import BASE, VARIANTS
-from fsbench.errors import DataError
 
 LISTS = {
     "train": "0034309 F-16A/B\n1025794 707-320\n",

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fakes_protocols import target
 
 from fsbench.cli.main import run
+from fsbench.core.errors import DataError
 from fsbench.data import audit as module
 from fsbench.data.audit import audit, shares
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import Episode
 from fsbench.data.groups import Groups
 from fsbench.data.targets import chestx, cropdisease
-from fsbench.errors import DataError
-from tests.fakes_protocols import target
 
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
 CLASSES = ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.data.sources import caltech101
 from fsbench.data.sources.caltech101 import BACKGROUND, COUNTS, FACTS, TREE
-from fsbench.errors import DataError
 
 SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
 

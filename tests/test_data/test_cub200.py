@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
-from fsbench.errors import DataError
 
 FIRST, LAST = "001.Black_footed_Albatross", "200.Common_Yellowthroat"
 IMAGES = {1: f"{FIRST}/b.jpg", 2: f"{FIRST}/a.jpg", 3: f"{LAST}/c.jpg", 4: f"{LAST}/d.jpg"}

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes_protocols import target
 
+from fsbench.core.errors import DataError
+from fsbench.core.seeding import words
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import Episode, EpisodeSampler, manifest_hash
 from fsbench.data.groups import Groups
 from fsbench.data.targets.chestx import patient
 from fsbench.data.targets.cropdisease import photo
-from fsbench.errors import DataError
-from fsbench.seeding import words
-from fsbench.specs import EpisodeSpec
-from tests.fakes_protocols import target
 
 CLASSES = (1, 4, 5, 9)
 SPEC = EpisodeSpec(track="disjoint", n_way=3, k_shot=3, n_query=4)

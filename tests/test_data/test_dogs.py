@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
 from fsbench.data.targets.dogs import CLASSES
-from fsbench.errors import DataError
 
 LAST = "n02116738-African_hunting_dog"
 TRAIN = {f"{LAST}/n02116738_1.jpg": 120, "n02085620-Chihuahua/n02085620_5927.jpg": 1}

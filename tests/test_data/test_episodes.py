@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from fsbench.core.errors import DataError
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler, first
-from fsbench.errors import DataError
-from fsbench.specs import EpisodeSpec
 
 COUNTS = {2: 40, 3: 25, 5: 31, 7: 60, 8: 25, 11: 90, 12: 26}
 SPEC = EpisodeSpec(k_shot=3, n_query=6)

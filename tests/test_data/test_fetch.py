@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError, UsageError
 from fsbench.data import fetch as module
 from fsbench.data.archives import Archive
 from fsbench.data.catalog import all_facts
 from fsbench.data.fetch import download, fetch, unpack
-from fsbench.errors import DataError, UsageError
 
 FACTS = all_facts()["eurosat"]
 

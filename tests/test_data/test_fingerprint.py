@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
+from fsbench.core.progress import Reporter, Silent
 from fsbench.data import DataRoots, load_target, record
 from fsbench.data.fingerprint import fingerprint
-from fsbench.errors import DataError
-from fsbench.progress import Reporter, Silent
 
 
 def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path) -> None:

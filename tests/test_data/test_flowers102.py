@@ -10,10 +10,10 @@ import pytest
 from scipy.io import savemat
 from torchvision.datasets import Flowers102
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
 from fsbench.data.targets.flowers102 import FACTS
-from fsbench.errors import DataError
 
 LABELS = [77, 1, 102, 1, 5]
 """Of images 1 to 5, counted from 1."""

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.io import savemat
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_source, load_target
 from fsbench.data.files import stays_inside
 from fsbench.data.hub import Table
 from fsbench.data.sources.tinyimagenet import FACTS as TINY
 from fsbench.data.targets import cropdisease, dogs
-from fsbench.errors import DataError
 
 Draw = Callable[..., Path]
 BIRD, DOG = "001.Black_footed_Albatross", "n02085620-Chihuahua"

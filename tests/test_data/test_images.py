@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
+from fsbench.core.errors import DataError
+from fsbench.core.seeding import words
+from fsbench.core.specs import ImageSpec
 from fsbench.data.images import decode_rgb, open_rgb, square, to_array
-from fsbench.errors import DataError
-from fsbench.seeding import words
-from fsbench.specs import ImageSpec
 
 
 def noise(width: int, height: int) -> Image.Image:

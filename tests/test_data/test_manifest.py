@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fakes_protocols import target
 
 from fsbench.cli.main import run
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data import TARGETS
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.manifest import write
-from fsbench.specs import EpisodeSpec
-from tests.fakes_protocols import target
 
 
 def fsbench(*arguments: str) -> int:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.splits import split_of
 from fsbench.data.targets.mit67 import FACTS
 from fsbench.data.verify import verify
-from fsbench.errors import DataError
 
 TRAIN = ("winecellar/a.jpg", "airport_inside/airport_inside_0001.jpg")
 TEST = ("airport_inside/airport_inside_0002.jpg", "bar/a.jpg")

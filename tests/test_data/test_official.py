@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
 from fsbench.data.official import Listed, official_target
 from fsbench.data.targets.mit67 import FACTS
-from fsbench.errors import DataError
 
 SMALL = FACTS.model_copy(update={"classes": ("a", "b"), "split": (3, 2)})
 TRAIN = (Listed(0, "a/1.jpg"), Listed(0, "a/2.jpg"), Listed(1, "b/1.jpg"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from torchvision.datasets import ImageFolder
 
+from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, load_source, load_target
 from fsbench.data.files import IMAGE_SUFFIXES
-from fsbench.errors import DataError, UsageError
 
 Draw = Callable[..., Path]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fsbench.core.specs import Pool
 from fsbench.data import DataRoots, load_source, load_target
 from fsbench.data.base import hash_lines
 from fsbench.data.sources import tinyimagenet
 from fsbench.data.targets import chestx, cropdisease, eurosat, isic
-from fsbench.specs import Pool
 
 pytestmark = pytest.mark.realdata
 

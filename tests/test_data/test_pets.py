@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.data.catalog import SOURCES
 from fsbench.data.sources.pets import FACTS
-from fsbench.errors import DataError
 
 PER_CLASS = 20
 BREEDS = {"Abyssinian": 1, "american_bulldog": 2, "yorkshire_terrier": 37}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.base import hash_lines
 from fsbench.data.pools import without_suffix
 from fsbench.data.targets import chestx as chestx_module
-from fsbench.errors import DataError
 
 
 def write_list(folder: Path, text: str) -> None:

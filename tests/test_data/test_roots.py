@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.data import DataRoots, resolve
 from fsbench.data.catalog import all_facts
-from fsbench.errors import DataError, UnknownName, UsageError
 
 EUROSAT = all_facts()["eurosat"]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
 from fsbench.data.splits import derived_split, held_out, split_of
 from fsbench.data.targets.toy_photo import FACTS
-from fsbench.errors import DataError
 
 
 def dataset(counts: list[int], ids: str = "x") -> TargetDataset:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
 from fsbench.data.targets import chestx as chestx_module
 from fsbench.data.targets import cropdisease as crop_module
-from fsbench.errors import DataError
 
 Draw = Callable[..., Path]
 

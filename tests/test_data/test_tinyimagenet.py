@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.data.sources.tinyimagenet import FACTS
-from fsbench.errors import DataError
 
 WNIDS = FACTS.classes
 TRAIN = [(WNIDS[199], 10), (WNIDS[0], 20), (WNIDS[1], 30), (WNIDS[0], 40)]

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from fsbench.core.seeding import stream, torch_generator
 from fsbench.data import DataRoots, SourceDataset, groups, load_source, load_target
 from fsbench.data.toy import PAIRS, SHAPES, TEXTURES, pairs_of_source, pairs_of_targets
-from fsbench.seeding import stream, torch_generator
 
 TOYS = groups()["toy"]
 

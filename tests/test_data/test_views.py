@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from torchvision.transforms import RandomResizedCrop, functional
 
+from fsbench.core.seeding import stream, uniforms
+from fsbench.core.specs import ImageSpec
 from fsbench.data import views
 from fsbench.data.views import ATTEMPTS, View, crop_box
-from fsbench.seeding import stream, uniforms
-from fsbench.specs import ImageSpec
 
 SPEC = ImageSpec(input_size=32)
 SIDE = SPEC.resize

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from fsbench.cli.main import run
-from fsbench.provenance import environment
+from fsbench.core.schema import Result
 from fsbench.results import read
-from fsbench.schema import Result
-from protocols import finetune_affine
-from protocols.affine_tuning import Tuning
+from fsbench.results.provenance import environment
+from protocols.affine.tuning import Tuning
+from protocols.episodic import affine
 
 CELL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1"]
 CELL += ["-t", "toy_scan:5w1s/affine", "-j", "0"]
@@ -22,9 +22,9 @@ CELL += ["-t", "toy_scan:5w1s/affine", "-j", "0"]
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of eight episodes, a few steps each."""
-    monkeypatch.setattr(finetune_affine, "BLOCKS", (8,))
-    real = finetune_affine.batches
-    monkeypatch.setattr(finetune_affine, "batches", lambda *given: list(real(*given))[:4])
+    monkeypatch.setattr(affine, "BLOCKS", (8,))
+    real = affine.batches
+    monkeypatch.setattr(affine, "batches", lambda *given: list(real(*given))[:4])
 
 
 def evaluated(folder: Path, episodes: int = 16) -> Result:
@@ -72,7 +72,7 @@ def test_a_cell_is_computed_in_halves_and_says_so(
     assert sizes[-8:] == [2] * 8, "both blocks in pieces of two"
     assert result.provenance.halvings == 1
     assert environment(result.provenance)["halvings"] == "1"
-    monkeypatch.setattr(finetune_affine, "PIECES", 4)
+    monkeypatch.setattr(affine, "PIECES", 4)
     asked = evaluated(tmp_path / "asked")
     assert asked.provenance.halvings == 0
     assert "halvings" not in asked.model_dump(mode="json")["provenance"]

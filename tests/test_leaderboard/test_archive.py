@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsbench.errors import UsageError, ValidationFailed
-from leaderboard import archive
+from fsbench.core.errors import UsageError, ValidationFailed
+from leaderboard.submission import archive
 
 GOOD = {"results/a.json": b"{}", "results/deep/b.parquet": b"x" * 5000}
 

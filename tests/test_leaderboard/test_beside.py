@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fsbench.results.tracks import Data, track_of
-from leaderboard.columns import Column
-from leaderboard.standing import beside
-from leaderboard.tables import Table
+from leaderboard.board.columns import Column
+from leaderboard.board.standing import beside
+from leaderboard.board.tables import Table
 from tests import fakes
 
 LINEAR = "isic:5w1s/linear@ibm 64px"

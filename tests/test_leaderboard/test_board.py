@@ -9,15 +9,15 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.results import read
-from leaderboard.board import Board, BoardFile, Column, EntryFile, column_of
-from leaderboard.candidate import collect
-from leaderboard.standing import views
-from leaderboard.submission import submit
-from tests import fakes
 from tests.fakes import DECLARATION
+
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.results import read
+from leaderboard.board.board import Board, BoardFile, Column, EntryFile, column_of
+from leaderboard.board.standing import views
+from leaderboard.submission.candidate import collect
+from leaderboard.submission.submit import submit
+from tests import fakes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,7 +78,7 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.submission import submit\n"
+        "import sys; from pathlib import Path; from leaderboard.submission.submit import submit\n"
         "from fakes import DECLARATION as d\n"
         "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
@@ -100,7 +100,7 @@ def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("leaderboard.board.write_record", full)
+    monkeypatch.setattr("leaderboard.board.board.write_record", full)
     with pytest.raises(OSError, match="disk full"):
         submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert Board.open(tmp_path / "board").names() == []

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes import DECLARATION
 
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.reading import cells
 from fsbench.results.summary import records_digest, summarise
-from leaderboard.board import Board
-from leaderboard.chain import LINKS, Chain, chained, problems
-from leaderboard.submission import submit
+from leaderboard.board.board import Board
+from leaderboard.submission.chain import LINKS, Chain, chained, problems
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes import DECLARATION
 
 Json = dict[str, Any]
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes import DECLARATION
 
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import records_digest, summarise
-from leaderboard.board import Board, BoardFile, Column, column_of
-from leaderboard.candidate import collect
-from leaderboard.checks import RULES, check
-from leaderboard.submission import submit
+from leaderboard.board.board import Board, BoardFile, Column, column_of
+from leaderboard.submission.candidate import collect
+from leaderboard.submission.checks import RULES, check
+from leaderboard.submission.submit import submit
 from tests import fakes, fakes_methods
-from tests.fakes import DECLARATION
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:
@@ -152,7 +152,7 @@ def test_an_episode_number_without_end_costs_no_memory(tmp_path: Path) -> None:
 
 
 def test_too_many_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leaderboard.checks.MAX_EPISODES", 39)
+    monkeypatch.setattr("leaderboard.submission.checks.MAX_EPISODES", 39)
     fakes.write(tmp_path / "results")
     assert codes(tmp_path / "results", board(tmp_path)) == {"size"}
 

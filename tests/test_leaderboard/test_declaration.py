@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fsbench.errors import UsageError, ValidationFailed
-from leaderboard.declaration import declare, find
+from fsbench.core.errors import UsageError, ValidationFailed
+from leaderboard.submission.declaration import declare, find
 
 VALUES = {
     "name": "seal-r50",

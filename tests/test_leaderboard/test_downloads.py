@@ -11,14 +11,14 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from fsbench.errors import UnknownName
-from fsbench.stats import Score
-from leaderboard.downloads import FORMATS
-from leaderboard.downloads._sheet import Cell, Row, Sheet, sheet
-from leaderboard.downloads.csv import guarded
-from leaderboard.downloads.md import number
 from tests.fakes_sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
+
+from fsbench.core.errors import UnknownName
+from fsbench.core.statistics import Score
+from leaderboard.reports import FORMATS
+from leaderboard.reports._sheet import Cell, Row, Sheet, sheet
+from leaderboard.reports.csv import guarded
+from leaderboard.reports.md import number
 
 ONE, FIVE = COLUMNS
 NAMES = FORMATS.names()

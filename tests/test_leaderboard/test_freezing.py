@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from fsbench.errors import UsageError, ValidationFailed
-from leaderboard.board import Board, BoardFile
-from leaderboard.freezing import freeze
-from leaderboard.inspection import inspect
-from leaderboard.standing import views
-from leaderboard.submission import submit
+from fsbench.core.errors import UsageError, ValidationFailed
+from leaderboard.board.board import Board, BoardFile
+from leaderboard.board.freezing import freeze
+from leaderboard.board.standing import views
+from leaderboard.submission.inspection import inspect
+from leaderboard.submission.submit import submit
 from tests import fakes
 
 

@@ -7,12 +7,12 @@ from math import nan, sqrt
 
 import numpy as np
 import pytest
-
-from fsbench.errors import UsageError
-from fsbench.stats import Score
-from leaderboard.rank import Ranking, Standing, rank
-from leaderboard.statistics.friedman import MOST_PAIRED, cliques, critical_difference, friedman
 from tests.fakes_pairs import contenders
+
+from fsbench.core.errors import UsageError
+from fsbench.core.statistics import Score
+from leaderboard.ranking.friedman import MOST_PAIRED, cliques, critical_difference, friedman
+from leaderboard.ranking.rank import Ranking, Standing, rank
 
 # Table 6: areas under the ROC curve of C4.5 and three tuned variants on 14 data sets. On `voting`
 # it prints .975 twice but ranks them 2 and 3, by digits that it does not print: .9751 here.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard import render
-from leaderboard.board import Board
-from leaderboard.standing import views
+from leaderboard.board.board import Board
+from leaderboard.board.standing import views
+from leaderboard.reports import render
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "boards_1"
 BOARDS = ("free", "images", "named", "transductive")

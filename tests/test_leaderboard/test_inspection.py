@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from fsbench.cli.main import run
-from fsbench.records import EpisodeRecords
-from leaderboard import badges, published
-from leaderboard.badges import Badge, CellCheck
-from leaderboard.board import Board
-from leaderboard.chain import chained
-from leaderboard.inspection import inspect
-from leaderboard.submission import submit
-from tests import fakes
 from tests.fakes import DECLARATION
 from tests.fakes_forged import flipped, forge
+
+from fsbench.cli.main import run
+from fsbench.core.records import EpisodeRecords
+from leaderboard.board import badges, published
+from leaderboard.board.badges import Badge, CellCheck
+from leaderboard.board.board import Board
+from leaderboard.submission.chain import chained
+from leaderboard.submission.inspection import inspect
+from leaderboard.submission.submit import submit
+from tests import fakes
 
 
 @pytest.fixture(scope="module")

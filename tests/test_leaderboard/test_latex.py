@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from leaderboard.downloads import FORMATS
-from leaderboard.downloads._sheet import Sheet, sheet
-from leaderboard.downloads._tex import tex
 from tests.fakes_sheets import COLUMNS, ERROR, constant, hostile, swinging, view
+
+from leaderboard.reports import FORMATS
+from leaderboard.reports._sheet import Sheet, sheet
+from leaderboard.reports._tex import tex
 
 ONE, FIVE = COLUMNS
 COMMANDS = {

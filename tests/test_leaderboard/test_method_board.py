@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes_methods import facts, outcomes, random_init
 
-from fsbench import stats
 from fsbench.cli.main import run
+from fsbench.core import statistics
 from fsbench.results.reading import cells
 from leaderboard.methods.build import method_board, of_board
 from leaderboard.methods.pareto import fronts
 from leaderboard.methods.record import MethodBoard, Row
 from leaderboard.methods.render import markdown, tables
 from leaderboard.methods.sheet import as_csv
-from leaderboard.submission import submit
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes_methods import facts, outcomes, random_init
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
 Call = Callable[..., str]
@@ -154,7 +154,7 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     assert overall is not None
     assert overall.mean == pytest.approx(0.2)
     zeros = [np.zeros(3), np.zeros(3)]
-    wanted = stats.paired([full["x"].values, full["y"].values], zeros, ["x", "y"])
+    wanted = statistics.paired([full["x"].values, full["y"].values], zeros, ["x", "y"])
     assert overall.ci95 == pytest.approx(wanted.ci95)
     assert overall.n == 6
 

@@ -10,16 +10,16 @@ from zlib import crc32
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fakes_methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
-from fsbench.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.build import method_board
 from leaderboard.methods.figures import figures, needed, write
 from leaderboard.methods.record import Gain, MethodBoard, Row
-from leaderboard.outcomes import Outcomes
-from leaderboard.submission import submit
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes_methods import facts, outcomes, random_init
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"

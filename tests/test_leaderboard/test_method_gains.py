@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.fakes_methods import facts, outcomes, random_init, run
 
-from fsbench import stats
+from fsbench.core import statistics
 from leaderboard.methods.controls import Found
 from leaderboard.methods.gains import adjusted, against, judged
 from leaderboard.methods.grouping import Group, Run, grouped
 from leaderboard.methods.seeds import over_both
-from leaderboard.outcomes import Outcomes
-from tests.fakes_methods import facts, outcomes, random_init, run
+from leaderboard.ranking.outcomes import Outcomes
 
 DRAW = np.random.default_rng(0)
 VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}
@@ -35,7 +35,7 @@ def rows(seeds: int) -> tuple[Group, Found]:
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     ours, control = rows(1)
     found = against(ours.runs, "normal", control, ["a"])
-    wanted = stats.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
+    wanted = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
     assert found is not None
     assert (found.gap, found.ci95, found.p) == pytest.approx((wanted.gap, wanted.ci95, wanted.p))
     assert (found.n, found.covers, found.seeds) == (30, "episodes", (0,))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from fsbench import stats
+from fsbench.core import statistics
 from leaderboard.methods.seeds import (
     components,
     over_both,
@@ -89,7 +89,7 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     freedom = variance**2 / ((ms_s / (s * e)) ** 2 / (s - 1))
     side = [[row] for row in y]
     center = over_seeds(side)
-    se = stats.paired(center, [np.zeros(e)]).se
+    se = statistics.paired(center, [np.zeros(e)]).se
     found = over_both(overall(center), [side], se, [])
     assert found.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
     t = y.mean() / math.sqrt(variance)
@@ -104,7 +104,7 @@ def test_no_gap_is_found_at_most_at_the_stated_rate(seeds: int, sides: int) -> N
         drawn = [[[row - 0.5] for row in part] for part in parts]
         centers = [over_seeds(side) for side in drawn]
         ours, theirs = centers[0], centers[1] if sides == 2 else [np.zeros(50)]
-        paired = stats.paired(ours, theirs)
+        paired = statistics.paired(ours, theirs)
         found.append(over_both(paired.gap, drawn, paired.se, []).p < 0.05)
     assert np.mean(found) < 0.085
 

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import DECLARATION
+from tests.fakes_official import SETS
 
 from fsbench.cli.main import run
-from fsbench.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.results import ResultStore, read
 from fsbench.results.reading import cells
 from fsbench.results.tracks import Track
-from leaderboard import official
-from leaderboard.board import Board
-from leaderboard.definition import BoardFile
-from leaderboard.standing import views
-from leaderboard.submission import submit
+from leaderboard.board import official
+from leaderboard.board.board import Board
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.standing import views
+from leaderboard.submission.submit import submit
 from tests import fakes, fakes_official
-from tests.fakes import DECLARATION
-from tests.fakes_official import SETS
 
 
 def named(name: str, **changes: object) -> object:

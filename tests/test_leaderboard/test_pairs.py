@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsbench import stats
-from fsbench.stats import Paired
-from leaderboard.outcomes import Outcomes
-from leaderboard.pairs import Pairs
-from leaderboard.rank import rank
+from fsbench.core import statistics
+from fsbench.core.statistics import Paired
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.rank import rank
 
 Held = Mapping[str, Mapping[str, Outcomes]]
 
@@ -27,7 +27,7 @@ def compare(a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Seque
         right.append(b[column].values[j])
     if not all(x.size for x in left):
         return Paired(0.0, float("nan"), 1.0, 0)
-    found = stats.paired(left, right, [a[column].draws for column in columns])
+    found = statistics.paired(left, right, [a[column].draws for column in columns])
     return found if found.p == found.p else found._replace(p=1.0)
 
 
@@ -41,7 +41,8 @@ def holm_by_definition(p: Sequence[float]) -> list[float]:
 def plain(held: Held, columns: Sequence[str]) -> list[tuple[int, str, Paired | None, float | None]]:
     """Tiers by the leader rule, pair by pair, Holm by the definition: (tier, name, behind, p)."""
     overall = {
-        n: float(np.mean([stats.score(h[c].values).mean for c in columns])) for n, h in held.items()
+        n: float(np.mean([statistics.score(h[c].values).mean for c in columns]))
+        for n, h in held.items()
     }
     remaining, found, tier = sorted(overall, key=lambda n: (-overall[n], n)), [], 0
     while remaining:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsbench.stats import Paired
-from leaderboard.pairs import Pairs
-from leaderboard.rank import Outcomes, Ranking, rank
+from fsbench.core.statistics import Paired
+from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.rank import Outcomes, Ranking, rank
 
 FEW = settings(max_examples=15, deadline=None)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-
-from fsbench.errors import UsageError
-from leaderboard.rank import Contenders, rank
-from leaderboard.statistics.ranks import rank_intervals
 from tests.fakes_pairs import contenders, outcomes
+
+from fsbench.core.errors import UsageError
+from leaderboard.ranking.rank import Contenders, rank
+from leaderboard.ranking.ranks import rank_intervals
 
 FEW = settings(max_examples=10, deadline=None)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.published import published
-from leaderboard.rank import Outcomes, rank
-from leaderboard.render import (
+from leaderboard.board.published import published
+from leaderboard.board.standing import View
+from leaderboard.ranking.rank import Outcomes, rank
+from leaderboard.reports.render import (
     Table,
     as_json,
     escape,
@@ -21,7 +22,6 @@ from leaderboard.render import (
     shorten,
     tables,
 )
-from leaderboard.standing import View
 
 PUBLISHED = tuple(each for each in published() if each.name.startswith(("seal", "weight")))
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"

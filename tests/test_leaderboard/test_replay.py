@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import DECLARATION
 from typer.main import get_command
 
 from fsbench.api.replay import evaluations, replays
@@ -17,18 +18,17 @@ from fsbench.api.request import Request, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
 from fsbench.cli.evaluate import request
 from fsbench.cli.main import build, run
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodicSpec, Spec
+from fsbench.core.tasks import Kind, Options
 from fsbench.results.building import build as result_of
 from fsbench.results.names import task_id
 from fsbench.results.reading import cells
-from fsbench.schema import Result
-from fsbench.specs import EpisodicSpec, Spec
-from fsbench.tasks import Kind, Options
-from leaderboard.board import Board
-from leaderboard.submission import submit
-from pretrain import recipes
+from leaderboard.board.board import Board
+from leaderboard.submission.submit import submit
+from pretrain.recipes import registry
 from tests import fakes
-from tests.fakes import DECLARATION
 
 SETS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("toy_tiles:5w1s", (), {}),
@@ -157,7 +157,7 @@ def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
 
 
 def test_a_run_of_a_recipe_starts_with_its_pretraining(tmp_path: Path) -> None:
-    recipe = recipes.get("toy/normal").replace({"seed": 2})
+    recipe = registry.get("toy/normal").replace({"seed": 2})
     board = entry(tmp_path, recipe="toy/normal", recipe_digest=recipe.digest())
     (one,) = replays(Board.open(board).entry("entry"), "board")
     assert ("fsbench", "pretrain", "toy/normal", "--seed=2", "--output=runs") in one.commands

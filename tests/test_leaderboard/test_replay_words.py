@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fsbench.api.replay import Replay, replays
-from fsbench.errors import ValidationFailed
-from fsbench.specs import EpisodeSpec, EpisodicSpec
-from leaderboard.board import Entry
-from leaderboard.outcomes import Cell
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from leaderboard.board.board import Entry
+from leaderboard.ranking.outcomes import Cell
 from tests import fakes, fakes_site
 
 TEXTS = ("ref", "architecture", "recipe", "task", "platform", "device", "packages")

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.fakes_forged import flipped
 
-from fsbench import provenance
 from fsbench.api.rerun import Sample, compare, draw, samples
-from fsbench.errors import UnknownName, UsageError
-from fsbench.records import EpisodeRecords
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.records import EpisodeRecords
+from fsbench.results import provenance
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
 from tests import fakes
-from tests.fakes_forged import flipped
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,11 @@ import pytest
 
 from fsbench.api.retraining import command
 from fsbench.cli.pretrain import choose
-from fsbench.schema import BackboneFacts
-from fsbench.training import Training
-from pretrain import METHODS, recipes
-from pretrain.recipe import Recipe
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.training import Training
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
 from tests import fakes
 
 COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
@@ -37,16 +38,16 @@ def read_back(words: tuple[str, ...]) -> Recipe:
 @pytest.mark.parametrize("scale", ["toy", "pilot"])
 @pytest.mark.parametrize("name", METHODS.names())
 def test_every_recipe_and_its_control(name: str, scale: str) -> None:
-    recipe = recipes.get(f"{scale}/{name}")
-    for each in (recipe, recipes.control(recipe), recipe.replace({"seed": 4})):
+    recipe = registry.get(f"{scale}/{name}")
+    for each in (recipe, registry.control(recipe), recipe.replace({"seed": 4})):
         found = command(facts(each))
         assert found is not None
         assert read_back(found[0]) == found[1] == each
 
 
 def test_compositions_scenarios_and_settings() -> None:
-    base = recipes.get("toy/normal")
-    both = recipes.composed(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
+    base = registry.get("toy/normal")
+    both = registry.composed(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
     scenario = choose("toy/head_reset", ["plan.epochs=3", "seed=7"], "continual-full")
     for each in (both, scenario):
         found = command(facts(each))
@@ -59,7 +60,7 @@ def test_compositions_scenarios_and_settings() -> None:
 
 
 def test_older_results_are_searched_by_seed() -> None:
-    recipe = recipes.get("toy/normal").replace({"seed": 2})
+    recipe = registry.get("toy/normal").replace({"seed": 2})
     found = command(facts(recipe, known=False))
     assert found is not None
     assert (read_back(found[0]), found[1].label) == (recipe, recipe.label)
@@ -68,7 +69,7 @@ def test_older_results_are_searched_by_seed() -> None:
 
 def test_no_command_is_given_that_trains_another_run() -> None:
     """A recipe with a field or a method that this version does not know."""
-    recipe = recipes.get("toy/normal")
+    recipe = registry.get("toy/normal")
     for change in ({"later": 1}, {"methods": [{"name": "unheard"}]}, {"name": "lost/normal"}):
         held = facts(recipe)
         assert held.training is not None

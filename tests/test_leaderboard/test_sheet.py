@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-
-from leaderboard.downloads._caption import grouped, sentences, title
-from leaderboard.downloads._sheet import Sheet, sheet
 from tests.fakes_sheets import COLUMNS, ERROR, constant, swinging, view
+
+from leaderboard.reports._caption import grouped, sentences, title
+from leaderboard.reports._sheet import Sheet, sheet
 
 ONE, FIVE = COLUMNS
 
@@ -116,7 +116,7 @@ def test_columns_of_a_data_set_stand_together() -> None:
 def test_one_outcome_has_no_interval_and_no_entries_no_rows() -> None:
     import numpy as np
 
-    from leaderboard.outcomes import Outcomes
+    from leaderboard.ranking.outcomes import Outcomes
 
     single = {"a": {ONE: Outcomes(np.arange(1), np.array([0.5]), "draws")}}
     found = sheet(view({**single, "b": {ONE: constant(0.2)}}, (ONE,)), "b").rows[0].cells[ONE]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.reading import cells
-from fsbench.specs import EpisodicSpec
-from leaderboard.standing import paired_outcomes
+from leaderboard.board.standing import paired_outcomes
 from tests import fakes
 
 

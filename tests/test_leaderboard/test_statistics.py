@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from leaderboard.statistics.record import BoardStatistics
-from leaderboard.submission import submit
+from leaderboard.ranking.record import BoardStatistics
+from leaderboard.submission.submit import submit
 from tests import fakes
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}

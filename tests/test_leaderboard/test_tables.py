@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fsbench.core.schema import Flag, Result
+from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
 from fsbench.data.catalog import all_facts
 from fsbench.results.names import task_id
 from fsbench.results.tracks import Track, track_of
-from fsbench.schema import Flag, Result
-from fsbench.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
-from leaderboard.columns import Column, column_of
-from leaderboard.definition import BoardFile
-from leaderboard.official import find
-from leaderboard.tables import side, stands, tables
+from leaderboard.board.columns import Column, column_of
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.official import find
+from leaderboard.board.tables import side, stands, tables
 from tests import fakes
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")

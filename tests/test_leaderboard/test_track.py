@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import DECLARATION
 
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore, table
 from fsbench.results.tracks import Track
-from fsbench.schema import Result
-from fsbench.specs import EpisodicSpec
-from leaderboard.board import Board, BoardFile
-from leaderboard.standing import views
-from leaderboard.submission import submit
+from leaderboard.board.board import Board, BoardFile
+from leaderboard.board.standing import views
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes import DECLARATION
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"

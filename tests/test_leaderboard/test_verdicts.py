@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fsbench.errors import ValidationFailed
-from leaderboard import rulebook, verdict_file, verdicts
-from leaderboard.outcomes import Cell, paired_outcomes
-from leaderboard.rulebook import sources
-from leaderboard.verdicts import kept
-from tests import fakes
 from tests.fakes import Heard
+
+from fsbench.core.errors import ValidationFailed
+from leaderboard.ranking.outcomes import Cell, paired_outcomes
+from leaderboard.submission import rulebook, verdict_file, verdicts
+from leaderboard.submission.rulebook import sources
+from leaderboard.submission.verdicts import kept
+from tests import fakes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,7 +67,7 @@ def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} is verified again")
 
-    monkeypatch.setattr("leaderboard.verdicts.verified", refuse)
+    monkeypatch.setattr("leaderboard.submission.verdicts.verified", refuse)
 
 
 def test_none_cold_and_warm_are_one(plain: Path, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_second_reading_opens_no_result(
 ) -> None:
     read(plain, tmp_path)
     request.getfixturevalue("unverified")
-    monkeypatch.setattr("leaderboard.verdicts.content_hash", None)
+    monkeypatch.setattr("leaderboard.submission.verdicts.content_hash", None)
     heard = Heard()
     assert len(read(plain, tmp_path, heard)) == 4
     assert heard.said == []
@@ -179,7 +179,7 @@ old = verdicts.verified
 def test_all_code_that_decides_is_in_the_version() -> None:
     """Whatever of ours reading imports, the settings of a fitted head with it."""
     script = (
-        "import sys, leaderboard.verdicts; from fsbench.specs import FITTED\n"
+        "import sys, leaderboard.submission.verdicts; from fsbench.core.specs import FITTED\n"
         "FITTED.load('soft_kmeans')\n"
         "ours = ('fsbench', 'leaderboard', 'protocols')\n"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in ours))"
@@ -245,7 +245,7 @@ def test_a_full_disk_leaves_the_old_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_two_processes_at_once(plain: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.verdicts import kept\n"
+        "import sys; from pathlib import Path; from leaderboard.submission.verdicts import kept\n"
         "for i in range(3):\n"
         "    with kept(Path(sys.argv[1]), Path(sys.argv[2])) as known:\n"
         "        print(*(c.result.records_digest for c in known.cells(Path(sys.argv[1]))))"

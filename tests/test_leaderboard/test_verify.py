@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.fakes import DECLARATION
+from tests.fakes_forged import flipped, forge
 
 from fsbench.api.evaluate import Models, Targets, evaluate
 from fsbench.api.machine import Machine
@@ -14,13 +16,11 @@ from fsbench.api.replay import replays
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
-from fsbench.errors import CheckpointError, DataError
-from fsbench.tasks import Options
-from leaderboard.badges import Badge
-from leaderboard.board import Board
-from leaderboard.submission import submit
-from tests.fakes import DECLARATION
-from tests.fakes_forged import flipped, forge
+from fsbench.core.errors import CheckpointError, DataError
+from fsbench.core.tasks import Options
+from leaderboard.board.badges import Badge
+from leaderboard.board.board import Board
+from leaderboard.submission.submit import submit
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")

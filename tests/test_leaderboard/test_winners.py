@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-
-from fsbench.errors import UsageError
-from leaderboard.rank import rank
-from leaderboard.statistics.record import Branch, WinnerTree
-from leaderboard.statistics.winners import facts, grow, winner_tree
 from tests.fakes_pairs import contenders
+
+from fsbench.core.errors import UsageError
+from leaderboard.ranking.rank import rank
+from leaderboard.ranking.record import Branch, WinnerTree
+from leaderboard.ranking.winners import facts, grow, winner_tree
 
 CELLS = [
     f"{dataset}:5w{shots}s/linear@ibm 64px"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from tests.fakes_episodic import Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.episodic import Task
-from tests.fakes_episodic import Prepared, Weights, close, logits
+from pretrain.meta.learner import Task
 
 HEAD = ("fc.weight", "fc.bias")
 

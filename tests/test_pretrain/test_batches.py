@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-
-from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip
-from fsbench.errors import DataError
-from pretrain.batches import Batches, Normalise
-from pretrain.plan import Clock
 from tests.fakes_pretrain import source, tiny
+
+from fsbench.core.errors import DataError
+from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip
+from pretrain.recipes.plan import Clock
+from pretrain.training.batches import Batches, Normalise
 
 CPU = torch.device("cpu")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import CheckpointError
-from pretrain import checkpoint
-from pretrain.loop import pretrain
 from tests.fakes_pretrain import killed_at, source, tiny
+
+from fsbench.core.errors import CheckpointError
+from pretrain.training import checkpoint
+from pretrain.training.loop import pretrain
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}
 

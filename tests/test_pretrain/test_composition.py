@@ -6,16 +6,24 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from tests.fakes_pretrain import lines, source, tiny, weights
 
-from fsbench.errors import UnknownName, UsageError
-from pretrain import METHODS, recipes
-from pretrain.composition import INITS, INNER_LOOPS, META, REFUSALS, REPARAMETRIZATIONS, refuse
-from pretrain.episodic import Episodic, InnerLoop
-from pretrain.loop import pretrain
+from fsbench.core.errors import UnknownName, UsageError
+from pretrain import METHODS
+from pretrain.meta.learner import Episodic, InnerLoop
 from pretrain.method import Rank
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
-from tests.fakes_pretrain import lines, source, tiny, weights
+from pretrain.recipes import registry
+from pretrain.recipes.composition import (
+    INITS,
+    INNER_LOOPS,
+    META,
+    REFUSALS,
+    REPARAMETRIZATIONS,
+    refuse,
+)
+from pretrain.training.loop import pretrain
 
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")
 
@@ -112,14 +120,14 @@ def test_inner_loops_mind_zeros_that_are_held_in_a_sparse_phase() -> None:
 
 @pytest.mark.parametrize("pair", ["swr+seal+metasgd", "weight_norm+protonet", "l2_init+anil"])
 def test_meta_learners_train_beside_others(pair: str, tmp_path: Path) -> None:
-    recipe = recipes.composed(tiny(pair.rpartition("+")[2]), pair)
+    recipe = registry.composed(tiny(pair.rpartition("+")[2]), pair)
     run = pretrain(recipe, source(), tmp_path / "run")
     assert all(tensor.isfinite().all() for tensor in weights(run).values())
 
 
 def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_action() -> None:
-    plain = recipes.get("toy/seal").override(["seal.ascent_factor=0.5", "plan.rounds=3"])
-    both = recipes.composed(plain, "swr+seal+weight_compander", {"swr.lam": "1e-2"})
+    plain = registry.get("toy/seal").override(["seal.ascent_factor=0.5", "plan.rounds=3"])
+    both = registry.composed(plain, "swr+seal+weight_compander", {"swr.lam": "1e-2"})
     assert both.name == "toy/weight_compander+seal+swr"
     assert both.label == "toy-weight_compander+seal+swr-s0"
     assert both.plan == plain.plan
@@ -129,17 +137,17 @@ def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_
 
 
 def test_a_method_that_comes_in_has_the_settings_of_the_scale() -> None:
-    both = recipes.composed(recipes.get("toy/normal"), "swr+lw")
+    both = registry.composed(registry.get("toy/normal"), "swr+lw")
     assert both.method("lw").generations is True  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match="goes through 16 blocks"):
-        recipes.composed(recipes.get("paper/normal"), "swr+lw")
+        registry.composed(registry.get("paper/normal"), "swr+lw")
 
 
 def test_values_may_make_the_methods_possible() -> None:
-    one = recipes.get("toy/normal").override(["plan.rounds=1"])
+    one = registry.get("toy/normal").override(["plan.rounds=1"])
     with pytest.raises(UsageError, match="llf would never act"):
-        recipes.composed(one, "llf")
-    assert recipes.composed(one, "llf", {"plan.rounds": 2}).name == "toy/llf"
+        registry.composed(one, "llf")
+    assert registry.composed(one, "llf", {"plan.rounds": 2}).name == "toy/llf"
 
 
 @pytest.mark.parametrize(
@@ -153,12 +161,12 @@ def test_values_may_make_the_methods_possible() -> None:
 )
 def test_what_is_no_composition_is_refused(names: str, error: type[UsageError], says: str) -> None:
     with pytest.raises(error, match=says):
-        recipes.composed(recipes.get("toy/normal"), names)
+        registry.composed(registry.get("toy/normal"), names)
 
 
 def test_a_composed_run_acts_by_both_and_exports_the_plain_network(tmp_path: Path) -> None:
     values = {"welsr.fraction": 0.5, "swr.lam": 0.1}
-    recipe = recipes.composed(tiny("normal"), "swr+weight_norm+welsr", values)
+    recipe = registry.composed(tiny("normal"), "swr+weight_norm+welsr", values)
     run = pretrain(recipe, source(), tmp_path / "run")
     plain = pretrain(tiny("normal"), source(), tmp_path / "plain")
     assert weights(run).keys() == weights(plain).keys()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from pretrain import optimizer
-from pretrain.context import Context
 from tests.fakes_pretrain import epochs, lines, tiny, trainer
+
+from pretrain.training import optimizer
+from pretrain.training.context import Context
 
 
 def after_one_epoch(out: Path, *assignments: str) -> Context:

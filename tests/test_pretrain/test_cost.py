@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.fakes_pretrain import equal, killed_at, source, tiny, trainer, weights
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from pretrain import cost
-from pretrain.cost import Cost, Counting
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import equal, killed_at, source, tiny, trainer, weights
+from pretrain.training import cost
+from pretrain.training.cost import Cost, Counting
+from pretrain.training.loop import pretrain
 
 CPU = torch.device("cpu")
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import classifier, load
-from fsbench.errors import UsageError
-from pretrain import recipes
-from pretrain.build import build_context
-from pretrain.dropout import drop_before
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+from fsbench.core.errors import UsageError
+from pretrain.recipes import registry
+from pretrain.training.build import build_context
+from pretrain.training.loop import pretrain
+from pretrain.weights.dropout import drop_before
 
 STUDY = ("scnn", "vgg16", "mobilenet", "resnet50")
 SIDES = {"scnn": 8, "vgg16": 32, "mobilenet": 32, "resnet50": 32}
@@ -36,7 +36,7 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
     """What reaches the head has zeros in training, and the names of the weights are as ever."""
     side = SIDES[name]
     fields = [f"architecture={name}", f"input_size={side}", "width=2", "batch_size=8"]
-    recipe = recipes.get("toy/normal").override([*fields, "dropout=0.5"])
+    recipe = registry.get("toy/normal").override([*fields, "dropout=0.5"])
     plain = recipe.override(["dropout=0"])
     images = source()
     big = torch.zeros(40, 3, side, side, dtype=torch.uint8).numpy()
@@ -63,7 +63,7 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
 
 
 def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretrain.build.drop_before", None)  # is not even called
+    monkeypatch.setattr("pretrain.training.build.drop_before", None)  # is not even called
     pretrain(tiny("normal", "dropout=0"), source(), tmp_path)
 
 

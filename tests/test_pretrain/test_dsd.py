@@ -7,9 +7,6 @@ from typing import Literal
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
-from pretrain.loop import pretrain
 from tests.fakes_events import (
     at_event,
     changed,
@@ -20,6 +17,9 @@ from tests.fakes_events import (
     train_round,
 )
 from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+
+from fsbench.core.errors import UsageError
+from pretrain.training.loop import pretrain
 
 SPARSE = ("dsd.fill=zero", "dsd.sparse_epochs=2", "weight_decay=0.01")
 

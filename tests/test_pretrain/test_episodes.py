@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.fakes_pretrain import source, tiny
 
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data import Split
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.errors import DataError, UsageError
-from fsbench.specs import EpisodeSpec
-from pretrain import recipes
-from pretrain.batches import Batch
-from pretrain.episodes import Episodes
-from pretrain.episodic import learner_of
-from pretrain.plan import Clock, Stage
-from pretrain.recipe import Recipe
-from tests.fakes_pretrain import source, tiny
+from pretrain.meta.episodes import Episodes
+from pretrain.meta.learner import learner_of
+from pretrain.recipes import registry
+from pretrain.recipes.plan import Clock, Stage
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.batches import Batch
 
 CPU = torch.device("cpu")
 HALVES = {"plan.stages": (Stage(stop=0.5), Stage(start=0.5))}
@@ -113,16 +113,16 @@ def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> 
 )
 def test_what_cannot_train_is_refused(name: str, set_: str, says: str, fix: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
-        recipes.get(name).override([set_])
+        registry.get(name).override([set_])
     assert fix in caught.value.fix
 
 
 def test_a_meta_learner_is_no_method_of_another_recipe() -> None:
     with pytest.raises(UsageError, match="start from toy/maml"):
-        recipes.composed(recipes.get("toy/normal"), "maml")
+        registry.composed(registry.get("toy/normal"), "maml")
 
 
 def test_the_control_classifies_as_many_images_a_step() -> None:
-    meta: Recipe = recipes.get("toy/maml")
-    plain = recipes.control(meta)
+    meta: Recipe = registry.get("toy/maml")
+    plain = registry.control(meta)
     assert (plain.loader, plain.batch_size, plain.plan) == ("batches", 100, meta.plan)

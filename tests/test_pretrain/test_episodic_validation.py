@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_episodic import Prepared
+from tests.fakes_pretrain import equal, lines, source, tiny
 
 from fsbench import backbones
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.episodic import Task
-from pretrain.loop import pretrain
-from tests.fakes_episodic import Prepared
-from tests.fakes_pretrain import equal, lines, source, tiny
+from pretrain.meta.learner import Task
+from pretrain.training.loop import pretrain
 
 NORMS = ("running", "batch")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from scipy.stats import kstest
+from support.events import at_event, changed
+from support.pretrain import tiny
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.methods.fc import select_tail
-from tests.fakes_events import at_event, changed
-from tests.fakes_pretrain import tiny
 
 
 @pytest.mark.parametrize("scope", ["all", "head"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from fsbench.reproductions import _synthetic
-from pretrain.full_batch import FullBatch
-from pretrain.plan import Clock
-from pretrain.recipe import Recipe
+from pretrain.recipes.plan import Clock
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.full_batch import FullBatch
 
 CPU = torch.device("cpu")
 SOURCE = _synthetic.source(1.0, 0)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.pretrain import lines, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fsbench.seeding import torch_generator
-from pretrain.batches import Batch
+from fsbench.core.seeding import torch_generator
 from pretrain.methods.gradinit import Gradinit, learn_step_scales, step_objective
-from pretrain.scales import KERNELS, NORMS, Scales, at_init, parameters_of
-from tests.fakes_pretrain import lines, tiny, trainer
+from pretrain.training.batches import Batch
+from pretrain.weights.scales import KERNELS, NORMS, Scales, at_init, parameters_of
 
 Halves = tuple[Batch, Batch, Batch]
 

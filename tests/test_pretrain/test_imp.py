@@ -6,12 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
-from pretrain import METHODS
-from pretrain.loop import pretrain
-from pretrain.methods.imp import prune
-from pretrain.recipe import Recipe
 from tests.fakes_events import (
     Tensors,
     at_event,
@@ -23,6 +17,12 @@ from tests.fakes_events import (
     train_round,
 )
 from tests.fakes_pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+
+from fsbench.core.errors import UsageError
+from pretrain import METHODS
+from pretrain.methods.imp import prune
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import pretrain
 
 HARD = ("weight_decay=0.01", "lr=0.1", "width=4")
 

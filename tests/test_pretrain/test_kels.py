@@ -6,20 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.events import at_event, changed, finish_epoch, kernel_names, open_round, train_round
+from support.pretrain import tiny
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.methods.kels import redraw_masks, slim, slim_size, slim_sizes
-from tests.fakes_events import (
-    at_event,
-    changed,
-    finish_epoch,
-    kernel_names,
-    open_round,
-    train_round,
-)
-from tests.fakes_pretrain import tiny
 
 
 def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:

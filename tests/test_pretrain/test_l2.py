@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from pretrain.loop import pretrain
 from tests.fakes_pretrain import equal, source, tiny, trainer, weights
+
+from pretrain.training.loop import pretrain
 
 
 def test_with_sgd_it_is_weight_decay(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, tiny, trainer
 from torch import Tensor
 
-from fsbench.errors import UsageError
-from pretrain import anchors, scenarios
-from pretrain.loop import Trainer
-from tests.fakes_pretrain import epochs, tiny, trainer
+from fsbench.core.errors import UsageError
+from pretrain.recipes import scenarios
+from pretrain.training.loop import Trainer
+from pretrain.weights import anchors
 
 
 def parameters(made: Trainer) -> dict[str, Tensor]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, lines, tiny, trainer
 from torch import Tensor
 
-from fsbench.errors import UsageError
-from tests.fakes_pretrain import epochs, lines, tiny, trainer
+from fsbench.core.errors import UsageError
 
 LATE = {
     f"{stage}.0.{part}.weight"

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 from torch import Tensor, nn
 
-from fsbench.errors import DataError, FsbenchError
-from fsbench.stopping import Stopped
-from pretrain import checkpoint, loop
-from pretrain.batches import Batch
-from pretrain.context import Context
-from pretrain.loop import Trainer, pretrain
+from fsbench.core.errors import DataError, FsbenchError
+from fsbench.core.signals import Stopped
 from pretrain.method import HOOKS, Group, Method, Rank
-from pretrain.recipe import Recipe
-from pretrain.run_folder import finished
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from pretrain.recipes.recipe import Recipe
+from pretrain.training import checkpoint, loop
+from pretrain.training.batches import Batch
+from pretrain.training.context import Context
+from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.run_folder import finished
 
 CALLS: list[str] = []
 DRAWN = (

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.events import bare, changed, finish_epoch, open_round, tensors, train_round
+from support.pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
 from torch import Tensor, nn
 
 from fsbench import backbones
-from fsbench.errors import CheckpointError, UsageError
-from fsbench.seeding import stream
-from pretrain.loop import Trainer, pretrain
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.seeding import stream
 from pretrain.methods.lw import block_schedule, mean_and_std
 from pretrain.methods.rescale import restore_sizes
-from pretrain.observe import batch_statistics, outputs
-from tests.fakes_events import bare, changed, finish_epoch, open_round, tensors, train_round
-from tests.fakes_pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.observe import batch_statistics, outputs
 
 FULL = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
 """Algorithm 1 on the four blocks of the tiny net."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_episodic import Answers, Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.episodic import Task
-from tests.fakes_episodic import Answers, Prepared, Weights, close, logits
+from pretrain.meta.learner import Task
 
 SETTINGS = ("maml.steps=2", "maml.inner_lr=0.3")
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes_pretrain import tiny, trainer
 from torch import nn
 
-from fsbench.seeding import torch_generator
-from pretrain import masks
-from tests.fakes_pretrain import tiny, trainer
+from fsbench.core.seeding import torch_generator
+from pretrain.weights import masks
 
 parts = st.integers(0, 100).map(lambda percent: percent / 100)
 

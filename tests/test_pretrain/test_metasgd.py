@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_episodic import Prepared, Weights, close, logits
+from tests.fakes_pretrain import killed_at, source, tiny, trainer, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain import checkpoint
-from pretrain.episodic import Task
-from pretrain.loop import pretrain
-from tests.fakes_episodic import Prepared, Weights, close, logits
-from tests.fakes_pretrain import killed_at, source, tiny, trainer, weights
+from pretrain.meta.learner import Task
+from pretrain.training import checkpoint
+from pretrain.training.loop import pretrain
 
 RATE = "rate."
 

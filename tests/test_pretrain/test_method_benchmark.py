@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pretrain import METHODS
-from pretrain.composition import META
+from pretrain.recipes.composition import META
 from tests.benchmarks import methods as bench
 
 TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]

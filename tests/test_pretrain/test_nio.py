@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.errors import FsbenchError
-from fsbench.seeding import stream, torch_generator
-from pretrain.batches import Batch
+from fsbench.core.errors import FsbenchError
+from fsbench.core.seeding import stream, torch_generator
 from pretrain.methods.nio import (
     Nio,
     Objective,
@@ -25,7 +24,8 @@ from pretrain.methods.nio import (
     part_borders,
     part_gradients,
 )
-from pretrain.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
+from pretrain.training.batches import Batch
+from pretrain.weights.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
 
 OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
 BN = nn.modules.batchnorm._BatchNorm

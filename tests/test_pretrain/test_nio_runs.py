@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
-from pretrain.loop import pretrain
-from pretrain.recipe import Recipe
 from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+
+from fsbench.core.errors import UsageError
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import pretrain
 
 
 def test_a_run_reports_cosine_and_norm_and_keeps_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fsbench.api import listing
 from fsbench.cli.main import build
-from pretrain import recipes
+from pretrain.recipes import registry
 
 PRINTED = {
     # paper, table: recipe -> percent, in the order of the table
@@ -58,24 +58,24 @@ def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
 
 def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
     known = {f"paper/{name}" for table in PRINTED.values() for name in table}
-    names = [n for n in recipes.RECIPES.names() if recipes.get(n).source == "tinyimagenet"]
-    assert {n for n in names if recipes.RECIPES.figures(n)} == known
+    names = [n for n in registry.RECIPES.names() if registry.get(n).source == "tinyimagenet"]
+    assert {n for n in names if registry.RECIPES.figures(n)} == known
 
 
 def test_three_generations_are_the_long_recipe_cut() -> None:
     for name in ("normal_long", "llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
         rounds = [
-            recipes.get(f"paper/{name}").override(figure.overrides).plan.rounds
-            for figure in recipes.RECIPES.figures(f"paper/{name}")
+            registry.get(f"paper/{name}").override(figure.overrides).plan.rounds
+            for figure in registry.RECIPES.figures(f"paper/{name}")
         ]
         assert rounds == [3, 10]
-    assert recipes.get("paper/normal").plan.rounds == 1
+    assert registry.get("paper/normal").plan.rounds == 1
 
 
 @pytest.mark.parametrize("setting", ["warm_start", "continual_full", "continual_limited"])
 def test_every_curve_has_a_recipe(setting: str) -> None:
     for name in CURVES:
-        row = recipes.RECIPES.paper_row(f"paper/{name}_{setting}")
+        row = registry.RECIPES.paper_row(f"paper/{name}_{setting}")
         assert row
         assert row.row == f"Figures 2 to 4, {setting.replace('_', '-')}"
 

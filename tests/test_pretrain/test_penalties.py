@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
+from tests.fakes_rules import build, context, images
 from torch import Tensor, nn
 
-from pretrain import penalties
-from pretrain.context import Context
-from tests.fakes_rules import build, context, images
+from pretrain.training.context import Context
+from pretrain.weights import penalties
 
 
 def with_gradients(*, weight_norm: bool = False) -> Context:

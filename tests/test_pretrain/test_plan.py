@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pretrain.plan import Clock, Plan, Stage
+from pretrain.recipes.plan import Clock, Plan, Stage
 
 
 def test_a_clock_visits_every_position_once() -> None:

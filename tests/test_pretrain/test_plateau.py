@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from pretrain.loop import Trainer, pretrain
-from pretrain.plateau import Plateau
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+from pretrain.recipes.plateau import Plateau
+from pretrain.training.loop import Trainer, pretrain
 
 FIELDS = (
     "schedule=plateau", "warmup=0", "plateau_epochs=2", "plan.epochs=8", "lr=0.064",

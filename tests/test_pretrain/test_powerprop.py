@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.pretrain import tiny
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.methods.powerprop import PowerMap
-from pretrain.recipe import Recipe
-from tests.fakes_pretrain import tiny
+from pretrain.recipes.recipe import Recipe
 
 alphas = st.sampled_from([1.0, 1.5, 2.0, 3.0, 5.0])
 

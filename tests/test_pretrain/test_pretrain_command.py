@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from pretrain import estimate
+from pretrain.training import estimate
 
 SMALL = ["--set", "width=2", "--set", "plan.epoch_images=64"]
 

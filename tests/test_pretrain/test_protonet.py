@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from pretrain.batches import Batch
-from pretrain.loop import pretrain
-from pretrain.methods import protonet
 from tests.fakes_episodic import Prepared
 from tests.fakes_pretrain import lines, source, tiny, weights
+
+from pretrain.methods import protonet
+from pretrain.training.batches import Batch
+from pretrain.training.loop import pretrain
 
 FEATURES = torch.tensor(
     [

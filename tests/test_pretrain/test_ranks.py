@@ -11,20 +11,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes_pretrain import equal, source, tiny
 from torch import Tensor, distributed, nn
 
-from fsbench import seeding
-from fsbench.errors import FsbenchError, UsageError
-from fsbench.progress import SILENT
-from pretrain import build, ranks
-from pretrain.batches import Batches
-from pretrain.distributed import PER_RANK, backward, refuse, unlike_one_process
-from pretrain.episodes import Episodes
-from pretrain.export import machine, warn_of_other_bits
-from pretrain.loop import Trainer
-from pretrain.plan import Clock
-from pretrain.ranks import ALONE, Ranks, joined
-from tests.fakes_pretrain import equal, source, tiny
+from fsbench.core import distributed as ranks
+from fsbench.core import seeding
+from fsbench.core.distributed import ALONE, Ranks, joined
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.progress import SILENT
+from pretrain.meta.episodes import Episodes
+from pretrain.recipes.plan import Clock
+from pretrain.training import build
+from pretrain.training.batches import Batches
+from pretrain.training.distributed import PER_RANK, backward, refuse, unlike_one_process
+from pretrain.training.export import machine, warn_of_other_bits
+from pretrain.training.loop import Trainer
 
 CPU = torch.device("cpu")
 

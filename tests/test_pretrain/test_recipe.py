@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fsbench.errors import FsbenchError, UnknownName, UsageError
-from pretrain import recipes
+from fsbench.core.errors import FsbenchError, UnknownName, UsageError
 from pretrain.methods.llf import LLF
 from pretrain.methods.normal import Normal
 from pretrain.methods.seal import Seal
-from pretrain.recipe import Recipe
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
 
-SEAL = recipes.get("toy/seal")
+SEAL = registry.get("toy/seal")
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_methods_are_sorted_by_rank_and_distinct() -> None:
 
 def test_the_streams_of_data_and_weights_ignore_the_method() -> None:
     for purpose in ("init", "order", "augmentation"):
-        assert SEAL.stream(purpose) == recipes.get("toy/llf").stream(purpose)
+        assert SEAL.stream(purpose) == registry.get("toy/llf").stream(purpose)
         assert SEAL.stream(purpose) != SEAL.override(["seed=1"]).stream(purpose)

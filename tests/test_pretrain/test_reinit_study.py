@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from pretrain import recipes, reinit_study
-from pretrain.blueprint import blueprint
-from pretrain.plan import Clock
-from pretrain.schedules import factor
+from pretrain.recipes import registry, reinit_study
+from pretrain.recipes.plan import Clock
+from pretrain.recipes.schedules import factor
+from pretrain.training.blueprint import blueprint
 
 BLOCKS = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
 ENDS = {"": "plain", "_augmented": "augmentation", "_augmented_dropout": "augmentation+dropout"}
@@ -17,11 +17,11 @@ NAMES = [f"paper/study_{network}{end}" for network in BLOCKS for end in ENDS]
 
 
 def test_twelve_recipes_hold_432_figures() -> None:
-    assert {n for n in recipes.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
-    found = [figure for name in NAMES for figure in recipes.RECIPES.figures(name)]
+    assert {n for n in registry.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
+    found = [figure for name in NAMES for figure in registry.RECIPES.figures(name)]
     assert len(found) == 432
     assert set(Counter(figure.at for figure in found).values()) == {12}
-    rows = {row.row for name in NAMES if (row := recipes.RECIPES.paper_row(name))}
+    rows = {row.row for name in NAMES if (row := registry.RECIPES.paper_row(name))}
     assert rows == {f"Table 2, {network}, {s}" for network in BLOCKS for s in ENDS.values()}
 
 
@@ -35,14 +35,14 @@ def test_twelve_recipes_hold_432_figures() -> None:
     ],
 )
 def test_figures_stand_as_printed(name: str, at: str, percent: float, source: str | None) -> None:
-    figure = {figure.at: figure for figure in recipes.RECIPES.figures(name)}[at]
+    figure = {figure.at: figure for figure in registry.RECIPES.figures(name)}[at]
     assert figure.accuracy == pytest.approx(percent / 100)
     assert figure.overrides == ((f"source={source}",) if source else ())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_protocol_is_the_papers(name: str) -> None:
-    recipe = recipes.get(name)
+    recipe = registry.get(name)
     assert (recipe.lr, recipe.momentum, recipe.weight_decay) == (0.003, 0.9, 1e-5)
     assert (recipe.batch_size, recipe.input_size, recipe.label_smoothing) == (256, 224, 0)
     assert (recipe.schedule, recipe.plateau_epochs, recipe.plateau_factor) == ("plateau", 20, 0.5)
@@ -52,7 +52,7 @@ def test_the_protocol_is_the_papers(name: str) -> None:
 
 @pytest.mark.parametrize("network", BLOCKS)
 def test_settings_and_rounds(network: str) -> None:
-    plain, flipped, dropped = (recipes.get(f"paper/study_{network}{end}") for end in ENDS)
+    plain, flipped, dropped = (registry.get(f"paper/study_{network}{end}") for end in ENDS)
     assert (plain.augmentation, plain.dropout) == ("none", 0)
     assert (flipped.augmentation, flipped.dropout) == ("resize_crop_flip", 0)
     assert (dropped.augmentation, dropped.dropout) == ("resize_crop_flip", 0.25)
@@ -62,8 +62,8 @@ def test_settings_and_rounds(network: str) -> None:
 
 @pytest.mark.parametrize("method", ["welsr", "dsd", "wels", "fc", "lw"])
 def test_every_method_of_the_study_runs_under_the_recipe(method: str) -> None:
-    base = recipes.get("paper/study_mobilenet")
-    other = recipes.composed(base, method, {"source": "caltech101"})
+    base = registry.get("paper/study_mobilenet")
+    other = registry.composed(base, method, {"source": "caltech101"})
     assert [m.name for m in other.methods] == [method]
     same = dict(base)
     assert {**dict(other), **{n: same[n] for n in ("name", "methods", "source")}} == same

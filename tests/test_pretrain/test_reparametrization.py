@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, lines, tiny, trainer
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from pretrain import surgery
-from pretrain.loop import Trainer
-from pretrain.recipe import Recipe
-from tests.fakes_pretrain import epochs, lines, tiny, trainer
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import Trainer
+from pretrain.weights import surgery
 
 A, B = 0.7, 0.8
 Trained = tuple[Tensor, ...]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from fsbench.errors import UsageError
-from pretrain import METHODS, recipes
-from pretrain.loop import pretrain
-from pretrain.recipe import Recipe
 from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+
+from fsbench.core.errors import UsageError
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import pretrain
 
 A, B = 0.7, 0.8
 
@@ -48,6 +49,6 @@ def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path
 
 def test_all_are_registered_with_their_hooks() -> None:
     assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
-    control = recipes.get("paper/weight_compander_control")
+    control = registry.get("paper/weight_compander_control")
     assert control.methods[0].model_dump()["function"] == "identity"
-    assert [f.accuracy for f in recipes.RECIPES.figures(control.name)] == [0.6508]
+    assert [f.accuracy for f in registry.RECIPES.figures(control.name)] == [0.6508]

@@ -7,12 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
-from fsbench.errors import UsageError
-from fsbench.seeding import stream
-from pretrain import surgery
-from pretrain.methods.rescale import restore_sizes
 from tests.fakes_events import (
     at_event,
     bare,
@@ -23,6 +17,12 @@ from tests.fakes_events import (
     train_round,
 )
 from tests.fakes_pretrain import lines, tiny, trainer
+from torch import nn
+
+from fsbench.core.errors import UsageError
+from fsbench.core.seeding import stream
+from pretrain.methods.rescale import restore_sizes
+from pretrain.weights import surgery
 
 
 def test_norms_are_those_of_the_start_and_directions_stay(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from fsbench.errors import UsageError
-from pretrain.composition import META
-from pretrain.loop import Trainer, pretrain
-from pretrain.plan import Clock, Plan
-from pretrain.rounds import rounds, stage_accuracies
 from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+
+from fsbench.core.errors import UsageError
+from pretrain.recipes.composition import META
+from pretrain.recipes.plan import Clock, Plan
+from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.rounds import rounds, stage_accuracies
 
 EASY = ("plan.stop_accuracy=0.5", "plan.epoch_images=40", "plan.epochs=12", "width=4")
 """Two of four classes apart ends a round: reached within a few epochs, in some rounds at once."""

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-
-from fsbench.errors import CheckpointError, FsbenchError, UsageError
-from pretrain import run_folder
-from pretrain.loop import pretrain
 from tests.fakes_pretrain import source, tiny
+
+from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from pretrain.training import run_folder
+from pretrain.training.loop import pretrain
 
 
 def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:

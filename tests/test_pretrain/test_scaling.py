@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes_rules import build, images
 from torch import Tensor, nn
 
-from pretrain import scaling
-from tests.fakes_rules import build, images
+from pretrain.weights import scaling
 
 positive = st.floats(0.01, 100)
 share = st.floats(0, 1)

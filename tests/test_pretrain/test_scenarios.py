@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
 
 from fsbench.cli.pretrain import choose
-from fsbench.errors import UnknownName, UsageError
-from pretrain import METHODS, recipes, scenarios
-from pretrain.batches import Batches
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+from fsbench.core.errors import UnknownName, UsageError
+from pretrain import METHODS
+from pretrain.recipes import registry, scenarios
+from pretrain.training.batches import Batches
+from pretrain.training.loop import pretrain
 
 
 def stages(name: str) -> list[set[int]]:
@@ -75,13 +76,13 @@ def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> None:
-    recipe = recipes.get(f"{scale}/{name}")
+    recipe = registry.get(f"{scale}/{name}")
     fields = {**scenarios.fields("warm-start"), "plan.epoch_images": recipe.plan.epoch_images}
-    assert recipes.control(recipe) == recipes.get(f"{scale}/normal").replace(fields)
+    assert registry.control(recipe) == registry.get(f"{scale}/normal").replace(fields)
 
 
 def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
-    plans = {name: recipes.get(f"pilot/{name}").plan for name in METHODS.names()}
+    plans = {name: registry.get(f"pilot/{name}").plan for name in METHODS.names()}
     seen = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
     assert max(seen.values()) == seen["normal"] == 324_000
     assert seen["full_reset"] == 324_000
@@ -90,8 +91,8 @@ def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str) -> None:
-    control = recipes.get(f"{scale}/normal").override(["schedule=step"])
-    assert recipes.control(recipes.get(f"{scale}/swr_reanchor")) == control
+    control = registry.get(f"{scale}/normal").override(["schedule=step"])
+    assert registry.control(registry.get(f"{scale}/swr_reanchor")) == control
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, equal, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.errors import UsageError
-from pretrain import recipes
-from pretrain.loop import Trainer
-from pretrain.plan import Clock
-from tests.fakes_pretrain import epochs, equal, tiny, trainer
+from fsbench.core.errors import UsageError
+from pretrain.recipes import registry
+from pretrain.recipes.plan import Clock
+from pretrain.training.loop import Trainer
 
 LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
 """Four steps an epoch, the first epoch of round 1 ascends."""
@@ -195,7 +195,7 @@ def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str)
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
 def test_penalties_pull_down_in_ascent_too(tmp_path: Path, method: str) -> None:
     """As the decay does: of the gradient, only that of the loss is flipped."""
-    recipe = recipes.composed(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
+    recipe = registry.composed(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
     made = trainer(recipe, tmp_path)
     epochs(made, 4)
     made._open_epoch(4)

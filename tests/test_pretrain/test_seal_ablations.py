@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
-from fsbench.errors import UsageError
-from pretrain.loop import Trainer, pretrain
 from tests.fakes_pretrain import (
     epochs,
     equal,
@@ -20,6 +16,10 @@ from tests.fakes_pretrain import (
     trainer,
     weights,
 )
+from torch import nn
+
+from fsbench.core.errors import UsageError
+from pretrain.training.loop import Trainer, pretrain
 
 EARLY = ("conv1.", "bn1.", "layer1.", "layer2.")
 

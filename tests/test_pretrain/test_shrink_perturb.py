@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
-from pretrain import anchors, scenarios
 from tests.fakes_pretrain import equal as same
 from tests.fakes_pretrain import killed_at, lines, pretrain, source, tiny, weights
 from tests.fakes_stages import Event, at_new_data
+
+from fsbench.core.errors import UsageError
+from pretrain.recipes import scenarios
+from pretrain.weights import anchors
 
 
 def parameters(event: Event) -> set[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from fsbench.errors import UsageError
-from pretrain.estimate import estimate
-from pretrain.loop import pretrain
-from pretrain.steps import epochs_of, fitted
 from tests.fakes_pretrain import lines, source, tiny
+
+from fsbench.core.errors import UsageError
+from pretrain.recipes.steps import epochs_of, fitted
+from pretrain.training.estimate import estimate
+from pretrain.training.loop import pretrain
 
 
 @pytest.mark.parametrize(

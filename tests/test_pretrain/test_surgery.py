@@ -8,9 +8,9 @@ from scipy.stats import kstest
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.errors import UnknownName
-from fsbench.seeding import stream
-from pretrain import surgery
+from fsbench.core.errors import UnknownName
+from fsbench.core.seeding import stream
+from pretrain.weights import surgery
 
 TOY = ARCHITECTURES.load("toy_resnet")
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, tiny, trainer
+from tests.fakes_rules import build, context, images, train
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from pretrain.methods.swr import Swr
-from pretrain.recipe import Recipe
-from tests.fakes_pretrain import epochs, tiny, trainer
-from tests.fakes_rules import build, context, images, train
+from pretrain.recipes.recipe import Recipe
 
 
 def algorithm_1(

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.pretrain import epochs, tiny, trainer
+from support.rules import build, context, train
 
-from fsbench.errors import UsageError
-from pretrain import scaling, scenarios
-from pretrain.loop import Trainer
+from fsbench.core.errors import UsageError
 from pretrain.methods.swr import layer_weights
 from pretrain.methods.swr_reanchor import SwrReanchor
-from tests.fakes_pretrain import epochs, tiny, trainer
-from tests.fakes_rules import build, context, train
+from pretrain.recipes import scenarios
+from pretrain.training.loop import Trainer
+from pretrain.weights import scaling
 
 
 def anchored_epochs(made: Trainer) -> list[int]:

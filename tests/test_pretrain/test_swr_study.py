@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pretrain import recipes, swr_study
-from pretrain.plan import Stage
+from pretrain.recipes import registry, swr_study
+from pretrain.recipes.plan import Stage
 
 TABLE_1 = {"vanilla": 0.3912, "l2": 0.3915, "l2_init": 0.3870, "swr": 0.4348}
 TABLE_5 = {
@@ -19,8 +19,8 @@ TABLE_5 = {
 
 @pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
 def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
-    (figure,) = recipes.RECIPES.figures(f"paper/{row}")
-    found = recipes.RECIPES.paper_row(f"paper/{row}")
+    (figure,) = registry.RECIPES.figures(f"paper/{row}")
+    found = registry.RECIPES.paper_row(f"paper/{row}")
     assert found
     table = "Table 1" if row in TABLE_1 else "Table 5"
     assert (found.paper, found.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
@@ -29,7 +29,7 @@ def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
 
 @pytest.mark.parametrize("row", [*TABLE_1, *TABLE_5])
 def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
-    recipe = recipes.get(f"paper/{row}")
+    recipe = registry.get(f"paper/{row}")
     assert (recipe.architecture, recipe.source, recipe.input_size) == (
         "swr_vgg16",
         "tinyimagenet",
@@ -41,22 +41,22 @@ def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
 
 
 def test_decay_is_a_tenth_at_epochs_100_and_150() -> None:
-    from pretrain.schedules import drops
+    from pretrain.recipes.schedules import drops
 
-    assert drops(recipes.get("paper/swr_decay")) == (100, 150)
-    assert drops(recipes.get("paper/swr")) == ()
+    assert drops(registry.get("paper/swr_decay")) == (100, 150)
+    assert drops(registry.get("paper/swr")) == ()
 
 
 def test_scenario_rows_train_100_epochs_a_stage() -> None:
-    warm = recipes.get("paper/shrink_perturb_warm_start")
+    warm = registry.get("paper/shrink_perturb_warm_start")
     assert warm.plan.stages == (Stage(stop=0.5), Stage())
     assert (warm.plan.epochs, warm.schedule, warm.opt_reset) == (100, "constant", "none")
-    assert len(recipes.get("paper/vanilla_continual_limited").plan.stages) == 10
+    assert len(registry.get("paper/vanilla_continual_limited").plan.stages) == 10
 
 
 def test_coefficients_of_the_rows() -> None:
     found = {
-        row: recipes.get(f"paper/{row}").methods[0].model_dump()
+        row: registry.get(f"paper/{row}").methods[0].model_dump()
         for row in ("swr_continual_limited", "l2_init_continual_limited", "l2_continual_full")
     }
     limited = found["swr_continual_limited"]

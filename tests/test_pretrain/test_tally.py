@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from pretrain.tally import Tally
+from pretrain.training.tally import Tally
 
 
 def filled(tally: Tally, *batches: tuple[float, float, int]) -> Tally:

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes_pretrain import source, tiny
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.errors import UnknownName, UsageError
-from pretrain import recipes, thresholds
-from pretrain.loop import pretrain
-from tests.fakes_pretrain import source, tiny
+from fsbench.core.errors import UnknownName, UsageError
+from pretrain.recipes import registry
+from pretrain.training.loop import pretrain
+from pretrain.weights import thresholds
 
 SHARES = pytest.mark.parametrize(
     ("architecture", "module", "blocks_before", "blocks"),
@@ -33,7 +34,7 @@ SHARES = pytest.mark.parametrize(
 def test_auto_is_layer3_or_the_same_share_of_the_blocks(
     architecture: str, module: str, blocks_before: int, blocks: int
 ) -> None:
-    recipe = recipes.get("paper/seal").override([f"architecture={architecture}"])
+    recipe = registry.get("paper/seal").override([f"architecture={architecture}"])
     assert thresholds.find(recipe, "auto") == module
     found = ARCHITECTURES.load(architecture).at(64)
     model = found.build(2)

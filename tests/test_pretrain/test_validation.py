@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fakes_pretrain import CLASSES, source, tiny
+from support.pretrain import CLASSES, source, tiny
 from torch import Tensor, nn
 
 from fsbench.data import Split
-from pretrain.validation import Validation
+from pretrain.training.validation import Validation
 
 
 class Brightness(nn.Module):

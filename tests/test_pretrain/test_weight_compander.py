@@ -9,13 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.pretrain import epochs, lines, source, tiny, trainer, weights
 from torch import Tensor, nn
 
-from fsbench.errors import UsageError
-from pretrain import surgery
-from pretrain.loop import Trainer, pretrain
+from fsbench.core.errors import UsageError
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
-from tests.fakes_pretrain import epochs, lines, source, tiny, trainer, weights
+from pretrain.training.loop import Trainer, pretrain
+from pretrain.weights import surgery
 
 CPU = torch.device("cpu")
 RANGE = {"arctan": math.pi / 2, "arsinh": math.inf, "erf": 1.0}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes_pretrain import epochs, tiny, trainer
 from torch import Tensor
 
-from pretrain import surgery
 from pretrain.methods.weight_norm import Normalized
-from tests.fakes_pretrain import epochs, tiny, trainer
+from pretrain.weights import surgery
 
 granularity = pytest.mark.parametrize("per", ["channel", "layer"])
 

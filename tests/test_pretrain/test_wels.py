@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
-from pretrain import checkpoint
 from tests.fakes_events import (
     at_event,
     changed,
@@ -19,6 +16,9 @@ from tests.fakes_events import (
     train_round,
 )
 from tests.fakes_pretrain import tiny, trainer
+
+from fsbench.core.errors import UsageError
+from pretrain.training import checkpoint
 
 
 def test_the_same_elements_are_new_in_every_round(tmp_path: Path) -> None:

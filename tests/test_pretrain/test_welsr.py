@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from fsbench.errors import UsageError
 from tests.fakes_events import (
     at_event,
     changed,
@@ -17,6 +15,8 @@ from tests.fakes_events import (
     train_round,
 )
 from tests.fakes_pretrain import lines, tiny
+
+from fsbench.core.errors import UsageError
 
 WIDE = "width=8"
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fsbench import seeding
-from fsbench.errors import UsageError
+from fsbench.core import seeding
+from fsbench.core.errors import UsageError
 from protocols.analyses.balancedness import balancedness, balancing
 
 SIZES = (5, 7, 6, 3)

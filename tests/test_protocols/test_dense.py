@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.fakes_protocols import noise, separable, target
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fsbench.core.records import EpisodeRecords, concatenate
+from fsbench.core.seeding import permutations, uniforms
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, HeadSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.records import EpisodeRecords, concatenate
-from fsbench.seeding import permutations, uniforms
-from fsbench.specs import EpisodeSpec, EpisodicSpec, HeadSpec
-from protocols import dense, finetune_linear
 from protocols.base import Inputs
-from protocols.draws import linear_init
-from protocols.finetune_linear import evaluate_block
-from tests.fakes_protocols import noise, separable, target
+from protocols.episodic import linear
+from protocols.episodic.linear import evaluate_block
+from protocols.heads import dense
+from protocols.heads.draws import linear_init
 
 EPISODE = EpisodeSpec(k_shot=2, n_query=6)
 SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
@@ -28,8 +29,8 @@ SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finetune_linear, "BLOCK", 12)
-    monkeypatch.setattr(finetune_linear, "PIECES", (4,))
+    monkeypatch.setattr(linear, "BLOCK", 12)
+    monkeypatch.setattr(linear, "PIECES", (4,))
     monkeypatch.setattr(dense, "CHUNK", 7)
 
 
@@ -130,8 +131,8 @@ def test_both_estimate_the_same_quantity_and_the_dense_one_with_the_smaller_spre
 
 
 def test_the_size_of_a_chunk_changes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finetune_linear, "BLOCK", 4)
-    monkeypatch.setattr(finetune_linear, "PIECES", (2,))
+    monkeypatch.setattr(linear, "BLOCK", 4)
+    monkeypatch.setattr(linear, "PIECES", (2,))
     whole = counts(evaluate_block(blobs(), SPEC, 0))
     monkeypatch.setattr(dense, "CHUNK", 5)
     np.testing.assert_array_equal(whole, counts(evaluate_block(blobs(), SPEC, 0)))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy.stats import kstest
 
-from protocols.draws import linear_init, orders, untrained
+from protocols.heads.draws import linear_init, orders, untrained
 
 NAMES = ("digest", "blobs")
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from tests.fakes_analyses import inputs, subject
 from torch import Tensor, nn
 
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 from protocols.analyses.effective_rank import Settings, effective_rank, run
-from tests.fakes_analyses import inputs, subject
 
 
 @pytest.mark.parametrize(

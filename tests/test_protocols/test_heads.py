@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from fsbench.seeding import torch_generator
-from fsbench.specs import HeadSpec
-from protocols.gram import Start, gram
-from protocols.heads import train
+from fsbench.core.seeding import torch_generator
+from fsbench.core.specs import HeadSpec
+from protocols.heads.gram import Start, gram
+from protocols.heads.sgd import train
 
 WAY = 5
 

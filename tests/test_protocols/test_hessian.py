@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.fakes_analyses import FACTS, subject
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.findings import Finding
 from fsbench.data.augmentation import augment
-from fsbench.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.findings import Finding
 from protocols.analyses._subject import Subject
 from protocols.analyses.hessian import Settings, hessian_product, run, top_eigenvalues
-from tests.fakes_analyses import FACTS, subject
 
 SETTINGS = Settings(images=8, batch_size=4, top=3, tolerance=0, augmentation=False)
 

@@ -11,16 +11,16 @@ import timm
 import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
+from tests.fakes_pretrain import source, tiny
 from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import Classifier
+from fsbench.core.errors import UsageError
 from fsbench.data import Split
-from fsbench.errors import UsageError
-from pretrain.loop import pretrain
+from pretrain.training.loop import pretrain
 from protocols.analyses._subject import Subject
 from protocols.analyses.knn_depth import KnnDepth, Nearest, Probe, Settings, knn_depth, run
-from tests.fakes_pretrain import source, tiny
 
 
 @pytest.fixture(scope="module")

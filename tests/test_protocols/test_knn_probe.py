@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
-
-from fsbench.errors import CheckpointError, DataError, UsageError
-from fsbench.specs import KnnSpec
-from protocols import knn_probe
-from protocols.base import Inputs
-from protocols.knn_probe import evaluate
 from tests.fakes_protocols import noise, separable, target
+
+from fsbench.core.errors import CheckpointError, DataError, UsageError
+from fsbench.core.specs import KnnSpec
+from protocols.base import Inputs
+from protocols.probes import knn
+from protocols.probes.knn import evaluate
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
@@ -89,11 +89,11 @@ def test_the_smallest_label_wins_a_tied_vote() -> None:
 def test_chunks_change_nothing(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = KnnSpec.model_validate({"metric": metric, "k": 7})
     whole = evaluate(inputs(mixed()), spec, TRAIN, TEST)
-    monkeypatch.setattr(knn_probe, "ENTRIES", 5 * len(TRAIN))
+    monkeypatch.setattr(knn, "ENTRIES", 5 * len(TRAIN))
     np.testing.assert_array_equal(
         evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
     )
-    monkeypatch.setattr(knn_probe, "ENTRIES", 1)
+    monkeypatch.setattr(knn, "ENTRIES", 1)
     np.testing.assert_array_equal(
         evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
     )

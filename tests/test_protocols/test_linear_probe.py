@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.fakes_protocols import noise, separable, target
 from torch import nn
 
+from fsbench.core.errors import CheckpointError, DataError
+from fsbench.core.seeding import permutations
+from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import held_out
-from fsbench.errors import CheckpointError, DataError
-from fsbench.seeding import permutations
-from fsbench.specs import ProbeSpec
 from protocols.base import Inputs
-from protocols.draws import linear_init
-from protocols.linear_probe import evaluate, rate_factor
-from protocols.probe_heads import ProbeHeads
-from protocols.sides import Side
-from tests.fakes_protocols import noise, separable, target
+from protocols.heads.draws import linear_init
+from protocols.probes.heads import ProbeHeads
+from protocols.probes.linear import evaluate, rate_factor
+from protocols.probes.sides import Side
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.fakes_analyses import inputs, subject
 from torch import nn
 
-from fsbench.errors import CheckpointError
-from fsbench.findings import Finding
+from fsbench.core.errors import CheckpointError
+from fsbench.core.findings import Finding
 from protocols.analyses._subject import Subject
 from protocols.analyses.margins import Settings, margins, run
-from tests.fakes_analyses import inputs, subject
 
 
 def linear() -> Subject:

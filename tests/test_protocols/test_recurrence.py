@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fsbench.specs import HeadSpec
-from protocols.recurrence import gains, powers, responses, shrinkage, steps
+from fsbench.core.specs import HeadSpec
+from protocols.heads.recurrence import gains, powers, responses, shrinkage, steps
 
 SPEC = HeadSpec(lr=0.3, momentum=0.8, dampening=0.6, weight_decay=0.2)
 

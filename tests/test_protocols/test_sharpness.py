@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.fakes_analyses import inputs, subject
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.errors import CheckpointError
-from fsbench.findings import Finding
-from fsbench.seeding import torch_generator
+from fsbench.core.errors import CheckpointError
+from fsbench.core.findings import Finding
+from fsbench.core.seeding import torch_generator
 from protocols.analyses._subject import Subject
 from protocols.analyses.sharpness import Settings, noised, run
-from tests.fakes_analyses import inputs, subject
 
 SETTINGS = Settings(sigmas=(0.1, 0.5), draws=2, batch_size=16)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from fsbench.errors import FsbenchError, UsageError
-from fsbench.seeding import torch_generator
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.seeding import torch_generator
 from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, weight_percentiles
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from fsbench import seeding
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.progress import Reporter
+from fsbench.core import seeding
+from fsbench.core.progress import Reporter
 from fsbench.reproductions import _nio_runs, nio_gradcosine
 from fsbench.reproductions._nio_runs import SETTINGS, SLOW, STEPS, Job, Learned, learn
 from fsbench.reproductions.nio_gradcosine import judged, kept, signs
@@ -137,7 +137,7 @@ def test_a_real_run_is_seen_before_training(kind: str) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pretrain import scales
+    from pretrain.weights import scales
 
     write = scales.Scales.write
 

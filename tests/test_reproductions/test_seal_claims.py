@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fsbench.progress import Reporter
+from fsbench.core.progress import Reporter
 from fsbench.reproductions import _seal, seal_ascent, seal_knn_depth
 from fsbench.reproductions.seal_ascent import fallen, moments, returned
 from fsbench.reproductions.seal_knn_depth import Probed, half, judged, ordered

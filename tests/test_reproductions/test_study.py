@@ -7,7 +7,7 @@ from math import comb
 import pytest
 
 from fsbench.reproductions import reinit_figure2, reinit_table3
-from pretrain.reinit_table2 import methods, networks, table2
+from pretrain.recipes.reinit_table2 import methods, networks, table2
 
 
 def test_the_table_holds_432_figures_each_setting_once() -> None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from fsbench.reproductions import _digits, _swr
 from fsbench.reproductions._swr import Difference
 
 if TYPE_CHECKING:
-    from pretrain.context import Context
+    from pretrain.training.context import Context
 
 
 def test_the_recipe_is_the_papers_training() -> None:

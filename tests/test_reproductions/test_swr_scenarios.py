@@ -8,7 +8,7 @@ from fsbench.data.source import SourceDataset
 from fsbench.reproductions import _swr, swr_scenarios
 from fsbench.reproductions._swr import Difference, Run
 from fsbench.reproductions.swr_scenarios import METHODS, SETUPS, STATEMENTS, Setup, Statement
-from pretrain.recipe import Recipe
+from pretrain.recipes.recipe import Recipe
 
 
 @pytest.mark.parametrize(

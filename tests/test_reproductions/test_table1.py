@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fsbench import seeding
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core import seeding
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic, reinit_table1
 from fsbench.reproductions.reinit_table1 import Cell, Run, judge
 
@@ -48,7 +48,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
     """Against descent written out here: same weights after 2 rounds of 3 steps."""
     from safetensors.torch import load_file
 
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     monkeypatch.setattr(_synthetic, "ROUNDS", 2)
     monkeypatch.setattr(_synthetic, "STEPS", 3)

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fsbench import seeding
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.errors import UsageError
-from fsbench.progress import Reporter
+from fsbench.core import seeding
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import Reporter
 from fsbench.reproductions import _synthetic, reinit_table5
 from fsbench.reproductions.reinit_table5 import (
     PENALTIES,
@@ -45,7 +45,7 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
     """Against descent on the written-out loss, with rescaling between the rounds."""
     from safetensors.torch import load_file
 
-    from pretrain.loop import pretrain
+    from pretrain.training.loop import pretrain
 
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
     chosen, source = recipe(Run("Rescaling", 0.1, "sgd", 5)), _synthetic.source(0.5, 5)

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from fsbench.api.comparison import panels, table
-from fsbench.errors import UsageError
-from fsbench.findings import Analysis, Finding, Images, Measure, Question, View
+from fsbench.core.errors import UsageError
+from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
 from fsbench.results import analyses as store
 from fsbench.results import read
 from tests import fakes

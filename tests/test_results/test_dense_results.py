@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords, concatenate
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.records import EpisodeRecords, concatenate
+from fsbench.core.schema import Result
 from fsbench.results import ResultStore, parquet
 from fsbench.results.reading import verified
 from fsbench.results.summary import records_digest
 from fsbench.results.table import table
-from fsbench.schema import Result
 from tests import fakes
 
 TOTAL = 29

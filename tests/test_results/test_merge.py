@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsbench.errors import UsageError, ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import merge
 from tests import fakes
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fsbench.errors import ValidationFailed
-from fsbench.records import EpisodeRecords
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.records import EpisodeRecords
 from fsbench.results import pages, parquet
 from tests import fakes
 

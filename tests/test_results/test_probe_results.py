@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsbench import stats
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.records import ImageRecords, ProbeRecords
+from fsbench.core import statistics
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.records import ImageRecords, ProbeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.results import ResultStore, choices, episode_records, parquet, probe_records, read
 from fsbench.results.summary import outcomes, records_digest
 from fsbench.results.table import table
-from fsbench.schema import Result
-from fsbench.specs import ImageSpec, KnnSpec, ProbeSpec
 from tests import fakes
 
 SIZE = ImageSpec(input_size=32)
@@ -48,7 +48,7 @@ def test_the_papers_rule_is_the_score_and_the_other_stands_beside(tmp_path: Path
     assert result.score.mean == 0.9
     assert (details["lr"], details["epoch"]) == (0.1, 2)
     assert (details["beside_mean"], details["beside_lr"], details["beside_epoch"]) == (0.6, 0.01, 3)
-    assert details["beside_ci95"] == stats.score(rows(6)[0].astype(float))[1]
+    assert details["beside_ci95"] == statistics.score(rows(6)[0].astype(float))[1]
     assert (details["held_out@0.1"], details["held_out@0.001"]) == (0.5, 0.75)
     assert "as SEAL reports" in str(details["score"])
     assert "held-out part of train" in str(details["beside"])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from fsbench import __version__
-from fsbench.provenance import collect, differences, environment, git_commit, version
+from fsbench.results.provenance import collect, differences, environment, git_commit, version
 from tests import fakes
 
 
@@ -43,6 +43,6 @@ def test_commit_is_a_full_hash_or_nothing() -> None:
 
 
 def test_it_needs_no_torch() -> None:
-    check = "import fsbench.provenance, fsbench.results, sys; print('torch' in sys.modules)"
+    check = "import fsbench.results.provenance, fsbench.results, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsbench.errors import UsageError, ValidationFailed
-from fsbench.provenance import environment
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results import Cell, ResultStore, episode_records, read
 from fsbench.results.names import model_name, result_flags, stem, task_id
-from fsbench.schema import BackboneFacts
-from fsbench.specs import EpisodicSpec
+from fsbench.results.provenance import environment
 from tests import fakes
 
 BLOCK = 8

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes import DECLARATION
 
 from fsbench.cli.main import run
-from fsbench.errors import ValidationFailed
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
-from fsbench.specs import EpisodicSpec
-from leaderboard.standing import views
-from leaderboard.submission import submit
+from leaderboard.board.standing import views
+from leaderboard.submission.submit import submit
 from tests import fakes
-from tests.fakes import DECLARATION
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"

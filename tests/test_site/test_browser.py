@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fsbench import stats
-from leaderboard.published import published
+from fsbench.core import statistics
+from leaderboard.board.published import published
 from leaderboard.site import data, page
 from leaderboard.site.source import Source
 from tests import browser, fakes_methods, fakes_site
@@ -155,7 +155,9 @@ def test_two_entries_compared_as_stats_paired(opened: Any, source: Source) -> No
     rows = [row.text for row in find(opened, ".pair tbody tr")]
     for row, columns in zip(rows, [track.columns, *([c] for c in track.columns)], strict=True):
         a, b = ([track.view.contenders[n][c] for c in columns] for n in ("first", "third"))
-        found = stats.paired([x.values for x in a], [x.values for x in b], [x.draws for x in a])
+        found = statistics.paired(
+            [x.values for x in a], [x.values for x in b], [x.draws for x in a]
+        )
         gap, low, high = map(number, re.findall(r"[+−]?\d+\.\d+(?= |$)", row)[:3])
         assert gap == pytest.approx(100 * found.gap, abs=0.006)
         assert (high - low) / 2 == pytest.approx(100 * found.ci95, rel=0.007, abs=0.011)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from leaderboard.site import build, page
 from tests import fakes_board
 

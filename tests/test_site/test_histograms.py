@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leaderboard.outcomes import Outcomes
+from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.site import histograms
 
 

@@ -1,4 +1,4 @@
-"""Packed paired errors against fsbench.stats.paired, pair by pair."""
+"""Packed paired errors against fsbench.core.statistics.paired, pair by pair."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsbench import stats
-from leaderboard.outcomes import Outcomes
+from fsbench.core import statistics
+from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.site import pairs
 
 N = 40
@@ -37,7 +37,10 @@ def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], blo
     each = len(names) * (len(names) - 1) // 2
     ratio = pairs.decode(pairs.codes(held, names, columns)[block * each])
     if block:
-        alone = [stats.score(held[n][columns[block - 1]].values).ci95 / stats.Z95 for n in names]
+        alone = [
+            statistics.score(held[n][columns[block - 1]].values).ci95 / statistics.Z95
+            for n in names
+        ]
     else:
         alone = [pairs.overall_error(held[name], columns) for name in names]
     return ratio * math.hypot(*alone)
@@ -53,7 +56,7 @@ def test_two_entries_as_stats_paired(seed: int, together: bool) -> None:
     }
     for block, columns in enumerate(("xy", "x", "y")):
         values = [[held[name][c].values for c in columns] for name in "ab"]
-        exact = stats.paired(values[0], values[1], draws[: len(columns)]).se
+        exact = statistics.paired(values[0], values[1], draws[: len(columns)]).se
         assert half(held, "xy", block) == pytest.approx(exact, rel=WITHIN)
 
 

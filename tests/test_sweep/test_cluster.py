@@ -9,7 +9,7 @@ import pytest
 from stress import nodes
 from stress.trial import Trials
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from fsbench.sweep import cluster as engine
 
 

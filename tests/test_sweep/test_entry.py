@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes_sweep import ENTRY, place, read, sweep
 
-from fsbench.errors import ValidationFailed
-from fsbench.schema import BackboneFacts
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import BackboneFacts
 from fsbench.sweep import committed
 from fsbench.sweep.committed import Held
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import Trained
 from fsbench.sweep.graph import build
 from tests import fakes, fakes_methods
-from tests.fakes_sweep import ENTRY, place, read, sweep
 
 
 def entry(root: Path) -> Submitting:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fsbench.errors import UnknownName, UsageError
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.sweep.file import Resources, read
 
 GOOD = """

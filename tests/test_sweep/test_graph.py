@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import Heard
+from tests.fakes_sweep import ENTRY, place, read, sweep
 
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 from fsbench.sweep.analyzing import Analyzing
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import Evaluating
 from fsbench.sweep.graph import Graph, build
 from fsbench.sweep.plan import plan
 from fsbench.sweep.training import RoundZero, Training
-from tests.fakes import Heard
-from tests.fakes_sweep import ENTRY, place, read, sweep
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
 

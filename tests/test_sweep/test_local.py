@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_jobs import Fake
+from support.jobs import Fake
+from tests.fakes_sweep import place
 
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import Graph
@@ -17,7 +18,6 @@ from fsbench.sweep.local import LocalEngine
 from fsbench.sweep.plan import Plan
 from fsbench.sweep.schedule import Schedule
 from fsbench.sweep.states import States
-from tests.fakes_sweep import place
 
 
 def file(gpus: float = 0.0, retries: int = 1) -> SweepFile:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fsbench.errors import UnknownName, UsageError
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.sweep.file import Runs
 from fsbench.sweep.runs import expand
-from pretrain import METHODS, recipes
+from pretrain import METHODS
+from pretrain.recipes import registry
 
 
 def names(**block: object) -> list[tuple[str, int, str]]:
@@ -45,7 +46,7 @@ def test_what_is_set_beats_the_scenario() -> None:
     (recipe,) = expand(Runs.model_validate(block))
     assert len(recipe.plan.stages) == 2
     assert recipe.warmup == 0.25
-    assert recipe == recipes.get("toy/swr").override(
+    assert recipe == registry.get("toy/swr").override(
         [
             'plan.stages=[{"start": 0, "stop": 0.5}, {"start": 0, "stop": 1}]',
             "opt_reset=none",

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fake_jobs import Fake
+from support.jobs import Fake
 
-from fsbench.errors import FsbenchError
-from fsbench.progress import Advance, Silent
+from fsbench.core.errors import FsbenchError
+from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import Graph
 from fsbench.sweep.job import Job

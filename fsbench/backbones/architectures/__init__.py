@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fsbench.backbones.architectures._base import Architecture
 from fsbench.backbones.architectures._roles import RoleMap
-from fsbench.registry import Registry, attribute
+from fsbench.core.registry import Registry, attribute
 
 __all__ = ["ARCHITECTURES", "Architecture", "RoleMap"]
 

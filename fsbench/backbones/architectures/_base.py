@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from fsbench.backbones.architectures._roles import RoleMap
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Architecture:
     """One network of our own, addressed as `fsbench/NAME`.
 
     factory: (num_classes, width) -> module, with torch's global generator as the source of its
-    initial weights (fsbench.seeding.stream around it decides them); num_classes = 0 gives the
+    initial weights (fsbench.core.seeding.stream around it decides them); num_classes = 0 gives the
     head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
     default_width: channels of the first stage; input_size: side (px) it is meant for; summary: one
     line for listings. fixed_input: the shapes of the weights depend on the side, which the factory

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 
 class Chain(nn.Module):

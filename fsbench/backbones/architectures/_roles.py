@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from fsbench.errors import UnknownName
+from fsbench.core.errors import UnknownName
 
 
 def layer_names(model: nn.Module) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from fsbench.backbones.architectures._automatic import SIDE, roles_of
 from fsbench.backbones.architectures._base import Architecture
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 PREFIX = "timm/"
 OWN_WIDTH = 1

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from fsbench.errors import UsageError
-from fsbench.progress import SILENT, Reporter
+from fsbench.core.errors import UsageError
+from fsbench.core.progress import SILENT, Reporter
 
 Triple = tuple[float, float, float]
 

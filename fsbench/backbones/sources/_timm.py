@@ -9,7 +9,7 @@ from torch import nn
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.sources._base import Loaded, triple
-from fsbench.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
 

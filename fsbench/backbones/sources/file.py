@@ -13,7 +13,7 @@ from fsbench.backbones.matching import load_into
 from fsbench.backbones.sources import _timm, fsbench, timm
 from fsbench.backbones.sources._base import Loaded, Request
 from fsbench.backbones.unwrap import state_of
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 FORM = "FILE[::PART]"
 PREFIX = ""

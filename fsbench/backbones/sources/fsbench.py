@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.sources._base import Loaded, Request
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 FORM = "fsbench/NAME"
 PREFIX = "fsbench/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsbench.backbones.sources import _timm
 from fsbench.backbones.sources._base import Loaded, Request
-from fsbench.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "hf-hub:ORG/NAME@REV"
 PREFIX = "hf-hub:"

@@ -26,7 +26,7 @@ from fsbench.backbones.sources._base import (
     triple,
     unknown,
 )
-from fsbench.errors import UsageError
+from fsbench.core.errors import UsageError
 
 FORM = "py:PKG.MOD:FUNCTION"
 PREFIX = "py:"

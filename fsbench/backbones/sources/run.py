@@ -15,9 +15,9 @@ from fsbench.backbones.architectures import ARCHITECTURES, Architecture
 from fsbench.backbones.matching import load_into
 from fsbench.backbones.sources import fsbench
 from fsbench.backbones.sources._base import Loaded, Request, Triple
-from fsbench.errors import CheckpointError, UsageError
-from fsbench.schema import Sha256
-from fsbench.training import Training
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.schema import Sha256
+from fsbench.core.training import Training
 
 FORM = "run:DIR"
 PREFIX = "run:"

@@ -9,7 +9,7 @@ from torch import nn
 from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures._roles import below
 from fsbench.backbones.sources._base import Loaded, Request, triple, unknown
-from fsbench.errors import CheckpointError
+from fsbench.core.errors import CheckpointError
 
 FORM = "torchvision/NAME"
 PREFIX = "torchvision/"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.seeding import Name, seed_for
 from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
 from fsbench.data.own import files_stamp
-from fsbench.schema import DatasetFacts, Flag
-from fsbench.seeding import Name, seed_for
 
 VALIDATION_SHARE = 0.1
 """Part of the training images for validation (arXiv:2109.00267, section 3.1)."""

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.files import descend, folders
 from fsbench.data.listing import SourceListing
 from fsbench.data.sources._validation import select_by_hash, split_validation
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
 
 COUNTS = {
     "Faces": 435, "Faces_easy": 435, "Leopards": 200, "Motorbikes": 798, "accordion": 55,

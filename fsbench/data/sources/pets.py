@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.files import descend
 from fsbench.data.listing import SourceListing
 from fsbench.data.official import UNREADABLE
 from fsbench.data.sources._validation import split_validation
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
 
 CLASSES = (
     "Abyssinian", "American Bulldog", "American Pit Bull Terrier", "Basset Hound", "Beagle",

@@ -17,6 +17,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
 from fsbench.data.archives import Archive
 from fsbench.data.base import hash_lines
 from fsbench.data.files import descend, folders, images_below
@@ -25,8 +27,6 @@ from fsbench.data.images import open_rgb
 from fsbench.data.listing import Sample, SourceListing
 from fsbench.data.official import read_lines
 from fsbench.data.own import files_stamp, tree_samples
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
 
 WNIDS = """
 n02124075 n04067472 n04540053 n04099969 n07749582 n01641577 n02802426 n09246464 n07920052

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.official import (
@@ -25,9 +28,6 @@ from fsbench.data.official import (
     missing,
     official_target,
 )
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 BASE = "fgvc-aircraft-2013b"
 """The folder name that torchvision expects."""

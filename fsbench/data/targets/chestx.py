@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import first, folders, images_below
 from fsbench.data.pools import StartupLists, without_suffix
 from fsbench.data.tables import read_columns
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 FACTS = DatasetFacts(
     name="chestx",

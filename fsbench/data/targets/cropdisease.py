@@ -16,12 +16,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.assemble import Row, assemble, tree_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.pools import StartupLists
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 COUNTS = (
     ("Apple___Apple_scab", 504),

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.official import Listed, inner, official_target, read_lines
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 BASE = "CUB_200_2011"
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend
 from fsbench.data.official import UNREADABLE, Listed, missing, official_target
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 CLASSES = (
     "n02085620-Chihuahua", "n02085782-Japanese_spaniel", "n02085936-Maltese_dog",

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.assemble import assemble, tree_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.pools import StartupLists
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 FACTS = DatasetFacts(
     name="eurosat",

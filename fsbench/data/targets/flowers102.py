@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.official import (
@@ -25,8 +27,6 @@ from fsbench.data.official import (
     missing,
     official_target,
 )
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 BASE = "flowers-102"
 """The folder name that torchvision expects."""

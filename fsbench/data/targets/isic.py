@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend, first, images_below
 from fsbench.data.pools import StartupLists, without_suffix
 from fsbench.data.tables import read_columns
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 IMAGES = "ISIC2018_Task3_Training_Input"
 TABLE = "ISIC2018_Task3_Training_GroundTruth"

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.specs import Pool
 from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import descend
 from fsbench.data.official import Listed, missing, official_target, read_lines
-from fsbench.errors import DataError
-from fsbench.schema import DatasetFacts
-from fsbench.specs import Pool
 
 ROOMS = """
 airport_inside artstudio auditorium bakery bar bathroom bedroom bookstore bowling buffet casino

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core.specs import Pool
 from fsbench.data.toy import Style, pairs_of_targets
 from fsbench.data.toy_sets import ToyTarget, toy_facts, toy_target
-from fsbench.specs import Pool
 
 STYLE = Style(rim=True)
 FACTS = toy_facts("toy_rims", "Toy: figures with a rim", pairs_of_targets()[:8], 40)

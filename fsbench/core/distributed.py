@@ -1,0 +1,172 @@
+"""The processes of one run, as torchrun starts them, and what they tell each other.
+
+A single process is `ALONE`: no process group, and nothing here costs it anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, distributed
+
+from fsbench.core.errors import FsbenchError, UsageError
+
+if TYPE_CHECKING:
+    from fsbench.core.seeding import Name
+
+PATIENCE = timedelta(hours=1)
+"""How long a rank waits for the others before it gives up."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a run, and which of them this one is; alone, nothing here costs anything."""
+
+    rank: int = 0
+    size: int = 1
+    backend: str | None = None
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that writes."""
+        return self.rank == 0
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """What a stream that must differ between ranks is keyed by in addition: dropout's."""
+        return ("rank", self.rank) if self.size > 1 else ()
+
+    def rows(self, n: int, unit: int = 1) -> slice:
+        """This rank's rows of a batch of n, in whole units; together they are all, in order."""
+        units = n // unit
+        start, stop = (units * r // self.size * unit for r in (self.rank, self.rank + 1))
+        return slice(start, stop)
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Replace the tensors by their sums over the ranks, the same bits on each of them."""
+        if self.size > 1:
+            in_place(distributed.all_reduce, tensors)
+
+    def lead(self, tensors: Sequence[Tensor]) -> None:
+        """Replace the tensors by those of rank 0."""
+        if self.size > 1:
+            in_place(lambda flat: distributed.broadcast(flat, src=0), tensors)
+
+    def total(self, number: int, device: torch.device) -> int:
+        """The sum of a number over the ranks."""
+        if self.size == 1:
+            return number
+        held = torch.tensor([number], device=device)
+        self.sum([held])
+        return int(held)
+
+    def largest(self, number: int, device: torch.device) -> int:
+        """The largest of the ranks' numbers."""
+        if self.size == 1:
+            return number
+        held = torch.tensor([number], device=device)
+        with together():
+            distributed.all_reduce(held, distributed.ReduceOp.MAX)
+        return int(held)
+
+    def wait(self) -> None:
+        """Until all ranks are here."""
+        if self.size > 1:
+            with together():
+                distributed.barrier()
+
+    def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
+        """Whether all ranks gave the same numbers."""
+        if self.size == 1:
+            return True
+        both = torch.tensor([*numbers, *(-number for number in numbers)], device=device)
+        with together():
+            distributed.all_reduce(both, distributed.ReduceOp.MAX)
+        largest, smallest = both[: len(numbers)], -both[len(numbers) :]
+        return bool(largest.equal(smallest))
+
+    def facts(self) -> dict[str, Any]:
+        """For the run's record; nothing for a single process."""
+        return {"processes": self.size, "backend": self.backend} if self.size > 1 else {}
+
+
+ALONE = Ranks()
+
+
+@torch.no_grad()
+def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) -> None:
+    """One collective operation for all tensors of a type together, in their order."""
+    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+        alike = [tensor for tensor in tensors if tensor.dtype == dtype]
+        flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+        with together():
+            collective(flat)
+        for tensor, part in zip(alike, torch.split(flat, [t.numel() for t in alike]), strict=True):
+            tensor.copy_(part.view(tensor.shape))
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Raises FsbenchError where another rank has gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise FsbenchError(
+            f"another process of this run has ended ({str(error).splitlines()[0]})",
+            fix="see what it said, then run the same command again: it goes on from the checkpoint",
+        ) from error
+
+
+@contextmanager
+def joined(device: str) -> Iterator[tuple[Ranks, torch.device]]:
+    """The ranks of this process and its device: those of torchrun or of an open process group.
+
+    Under torchrun a GPU is that of the local rank. Raises UsageError where there are too few.
+    """
+    if distributed.is_available() and distributed.is_initialized():
+        yield present(), torch.device(device)
+    elif several():
+        place = own_device(torch.device(device))
+        backend = "nccl" if place.type == "cuda" else "gloo"
+        with together():
+            distributed.init_process_group(backend, timeout=PATIENCE)
+        yield present(), place
+        distributed.destroy_process_group()  # after an error the process ends: others may hang
+    else:
+        yield ALONE, torch.device(device)
+
+
+def present() -> Ranks:
+    """The ranks of the open process group."""
+    size = distributed.get_world_size()
+    return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
+
+
+def several() -> bool:
+    """Whether torchrun started this process as one of several."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def speaks() -> bool:
+    """Whether this process is the one that reports on its run, known before ranks have joined."""
+    return not several() or os.environ["RANK"] == "0"
+
+
+def own_device(device: torch.device) -> torch.device:
+    """The device of this rank under torchrun. Raises UsageError where it has none."""
+    if device.type == "cpu":
+        return device
+    local, found = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if device.type != "cuda" or local >= found:
+        raise UsageError(
+            f"torchrun wants a GPU for local rank {local}; {found} are here",
+            fix=f"--nproc-per-node {found}" if found else "--device cpu",
+        )
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)

@@ -1,0 +1,104 @@
+"""What an analysis finds in one backbone, and the record of it, without torch.
+
+Records lie in the results tree beside the model's other results (fsbench/results/analyses.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fsbench.core.schema import BackboneFacts, Name, Provenance, Sha256
+from fsbench.core.specs import Frozen
+
+
+class Measure(Frozen):
+    """One number for the table. share: a fraction in [0, 1], which people read in percent."""
+
+    name: str
+    value: float | int
+    share: bool = False
+
+
+class View(Frozen):
+    """One line for the picture; those of several backbones with the same title share a panel.
+
+    at, values (n,): the line; low, high (n,): the range of repeated draws around it, where there is
+    one; places (n,): names of the positions, where these are layers or blocks. A line of one point
+    is drawn as a bar.
+    """
+
+    title: str
+    x: str
+    y: str
+    at: tuple[float, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    places: tuple[str, ...] = ()
+    log_x: bool = False
+    y_scale: Literal["linear", "log", "symlog"] = "linear"
+    from_zero: bool = False
+
+    @classmethod
+    def bar(cls, title: str, value: float) -> Self:
+        """A single number: one bar a backbone."""
+        return cls(title=title, x="", y="", at=(0.0,), values=(value,))
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        n = len(self.at)
+        optional = (self.low, self.high, self.places)
+        if len(self.values) != n or any(len(each) not in (0, n) for each in optional):
+            raise ValueError(f"the view '{self.title}' has columns of several lengths")
+        return self
+
+
+class Finding(Frozen):
+    """The outcome of one analysis: numbers, and the lines behind them."""
+
+    measures: tuple[Measure, ...] = Field(min_length=1)
+    views: tuple[View, ...] = ()
+
+
+class Images(Frozen):
+    """The source that was looked at: which images, at which side (px)."""
+
+    name: str
+    fingerprint: str
+    input_size: int = Field(ge=1)
+
+
+class Question(Frozen):
+    """All that decides a finding, but for the machine: its digest names the record's file.
+
+    weights: sha-256 over all tensors measured, with the head where one takes part.
+    """
+
+    what: Name
+    version: Literal[1] = 1
+    weights: Sha256
+    images: Images | None
+    settings: dict[str, Any]
+
+    def digest(self) -> str:
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def stem(self) -> str:
+        """File name without suffix, e.g. hessian-1a2b3c4d."""
+        return f"{self.what}-{self.digest()[:8]}"
+
+
+class Analysis(Frozen):
+    """One analysis of one backbone."""
+
+    schema_version: Literal[1] = 1
+    question: Question
+    backbone: BackboneFacts
+    finding: Finding
+    provenance: Provenance

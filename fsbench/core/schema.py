@@ -1,0 +1,212 @@
+"""Every record that reaches disk, without torch: facts, results, provenance, declarations.
+
+Fractions lie in [0, 1]; percent appears only where people read. Records are frozen, reject unknown
+fields, NaN and infinity, and export a JSON Schema (`Model.model_json_schema()`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fsbench.core.specs import Frozen, Spec
+from fsbench.core.training import Training
+
+Flag = Literal["subset", "limited", "short", "custom", "derived", "shard"]
+"""Why a result is not official (design.md 5). None of these enters an official board.
+
+subset: other counts than official; limited: --limit N; short: fewer episodes than the spec; custom:
+one's own folder; derived: train/test split made by us; shard: a part, to be merged.
+"""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\w.+@=-]+$")]
+"""Safe as one path component (a lone dot or two is refused where paths are built)."""
+
+
+class DatasetFacts(Frozen):
+    """What is known of a data set before a byte of it is read."""
+
+    name: str
+    title: str
+    domain: Literal["source", "target", "toy"]
+    classes: tuple[str, ...]
+    images_per_class: tuple[int, ...] = Field(
+        description="official counts, in class id order; () where only `split` is stated"
+    )
+    split: tuple[int, int] | None = Field(
+        None, description="images of the official train and test part, where there are such"
+    )
+    label_rule: str = Field(description="how raw labels became class ids, in words")
+    dropped: str = Field("nothing", description="what is left out, with counts")
+    pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
+    groups: str = Field("", description="what images of one group share and where it is read")
+    layout: str = Field(description="files and folders expected below the data set folder")
+    folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
+    aliases: tuple[str, ...] = ()
+    download: str = Field(description="where to get it; a command where one fetches it")
+    license: str
+    citation: str
+    homepage: str
+
+    @property
+    def n_images(self) -> int:
+        """Official images of all classes, of a split both parts."""
+        return sum(self.images_per_class or self.split or ())
+
+    def complete(self, counts: Mapping[int, int]) -> bool:
+        """Whether so many images of each class id are the official ones."""
+        if self.images_per_class:
+            return counts == dict(enumerate(self.images_per_class))
+        every = list(counts) == list(range(len(self.classes)))
+        return every and sum(counts.values()) == self.n_images
+
+
+class DatasetRecord(Frozen):
+    """Which images a result was computed on."""
+
+    name: str
+    pool: Literal["full", "labeled_80"] = "full"
+    class_ids: tuple[int, ...] = Field(description="official ids of the classes present")
+    class_names: tuple[str, ...]
+    class_counts: tuple[int, ...] = Field(description="images of each class present")
+    images_hash: Sha256 = Field(description="sha-256 over the sorted canonical ids")
+    fingerprint: Sha256 = Field(description="sha-256 over sorted (canonical id, content hash)")
+    flags: tuple[Flag, ...] = ()
+    groups: Sha256 | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of the disjoint track: sha-256 over which images belong together",
+    )
+
+    @property
+    def identity(self) -> str:
+        """What two results must share to have met the same images in the same groups."""
+        if self.groups is None:
+            return self.fingerprint
+        return hashlib.sha256(f"{self.fingerprint} {self.groups}".encode()).hexdigest()
+
+
+class BackboneFacts(Frozen):
+    """What a backbone is, and how its features are taken."""
+
+    ref: str = Field(description="the reference as given, e.g. timm/resnet18")
+    source: str = Field(description="scheme: timm, hf-hub, torchvision, fsbench, run, py, file")
+    architecture: str
+    feature_dim: int = Field(ge=1)
+    features: str = Field(description="how features are taken, e.g. 'global average pooling'")
+    input_size: int = Field(ge=1, description="side (px) that it was trained at")
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    n_parameters: int = Field(ge=0, description="of the head-free trunk")
+    n_affine: int | None = Field(
+        None, ge=0, description="of them, scales and shifts of normalization layers"
+    )
+    weights_hash: Sha256
+    random_init: int | None = Field(None, description="seed, for a randomly initialised control")
+    recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
+    recipe_digest: Sha256 | None = None
+    pretraining_data: tuple[str, ...] = Field((), description="data set names, where known")
+    source_accuracy: float | None = Field(None, ge=0, le=1)
+    steps: int | None = Field(None, ge=0, description="optimizer steps of pretraining")
+    training: Training | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="recipe and cost, for a run of our own",
+    )
+
+    @model_validator(mode="after")
+    def _one_recipe(self) -> Self:
+        known = self.training
+        if known and (known.recipe_digest, known.steps) != (self.recipe_digest, self.steps):
+            raise ValueError("training has another recipe digest or other steps than the backbone")
+        return self
+
+
+class Provenance(Frozen):
+    """How and where a number was made. Never part of a record file or of a hash."""
+
+    command: str
+    fsbench: str
+    git_commit: str | None
+    python: str
+    packages: dict[str, str]
+    platform: str
+    device: str
+    cpu_capability: str
+    threads: int = Field(ge=1)
+    batch_size: int | None = Field(
+        None,
+        ge=1,
+        exclude_if=lambda value: value is None,
+        description="images a forward pass where one was asked for: features depend on it",
+    )
+    halvings: int = Field(
+        0,
+        ge=0,
+        exclude_if=lambda value: value == 0,
+        description="of the episodes of a forward pass, where memory was too small for all",
+    )
+    started: str = Field(description="UTC, ISO 8601")
+    seconds: float = Field(ge=0)
+
+
+class ScoreRecord(Frozen):
+    """Recomputed from the records on every reading; a mismatch is an error."""
+
+    mean: float = Field(ge=0, le=1)
+    ci95: float | None = Field(None, ge=0, description="half-width; null below two outcomes")
+    n: int = Field(ge=1, description="episodes, or test images of a probe")
+
+
+class Result(Frozen):
+    """One cell: a backbone on a data set under a spec; outcomes lie in the Parquet beside it."""
+
+    schema_version: Literal[1] = 1
+    task: str = Field(description="e.g. eurosat:5w1s/linear@ibm or eurosat:probe")
+    backbone: BackboneFacts
+    dataset: DatasetRecord
+    spec: Spec
+    spec_digest: Sha256
+    manifest_hash: Sha256 | None = Field(None, description="of the episodes; null for a probe")
+    flags: tuple[Flag, ...]
+    records: str = Field(description="file name of the Parquet beside this file")
+    records_digest: Sha256 = Field(description="sha-256 of the record content, not of the file")
+    score: ScoreRecord
+    collapsed: int = Field(
+        0, ge=0, description="episodes at chance because every query got the same class"
+    )
+    non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
+    details: dict[str, float | int | str] = Field({}, description="probe: per learning rate")
+    dense: ScoreRecord | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="over all images of an episode's classes that could have been a query",
+    )
+    provenance: Provenance
+
+    @property
+    def column(self) -> str:
+        """Board column: the task and the input size, e.g. eurosat:5w1s/linear@ibm 224px.
+
+        A variant of the spec that must never pass for its default stands behind, e.g. bn-train.
+        """
+        return f"{self.task} {self.spec.image.input_size}px{self.spec.variant}"
+
+
+class Declaration(Frozen):
+    """What a submitter states about an entry."""
+
+    name: Name
+    authors: Text
+    link: Text = Field(description="code or paper")
+    license: Text
+    pretraining_data: tuple[Text, ...]
+    targets_seen: tuple[Text, ...] = Field(description="targets seen in pretraining; () for none")
+    statement: Text

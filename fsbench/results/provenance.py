@@ -1,0 +1,101 @@
+"""How and where a number was made: collected without torch, so that any command can state it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from fsbench import __version__
+from fsbench.core.schema import Provenance
+
+PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "pyarrow")
+"""What numbers may depend on."""
+UNSTATED = "default"
+"""Of a part that an environment leaves out: the batch size, where the suite chooses it."""
+
+
+def collect(
+    *,
+    command: str,
+    device: str,
+    cpu_capability: str,
+    threads: int,
+    started: str,
+    seconds: float,
+    batch_size: int | None = None,
+    halvings: int = 0,
+) -> Provenance:
+    """Versions, commit and platform of this process with the given facts of the run.
+
+    command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
+    batch_size: where one was asked for; halvings: of what shares a forward pass.
+    """
+    return Provenance(
+        command=command,
+        fsbench=__version__,
+        git_commit=git_commit(),
+        python=platform.python_version(),
+        packages={name: v for name in PACKAGES if (v := version(name))},
+        platform=f"{platform.system()} {platform.machine()}",
+        device=device,
+        cpu_capability=cpu_capability,
+        threads=threads,
+        batch_size=batch_size,
+        halvings=halvings,
+        started=started,
+        seconds=seconds,
+    )
+
+
+def environment(provenance: Provenance) -> dict[str, str]:
+    """What equal bits depend on (design.md 5); results that differ here are not mixed."""
+    found = {
+        "torch": provenance.packages.get("torch", "none"),
+        "device": provenance.device,
+        "cpu capability": provenance.cpu_capability,
+        "threads": str(provenance.threads),
+    }
+    if provenance.batch_size is not None:
+        found["batch size"] = str(provenance.batch_size)
+    if provenance.halvings:
+        found["halvings"] = str(provenance.halvings)
+    return found
+
+
+def changes(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The parts of two environments that differ, with both values."""
+    both = {part: (a.get(part, UNSTATED), b.get(part, UNSTATED)) for part in {**a, **b}}
+    return {part: (mine, its) for part, (mine, its) in both.items() if mine != its}
+
+
+def differences(a: Provenance, b: Provenance) -> str:
+    """The fields of the environment that differ, with both values; empty when none does."""
+    found = changes(environment(a), environment(b))
+    return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in found.items())
+
+
+def version(package: str) -> str | None:
+    """Installed version of a distribution, or None."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout this package lies in, `-dirty` when changed; None if installed."""
+    home = Path(__file__).resolve().parents[2]
+    git = shutil.which("git")
+    if git is None or not (home / ".git").exists():
+        return None
+    done = subprocess.run(
+        [git, "-C", str(home), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or None

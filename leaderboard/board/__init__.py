@@ -1,0 +1,1 @@
+"""Boards: entries, columns, official versions, badges, tables."""

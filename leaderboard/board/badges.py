@@ -1,0 +1,103 @@
+"""Badges: what came out when someone ran episodes of an entry again from its weights.
+
+    BOARD/<entry>/badges/<date>-<digest8>.json
+
+A badge is about one chain of results (leaderboard/submission/chain.py): results submitted anew
+start without
+any. It is the word of whoever ran `fsbench leaderboard verify`, with all that is needed to run the
+same check again; on a board under git it comes by pull request like everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import read_record, write_record
+from fsbench.core.schema import Sha256, Text
+from fsbench.core.specs import Frozen
+from fsbench.results.names import BADGES
+
+Verdict = Literal["verified", "within tolerance", "failed"]
+VERDICTS: tuple[Verdict, ...] = ("verified", "within tolerance", "failed")
+"""From the best to the worst; an entry has the worst of its cells."""
+
+
+class CellCheck(Frozen):
+    """What came out for one cell."""
+
+    cell: Text = Field(description="board column, e.g. eurosat:5w1s/linear@ibm 224px")
+    drawn: tuple[int, ...] = Field(description="numbers of the episodes that were drawn")
+    episodes: int = Field(ge=1, description="run again: those drawn and all of their blocks")
+    outcomes: int = Field(ge=1, description="queries compared, dense ones among them")
+    flipped: int = Field(ge=0, description="of them, with another outcome")
+    gained: int = Field(description="of them, right in the entry minus right when run again")
+    allowed: int = Field(ge=0, description="flips that this cell may have")
+    differs: tuple[Text, ...] = Field((), description="parts of the environment that are not equal")
+    wrong: tuple[int, ...] = Field((), description="the first episodes that differ, at most 20")
+    other: Text | None = Field(None, description="what differs and is no outcome of a query")
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.other is not None or self.flipped > self.allowed:
+            return "failed"
+        return "within tolerance" if self.flipped else "verified"
+
+
+class Badge(Frozen):
+    """One verification of an entry."""
+
+    schema_version: Literal[1] = 1
+    chain: Sha256 = Field(description="end of the chain of the results that were verified")
+    date: Text = Field(description="UTC, ISO 8601")
+    environment: dict[str, str]
+    seed: int = Field(ge=0, description="with the entry's name it says which episodes are drawn")
+    cells: tuple[CellCheck, ...] = Field(min_length=1)
+    not_verified: tuple[Text, ...] = Field((), description="cells that were not run again")
+
+    @property
+    def verdict(self) -> Verdict:
+        return max((cell.verdict for cell in self.cells), key=VERDICTS.index)
+
+    @property
+    def episodes(self) -> int:
+        return sum(cell.episodes for cell in self.cells)
+
+    @property
+    def words(self) -> str:
+        """For a table, e.g. 'verified 2026-01-31: 20 episodes'."""
+        return f"{self.verdict} {self.date[:10]}: {self.episodes} episodes"
+
+
+def store(entry: Path, badge: Badge) -> Path:
+    """Write a badge into the folder of its entry."""
+    stamp = "".join(c for c in badge.date if c.isdecimal())[:14]
+    path = entry / BADGES / f"{stamp}-{badge.digest()[:8]}.json"
+    write_record(path, badge)
+    return path
+
+
+def read(entry: Path) -> list[Badge]:
+    """All badges of an entry, the oldest first. Raises ValidationFailed naming a wrong file."""
+    return [read_badge(path) for path in sorted((entry / BADGES).glob("*.json"))]
+
+
+def read_badge(path: Path) -> Badge:
+    badge = read_record(path, Badge)
+    if path.stem.rpartition("-")[2] != badge.digest()[:8]:
+        raise ValidationFailed(
+            f"{path} was changed after it was written", fix="verify the entry again"
+        )
+    return badge
+
+
+def standing(badges: Iterable[Badge], chain: str) -> Badge | None:
+    """The badge that counts for these results: a failed one, else the newest; None without any."""
+    about = sorted((b for b in badges if b.chain == chain), key=lambda b: b.date)
+    failed = [badge for badge in about if badge.verdict == "failed"]
+    counted = failed or about
+    return counted[-1] if counted else None

@@ -1,0 +1,95 @@
+"""board.json: what a board compares and by which rule; with a version, frozen for good.
+
+A board without a version compares whatever its entries hold, or the columns it names. One with a
+version is a benchmark to be cited: it names columns, rule and date, and holds a digest of every
+field, so that a change in place is seen by every reader. A new version is a new file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fsbench.core.schema import Name, Sha256, Text
+from fsbench.core.specs import Frozen
+from leaderboard.board.columns import Column
+
+Rule = Literal["leader-tiers-1"]
+RULES: dict[Rule, str] = {
+    "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
+    "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
+    "lacks a column is unranked"
+}
+FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
+
+
+class BoardFile(Frozen):
+    """Settings of a board; without columns it compares all that its entries hold."""
+
+    schema_version: Literal[2] = 2
+    name: Name
+    version: int | None = Field(None, ge=1)
+    date: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$", description="of the version")
+    about: Text | None = None
+    official: bool = Field(False, description="refuses every flag and every target seen")
+    ranking: Rule = "leader-tiers-1"
+    columns: tuple[Column, ...] | None = None
+    frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upgrade(cls, data: Any) -> Any:
+        """A file of schema 1, or of none, might choose a track; now each has a table of its own."""
+        if not isinstance(data, dict) or data.get("schema_version", 1) != 1:
+            return data
+        return {k: v for k, v in data.items() if k != "transductive"} | {"schema_version": 2}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        given = (self.version, self.date, self.columns, self.frozen)
+        if (self.version or self.frozen) and None in given:
+            raise ValueError("a board with a version has a date, columns and digests")
+        names = [column.name for column in self.columns or ()]
+        if self.version and len(set(names)) != len(names):
+            raise ValueError("a column stands there twice")
+        return self
+
+    @property
+    def title(self) -> str:
+        """e.g. cdfsl-1"""
+        return self.name if self.version is None else f"{self.name}-{self.version}"
+
+    @cached_property
+    def named(self) -> dict[str, Column]:
+        """Name -> column; the last of a name that a board without a version gives twice."""
+        return {column.name: column for column in self.columns or ()}
+
+    def digests(self) -> dict[str, str]:
+        """Field -> sha-256 of its canonical JSON, for all that a version freezes."""
+        data = self.model_dump(mode="json", include=set(FROZEN))
+        return {field: digest(data[field]) for field in FROZEN}
+
+    @classmethod
+    def freeze(cls, **fields: Any) -> Self:
+        """A board with a version, and the digests that keep it as it is."""
+        file = cls.model_validate({**fields, "frozen": {}})
+        return cls.model_validate({**fields, "frozen": file.digests()})
+
+    def changed(self) -> list[str]:
+        """Fields that are no longer what the digests say."""
+        return [] if self.frozen is None else unequal(self.digests(), self.frozen)
+
+
+def unequal(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
+    """Keys whose values differ, in the order of `a`."""
+    return [key for key in {**a, **b} if a.get(key) != b.get(key)]
+
+
+def digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,106 @@
+"""Numbers printed in papers: entries of kind `published`, shown apart and never ranked.
+
+They come without outcomes, so nothing about them can be recomputed or paired. One JSON file of
+leaderboard/entries each; the file name is the entry's name. Of the source papers, SEAL alone prints
+transfer; the others stand here by the accuracy in the domain that they trained on, where that is a
+source of this suite. The appendix of the NIO paper prints no accuracy, so it has no entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import read_record
+from fsbench.core.schema import Name, Text
+from fsbench.core.specs import Frozen
+
+ENTRIES = Path(__file__).resolve().parent.parent / "entries"
+IN_DOMAIN = "in-domain"
+"""What follows the data set where the accuracy is the one of pretraining itself."""
+
+
+class PublishedCell(Frozen):
+    """One printed number, as a fraction; ci95 is the printed half-width, null where none is."""
+
+    task: Text = Field(description="data set, shots and adaptation; pool and size are not stated")
+    table: Text
+    mean: float = Field(ge=0, le=1)
+    ci95: float | None = Field(None, ge=0, le=1)
+    spread: float | None = Field(
+        None, ge=0, le=1, description="printed behind ±, over seeds, without saying what it is"
+    )
+    note: str = ""
+
+    @property
+    def dataset(self) -> str:
+        return self.task.partition(":")[0]
+
+    @property
+    def in_domain(self) -> bool:
+        """Whether it is the accuracy on the data set of pretraining."""
+        return self.task.partition(":")[2].split(" ")[0] == IN_DOMAIN
+
+    @property
+    def adaptation(self) -> str:
+        """linear, affine or probe."""
+        return self.task.partition(":")[2].rpartition("/")[2]
+
+
+class PublishedEntry(Frozen):
+    """One row of a paper's tables."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["published"] = "published"
+    name: Name
+    method: Text
+    source: Text
+    link: Text = Field(description="code or paper; words where neither has an address")
+    backbone: Text
+    protocol: Text
+    cells: tuple[PublishedCell, ...]
+
+    def cell(self, task: str) -> PublishedCell | None:
+        return next((cell for cell in self.cells if cell.task == task), None)
+
+    @property
+    def transfers(self) -> bool:
+        """Whether anything but the accuracy in its own domain is printed."""
+        return not all(cell.in_domain for cell in self.cells)
+
+    def about(
+        self, datasets: Collection[str], sources: Collection[str], adaptation: str | None = None
+    ) -> PublishedEntry:
+        """The same row, of cells on these data sets, by this adaptation if one is given, and of the
+        accuracy on these sources."""
+        kept = [
+            cell
+            for cell in self.cells
+            if (cell.dataset in sources if cell.in_domain else cell.dataset in datasets)
+            and (cell.in_domain or adaptation in {None, cell.adaptation})
+        ]
+        return self.model_copy(update={"cells": tuple(kept)})
+
+
+@cache
+def published() -> tuple[PublishedEntry, ...]:
+    """All published entries, by name. Raises ValidationFailed naming a wrong file."""
+    paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
+    return tuple(read_published(path) for path in paths)
+
+
+def read_published(path: Path) -> PublishedEntry:
+    """One file; its name is the entry's, and no task stands there twice."""
+    entry = read_record(path, PublishedEntry)
+    tasks = [cell.task for cell in entry.cells]
+    if entry.name != path.stem or len(set(tasks)) != len(tasks):
+        raise ValidationFailed(
+            f"{path}: name '{entry.name}', {len(tasks) - len(set(tasks))} repeated tasks",
+            fix="name the file after the entry and state every task once",
+        )
+    return entry

@@ -1,0 +1,1 @@
+"""Ranking: tiers by paired statistics, and statistics over a whole board."""

@@ -1,0 +1,102 @@
+"""Average ranks over columns, Friedman's test of them, and Nemenyi's critical difference.
+
+J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), 3.2.2: two
+entries differ if their average ranks differ by at least q sqrt(k (k + 1) / (6 N)) for k entries
+and N columns, where q is a quantile of the studentized range divided by sqrt(2). The test assumes
+independent columns; those of one data set are not, so it is optimistic there.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.core.errors import UsageError
+from leaderboard.ranking.rank import Ranking
+from leaderboard.ranking.ranks import DIGITS
+from leaderboard.ranking.record import Difference, Friedman
+
+FEWEST = (3, 2)
+"""Minimum numbers of entries and columns."""
+MOST_PAIRED = 50
+"""Maximum number of entries for a table of all pairs, which grows with their square."""
+
+
+def friedman(ranking: Ranking) -> Friedman:
+    """Test the ranked entries, which have every column. Raise UsageError if there are too few."""
+    scores = {s.name: s.scores for tier in ranking.tiers for s in tier}
+    names, columns = sorted(scores), ranking.columns
+    if len(names) < FEWEST[0] or len(columns) < FEWEST[1]:
+        raise UsageError(
+            f"Friedman's test: ranked entries {len(names)}, columns {len(columns)}",
+            fix=f"it needs {FEWEST[0]} entries and {FEWEST[1]} columns",
+        )
+    means = np.array([[scores[name][column].mean for name in names] for column in columns])
+    means = means.round(DIGITS)
+    average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
+    difference = critical_difference(len(names), len(columns), ranking.alpha)
+    chi2, p = equal_ranks(means)
+    return Friedman(
+        chi2=chi2,
+        p=p,
+        columns=len(columns),
+        average_ranks=average,
+        critical_difference=difference,
+        alpha=ranking.alpha,
+        cliques=cliques(average, difference),
+        nemenyi=nemenyi(average, len(columns)),
+    )
+
+
+def average_ranks(names: list[str], means: NDArray[np.float64]) -> dict[str, float]:
+    """Return the mean rank of each entry over means (columns, entries); ties share a mean rank."""
+    from scipy.stats import rankdata
+
+    return dict(zip(names, rankdata(-means, axis=1).mean(axis=0).tolist(), strict=True))
+
+
+def equal_ranks(means: NDArray[np.float64]) -> tuple[float, float]:
+    """Return chi-squared and p; 0 and 1 if all entries tie in every column."""
+    from scipy.stats import friedmanchisquare
+
+    if (means == means[:, :1]).all():
+        return 0.0, 1.0
+    test = friedmanchisquare(*means.T)
+    return float(test.statistic), float(test.pvalue)
+
+
+def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> float:
+    """Return the difference of average ranks that is significant by Nemenyi's test."""
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - alpha, n_entries, inf)) / sqrt(2)
+    return q * sqrt(n_entries * (n_entries + 1) / (6 * n_columns))
+
+
+def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
+    """Return the largest sets of entries, in order of rank, within one critical difference."""
+    names, ranks = list(average), np.array(list(average.values()))
+    ends = np.searchsorted(ranks, ranks + difference, side="left").tolist()
+    ends_before = [0, *ends]
+    runs = [(i, end) for i, end in enumerate(ends) if end - i > 1 and end > ends_before[i]]
+    return tuple(tuple(names[start:end]) for start, end in runs)
+
+
+def nemenyi(average: dict[str, float], n_columns: int) -> tuple[Difference, ...] | None:
+    """Return p of every pair by Nemenyi's test; None for more than MOST_PAIRED entries.
+
+    average: the mean rank of each entry by name. The difference of two mean ranks over its standard
+    error, sqrt(k (k + 1) / (6 N)), times sqrt(2) follows the studentized range.
+    """
+    from scipy.stats import studentized_range
+
+    if len(average) > MOST_PAIRED:
+        return None
+    k = len(average)
+    pairs = list(combinations(sorted(average), 2))
+    gaps = np.array([abs(average[a] - average[b]) for a, b in pairs])
+    p = studentized_range.sf(gaps / sqrt(k * (k + 1) / (6 * n_columns)) * sqrt(2), k, inf)
+    return tuple(Difference(a=a, b=b, p=float(q)) for (a, b), q in zip(pairs, p, strict=True))

@@ -1,0 +1,98 @@
+"""Outcomes of a result as compact as ranking wants them: a small number an episode or test image.
+
+A board of a thousand entries holds tens of thousands of results; their outcomes stay in memory,
+their records on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from fsbench.results.parquet import FIX
+from fsbench.results.reading import read_records
+from fsbench.results.rules import Loaded
+from fsbench.results.summary import Records, outcomes, records_digest
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Values (n,) in [0, 1] under distinct increasing numbers (n,) of episodes or test images.
+
+    draws: what the numbers name, equal for columns over the same episodes or images. right (n,):
+    the values times `out_of`, e.g. how many queries of an episode were right.
+    """
+
+    index: NDArray[np.int64]
+    right: NDArray[Any]
+    draws: str
+    out_of: int = 1
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        return self.right / np.float64(self.out_of)
+
+
+class Cell(Loaded):
+    """A verified result whose records are read again when they are asked for."""
+
+    outcomes: Outcomes
+
+    def __init__(self, path: Path, result: Result, held: Outcomes) -> None:
+        for name, value in (("path", path), ("result", result), ("outcomes", held)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def records(self) -> Records:
+        """Raises ValidationFailed when they are no longer what was verified."""
+        path = self.path.with_suffix(".parquet")
+        found = read_records(path, self.result)
+        if records_digest(found) != self.result.records_digest:
+            raise ValidationFailed(f"{path} changed while it was read", fix=FIX)
+        return found
+
+
+def paired_outcomes(cell: Loaded) -> Outcomes:
+    """Outcomes under episode numbers, or under the place of the test image."""
+    if isinstance(cell, Cell):
+        return cell.outcomes
+    records, result = cell.records, cell.result
+    if isinstance(records, EpisodeRecords):
+        out_of = records.correct[0].size
+        right = records.correct.sum(axis=(1, 2), dtype=np.min_scalar_type(out_of))
+        return Outcomes(numbering(records.index), right, draws(result), out_of)
+    right = outcomes(records, result.spec).astype(np.uint8)
+    return Outcomes(numbering(np.arange(right.size)), right, draws(result))
+
+
+def draws(result: Result) -> str:
+    """Of the same images, and of the same episodes of them."""
+    images, spec = result.dataset.images_hash, result.spec
+    return f"{images} {digest(spec.episode) if isinstance(spec, EpisodicSpec) else 'test images'}"
+
+
+@cache
+def digest(spec: EpisodeSpec) -> str:
+    return spec.digest()
+
+
+def numbering(index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same numbers; 0..n-1, which most results have, is held once."""
+    plain = first(index.size)
+    return plain if np.array_equal(index, plain) else index
+
+
+@cache
+def first(n: int) -> NDArray[np.int64]:
+    numbers = np.arange(n)
+    numbers.flags.writeable = False
+    return numbers

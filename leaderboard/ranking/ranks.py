@@ -1,0 +1,142 @@
+"""Bootstrap intervals of overall ranks.
+
+Episodes are resampled with replacement, the same ones for all entries (paired) and for all columns
+over the same episodes; test images likewise. Entries are ranked by their overall mean in every
+resample (scipy.stats.bootstrap, percentile interval). Like every interval of a board, this one
+covers the sampling of episodes, not pretraining seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.core.errors import UsageError
+from fsbench.core.seeding import seed_for
+from leaderboard.ranking.rank import Contenders, Ranking, Standing
+from leaderboard.ranking.record import RankInterval, RankIntervals
+
+RESAMPLES = 2000
+LEVEL = 0.95
+BLOCK = 250_000
+"""Numbers per block of resamples."""
+DIGITS = 12
+"""Decimals to which means are rounded before they are compared."""
+
+Draws = tuple[NDArray[np.float64], ...]
+"""Outcomes (n, entries) of each draw of episodes, summed over the columns that share the draw."""
+
+
+def rank_intervals(
+    ranking: Ranking, contenders: Contenders, resamples: int = RESAMPLES
+) -> RankIntervals:
+    """Return the intervals of all ranked entries.
+
+    Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
+    """
+    ranked = by_overall(ranking)
+    if len(ranked) < 2:
+        number = "one ranked entry" if ranked else "no ranked entry"
+        raise UsageError(f"rank intervals of {number}", fix="they need two or more")
+    names = sorted(standing.name for standing in ranked)
+    draws = joint_draws(names, contenders, ranking.columns)
+    sampled = resampled_ranks(draws, len(ranking.columns), resamples)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
+    observed = ranks(np.array([s.overall for s in ranked], np.float64))
+    return RankIntervals(
+        entries=tuple(
+            interval(s, int(rank), int(low[names.index(s.name)]), int(high[names.index(s.name)]))
+            for s, rank in zip(ranked, observed, strict=True)
+        ),
+        resamples=resamples,
+        level=LEVEL,
+    )
+
+
+def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
+    """Return the percentile interval, widened to contain the observed rank."""
+    return RankInterval(
+        name=standing.name,
+        tier=standing.tier or 0,
+        overall=standing.overall or 0.0,
+        rank=rank,
+        low=min(low, rank),
+        high=max(high, rank),
+    )
+
+
+def by_overall(ranking: Ranking) -> list[Standing]:
+    """Return the ranked entries by overall mean, then by name; a tier may skip an entry."""
+    ranked = [standing for tier in ranking.tiers for standing in tier]
+    return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))
+
+
+def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
+    """Return the outcomes of the episodes that all entries have in all columns of a draw.
+
+    Raise UsageError if these are fewer than two.
+    """
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        groups.setdefault(contenders[names[0]][column].draws, []).append(column)
+    return tuple(joint(names, contenders, group) for group in groups.values())
+
+
+def joint(
+    names: Sequence[str], contenders: Contenders, columns: Sequence[str]
+) -> NDArray[np.float64]:
+    """Return the outcomes (shared episodes, entries), summed over the columns of one draw."""
+    by_column = [[contenders[name][column] for name in names] for column in columns]
+    numberings = {o.index.tobytes(): o.index for row in by_column for o in row}  # mostly one
+    shared = reduce(np.intersect1d, numberings.values())
+    if shared.size < 2:
+        raise UsageError(
+            f"all entries share {shared.size} episodes of {columns[0]}",
+            fix="evaluate every entry on the same episodes",
+        )
+    total = np.zeros((shared.size, len(names)))
+    for row in by_column:
+        rows = [outcomes.values[np.searchsorted(outcomes.index, shared)] for outcomes in row]
+        total += np.stack(rows, axis=1)
+    return total
+
+
+def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
+    """Return the ranks (entries, resamples) of the overall mean."""
+    from scipy.stats import bootstrap
+
+    def statistic(*rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        parts = [counts(r) @ draw / len(draw) for r, draw in zip(rows, draws, strict=True)]
+        return ranks(np.sum(parts, axis=0) / n_columns).T
+
+    sizes = [len(draw) for draw in draws]
+    sampled = bootstrap(
+        tuple(np.arange(n) for n in sizes),
+        statistic,
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, BLOCK // max(*sizes, draws[0].shape[1])),
+        method="percentile",
+        rng=seed_for("rank intervals", *sizes),
+    )
+    return np.asarray(sampled.bootstrap_distribution, np.float64)
+
+
+def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how often each of n rows was drawn, (..., n)."""
+    flat = np.atleast_2d(rows)
+    blocks, n = flat.shape
+    apart = flat + n * np.arange(blocks)[:, None]
+    drawn = np.bincount(apart.ravel(), minlength=blocks * n).astype(np.float64)
+    return drawn.reshape(rows.shape)
+
+
+def ranks(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-np.round(means, DIGITS), method="min", axis=-1), np.float64)

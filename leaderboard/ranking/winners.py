@@ -1,0 +1,133 @@
+"""Shallow decision tree that predicts which entry wins a column.
+
+The facts of a column are its data set, shots, adaptation, input size and variant (all columns of a
+table have one protocol); its winner is the entry with the highest mean. The tree (scikit-learn)
+has at most three levels. With few columns such a tree describes more than it predicts, so its
+leave-one-out accuracy is given beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.core.errors import UsageError
+from fsbench.core.seeding import seed_for
+from leaderboard.ranking.rank import Ranking
+from leaderboard.ranking.ranks import DIGITS
+from leaderboard.ranking.record import Branch, WinnerTree
+
+FEWEST = 8
+"""Minimum number of cells."""
+DEPTH, LEAF = 3, 2
+"""Maximum depth, and minimum number of cells in a leaf."""
+ALL_IMAGES = 1_000_000
+"""Shots of a probe, which trains on all images of a class: more than any episode has."""
+
+COLUMN = re.compile(
+    r"(?P<dataset>[^:]+):(?P<shape>[^/@ ]+)(?:/(?P<adaptation>[^@ ]+))?(?:@\S+)?"
+    r" (?P<size>\d+)px(?P<variant>.*)"
+)
+Facts = Mapping[str, str | int]
+
+
+class Question(NamedTuple):
+    """A feature of the tree: a number for every cell, compared with a threshold."""
+
+    fact: str
+    value: str | None
+    numbers: NDArray[np.float64]
+
+
+def winner_tree(ranking: Ranking) -> WinnerTree:
+    """Grow the tree of a ranking. Raise UsageError if there are too few columns."""
+    ranked = sorted((s for tier in ranking.tiers for s in tier), key=lambda s: s.name)
+    if not ranked:
+        raise UsageError("a tree of winners without ranked entries", fix="rank one or more")
+    winners = [
+        max(ranked, key=lambda s: round(s.scores[c].mean, DIGITS)).name for c in ranking.columns
+    ]
+    return grow([facts(column) for column in ranking.columns], winners)
+
+
+def facts(column: str) -> Facts:
+    """Return the facts that a column's label states."""
+    parts = COLUMN.fullmatch(column)
+    if parts is None:
+        return {"column": column}
+    way, _, shots = parts["shape"].removesuffix("s").partition("w")
+    episodic = way.isdigit() and shots.isdigit()
+    return {
+        "data set": parts["dataset"],
+        "adaptation": parts["adaptation"] or parts["shape"],
+        "variant": parts["variant"].strip() or "none",
+        "shots": int(shots) if episodic else ALL_IMAGES,
+        "input size": int(parts["size"]),
+    }
+
+
+def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
+    """Return the tree for cells with these facts and winners.
+
+    Raise UsageError for fewer than eight cells, and for cells with equal facts.
+    """
+    from sklearn.model_selection import LeaveOneOut, cross_val_score
+    from sklearn.tree import DecisionTreeClassifier
+
+    features = tuple(questions(cells))
+    if len(cells) < FEWEST or not features:
+        number = "one cell" if len(cells) == 1 else f"{len(cells)} cells"
+        raise UsageError(f"a tree of winners over {number}", fix=f"it needs {FEWEST} that differ")
+    x, y = np.stack([question.numbers for question in features], axis=1), np.array(winners)
+    seed = seed_for("winner tree") % 2**32
+    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=seed)
+    left_out = float(cross_val_score(tree, x, y, cv=LeaveOneOut()).mean())
+    tree.fit(x, y)
+    return WinnerTree(
+        root=branch(tree.tree_, 0, features, x, y),
+        cells=len(cells),
+        explained=float(tree.score(x, y)),
+        left_out=left_out,
+        baseline=max(Counter(winners).values()) / len(winners),
+    )
+
+
+def questions(cells: Sequence[Facts]) -> Iterator[Question]:
+    """Yield the features: numbers as they are, other values one-hot, without constant ones."""
+    for fact in sorted({name for cell in cells for name in cell}):
+        facts_of_cells = [cell.get(fact, "none") for cell in cells]
+        values = sorted(set(facts_of_cells), key=str)
+        if len(values) > 1 and all(isinstance(value, int) for value in values):
+            yield Question(fact, None, np.array(facts_of_cells, np.float64))
+        elif len(values) > 1:
+            for value in values if len(values) > 2 else values[:1]:
+                yield Question(
+                    fact, str(value), np.array([f == value for f in facts_of_cells], np.float64)
+                )
+
+
+def branch(
+    tree: Any,
+    node: int,
+    features: Sequence[Question],
+    x: NDArray[np.float64],
+    y: NDArray[np.str_],
+) -> Branch:
+    """Convert a node of scikit-learn's tree and its subtree, for the cells that reach it."""
+    wins = dict(sorted(Counter(y.tolist()).items(), key=lambda item: (-item[1], item[0])))
+    here: dict[str, Any] = {"winner": next(iter(wins)), "cells": len(y), "wins": wins}
+    if tree.children_left[node] < 0:
+        return Branch(**here)
+    question, threshold = features[tree.feature[node]], tree.threshold[node]
+    below = x[:, tree.feature[node]] <= threshold
+    low = branch(tree, tree.children_left[node], features, x[below], y[below])
+    high = branch(tree, tree.children_right[node], features, x[~below], y[~below])
+    if question.value is not None:
+        return Branch(**here, question=f"{question.fact} is {question.value}", yes=high, no=low)
+    largest = int(question.numbers[question.numbers <= threshold].max())
+    return Branch(**here, question=f"{question.fact} <= {largest}", yes=low, no=high)

@@ -1,0 +1,89 @@
+"""The words of a table: how columns are called, what numbers and marks mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from leaderboard.ranking.rank import ALPHA
+from leaderboard.reports._sheet import BETTER, WORSE, Cell, Row, Sheet
+from leaderboard.reports.render import percent, shorten
+
+FLAGS = {
+    "subset": "other image counts than official",
+    "limited": "a smoke run of few episodes",
+    "short": "fewer episodes than the spec",
+    "custom": "images of one's own",
+    "derived": "a train/test split made here",
+    "shard": "a part of the episodes",
+}
+INTERVAL = (
+    "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
+    "episodes or test images, not over pretraining seeds."
+)
+BEST = (
+    "Bold: the best of a column and all that are not significantly worse (paired over shared "
+    f"episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g})."
+)
+OVERALL = "Overall: unweighted mean over the columns; '-' where one is missing."
+SOURCE = "Source: accuracy on the data of pretraining."
+
+
+def title(sheet: Sheet) -> str:
+    """The name of the table and what all its columns share."""
+    kind = shorten(sheet.columns)[1] or sheet.track
+    return f"{sheet.title}: {kind}" if kind else sheet.title
+
+
+def labels(sheet: Sheet) -> list[str]:
+    """Of the columns, without what all share."""
+    return shorten(sheet.columns)[0]
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Neighbouring labels of one data set together: [('eurosat', ['5w1s', '5w5s']), ...]."""
+    parts = [name.partition(":")[::2] for name in names]
+    return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
+
+
+def sentences(sheet: Sheet) -> list[str]:
+    """What stands below the table."""
+    found = [INTERVAL, BEST]
+    if sheet.marked:
+        found.append(
+            f"{BETTER} significantly better and {WORSE} worse than {sheet.control} (paired, Holm "
+            f"over the comparisons with it in a column, alpha {ALPHA:g})."
+        )
+    elif sheet.control is not None:
+        found.append(f"{sheet.control} has no result here, so nothing is marked against it.")
+    found += [OVERALL] if sheet.has_overall else []
+    found += [SOURCE] if sheet.has_source else []
+    for flag, letter in sheet.letters.items():
+        meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
+        found.append(f"{letter}: {flag}{meaning}, not official.")
+    return found + [f"{note.removesuffix('.')}." for note in sheet.notes]
+
+
+def ends(sheet: Sheet) -> list[str]:
+    """Columns after the tasks."""
+    found = (("overall", sheet.has_overall), ("source", sheet.has_source))
+    return [name for name, there in found if there]
+
+
+def texts(
+    sheet: Sheet,
+    row: Row,
+    number: Callable[[Cell | None, Sheet], str],
+    escape: Callable[[str], str],
+) -> list[str]:
+    """A row in the spelling of a format: the name, a number a task, then those of `ends`."""
+    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
+    cells += [number(row.overall, sheet)] if sheet.has_overall else []
+    if sheet.has_source:
+        cells.append("-" if row.source is None else percent(row.source))
+    return [escape(row.name), *cells]
+
+
+def superscript(cell: Cell, sheet: Sheet) -> str:
+    """Mark of significance, then the letters of the flags."""
+    return cell.mark() + "".join(sheet.letters[flag] for flag in cell.flags)

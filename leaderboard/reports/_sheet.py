@@ -1,0 +1,164 @@
+"""What a table says, before it has a format: numbers, marks of significance, flags.
+
+Best: the highest mean of a column and every entry that is not significantly worse than it (the
+leader rule of leaderboard/ranking/rank.py on that column alone). Against the control: paired over
+shared
+outcomes, Holm over the column's comparisons with the control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from fsbench.core import statistics
+from fsbench.core.statistics import Paired, Score
+from leaderboard.board.standing import View
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.rank import ALPHA, against_leader, worse
+
+BETTER, WORSE = "†", "‡"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean with its interval; fractions.
+
+    best: highest of its column, or not significantly worse; gap: over the control, None for the
+    control itself or without one; p: of that gap, adjusted by Holm; flags: why it is not official.
+    """
+
+    score: Score
+    best: bool
+    gap: Paired | None = None
+    p: float | None = None
+    flags: tuple[str, ...] = ()
+
+    def mark(self, alpha: float = ALPHA) -> str:
+        """† significantly better than the control, ‡ worse, nothing otherwise."""
+        if self.gap is None or self.p is None or self.p >= alpha or not self.gap.gap:
+            return ""
+        return BETTER if self.gap.gap > 0 else WORSE
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry: its cells by column, the cell of its mean over all columns, in-domain accuracy.
+
+    overall: None where a column is missing, or where there is only one.
+    """
+
+    name: str
+    tier: int | None
+    cells: Mapping[str, Cell]
+    overall: Cell | None
+    source: float | None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table: entries of one track, best first. notes: what else a reader must know."""
+
+    title: str
+    track: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    control: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def has_overall(self) -> bool:
+        return any(row.overall for row in self.rows)
+
+    @cached_property
+    def has_source(self) -> bool:
+        return any(row.source is not None for row in self.rows)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the control holds a column here, so that others can be marked against it."""
+        return any(row.name == self.control for row in self.rows)
+
+    @cached_property
+    def letters(self) -> dict[str, str]:
+        """Flag of any cell -> the letter that marks it; after 26 they are numbers."""
+        cells = [cell for row in self.rows for cell in row.cells.values()]
+        flags = dict.fromkeys(flag for cell in cells for flag in cell.flags)
+        return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(flags)}
+
+
+def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> Sheet:
+    """The table of a view; a control that is no entry of it marks nothing."""
+    columns, held, standings = view.ranking.columns, view.contenders, view.ranking.standings
+    cells = {c: cells_of_column(view, c, control) for c in columns}
+    overall = cells_of_mean(view, control) if len(columns) > 1 else {}
+    rows = []
+    for standing in standings:
+        name = standing.name
+        known = view.cell_flags.get(name, {})
+        own = {
+            c: replace(cells[c][name], flags=known.get(c, ())) for c in columns if c in held[name]
+        }
+        mean = overall.get(name)
+        mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*known.values()))))
+        rows.append(Row(name, standing.tier, own, mean, view.sources[name]))
+    track = view.track
+    title = f"{view.name} {track.data}" if track and track.data else view.name
+    return Sheet(title, track.label if track else "", columns, tuple(rows), control, tuple(notes))
+
+
+def cells_of_column(view: View, column: str, control: str | None) -> dict[str, Cell]:
+    """Cells of all entries that hold this column."""
+    standings = [s for s in view.ranking.standings if column in s.scores]
+    scores = {s.name: s.scores[column] for s in standings}
+    order = sorted(scores, key=lambda name: (-scores[name].mean, name))
+    pairs = Pairs({name: [view.contenders[name][column]] for name in order})
+    return marked(scores, not_worse(pairs, order), over_control(pairs, order, control))
+
+
+def cells_of_mean(view: View, control: str | None) -> dict[str, Cell]:
+    """Cells of the mean over all columns, of the entries that hold them all: those of the first
+    tier are the best."""
+    ranked = [s for s in view.ranking.standings if s.tier is not None]
+    whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
+    gaps = over_control(Pairs(whole), list(whole), control) if control in whole else {}
+    best = {s.name for s in ranked if s.tier == 1}
+    return marked({name: mean_over(own) for name, own in whole.items()}, best, gaps)
+
+
+def marked(
+    scores: Mapping[str, Score], best: set[str], gaps: Mapping[str, Paired]
+) -> dict[str, Cell]:
+    """Cells of one column: Holm over its comparisons with the control."""
+    adjusted = dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
+    return {n: Cell(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
+
+
+def mean_over(own: Sequence[Outcomes]) -> Score:
+    """The mean of the columns' means; its interval knows which share their episodes, as that of a
+    gap does: here of the gap over nothing (zeros)."""
+    values = [outcomes.values for outcomes in own]
+    nothing = [np.zeros_like(each) for each in values]
+    found = statistics.paired(values, nothing, [outcomes.draws for outcomes in own])
+    return Score(found.gap, found.ci95, found.n)
+
+
+def not_worse(pairs: Pairs, order: Sequence[str]) -> set[str]:
+    """The best entry and those that do not fall significantly behind it."""
+    if not order:
+        return set()
+    gaps, adjusted = against_leader(pairs, order)
+    return {n for n in order if not (n in gaps and worse(gaps[n], adjusted[n], ALPHA))}
+
+
+def over_control(pairs: Pairs, order: Sequence[str], control: str | None) -> dict[str, Paired]:
+    """The gap of every other entry over the control; nothing where it is not among them."""
+    if control not in order:
+        return {}
+    behind = pairs.behind(str(control), [name for name in order if name != control])
+    return {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}

@@ -1,0 +1,36 @@
+"""HTML: one page without any other file, light or dark as the reader's system is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from leaderboard.reports import _caption as caption
+from leaderboard.reports._sheet import Sheet
+from leaderboard.reports.render import interval, percent
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+SUFFIX = "html"
+TEMPLATE = "_report.html.j2"
+
+
+def make(sheets: Sequence[Sheet]) -> str:
+    """Every text escaped."""
+    return template().render(
+        sheets=sheets, caption=caption, labels=caption.labels, interval=interval, percent=percent
+    )
+
+
+@cache
+def template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    source = files("leaderboard.reports").joinpath(TEMPLATE).read_text(encoding="utf8")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(source)

@@ -1,0 +1,261 @@
+"""What a candidate must satisfy before a board takes it: small rules, each yielding Problems.
+
+A submission is hostile input. Everything derivable is recomputed from the outcomes, all problems
+are listed at once, and nothing in it is ever executed. The rules for single results are those of
+fsbench/results/rules.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fsbench.core.errors import DataError, UnknownName
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import DatasetRecord
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.training import OF_ITS_MACHINE
+from fsbench.results import rules
+from fsbench.results.building import SAME_BACKBONE, gaps
+from fsbench.results.names import safe
+from fsbench.results.rules import Loaded, Problem
+from leaderboard.board.board import Board
+from leaderboard.board.definition import unequal
+from leaderboard.submission.admission import board_columns, no_column, official, one_copy
+from leaderboard.submission.candidate import Candidate
+
+Rule = Callable[[Candidate, Board], Iterator[Problem]]
+
+MAX_CELLS = 1000
+MAX_EPISODES = 10_000
+MAX_IMAGES = 20_000_000
+MAX_TEXT = 4000
+
+
+def readable(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Every file is a result of the known schema, and there is at least one."""
+    yield from candidate.broken
+    if not 0 < len(candidate.cells) <= MAX_CELLS:
+        yield problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
+
+
+def single(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Each result keeps the rules of reading: hashes, recomputed means, flags, finite numbers."""
+    for cell in candidate.cells:
+        yield from rules.problems(cell)
+
+
+def names(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Names are path components that no system or reader can mistake."""
+    found = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
+    for name in sorted(found):
+        if name != safe(name) or not name.isascii():
+            fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
+            yield problem("name", candidate, repr(name), repr(safe(name)), fix)
+
+
+def texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """No control or direction character, no text without end, in anything that people will read."""
+    records = [(candidate.name, candidate.declaration.model_dump())]
+    records += [(str(c.path), c.result.model_dump()) for c in candidate.cells]
+    for where, record in records:
+        for text in strings(record):
+            if not text.isprintable() or len(text) > MAX_TEXT:
+                fix = "remove control characters and shorten the text"
+                expected = f"printable text of at most {MAX_TEXT} characters"
+                yield Problem("text", where, repr(text[:60]), expected, fix)
+                break
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All strings inside nested records."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from strings([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings(item)
+
+
+def manifest(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Manifest hash and class ids are those that the spec and the class counts give."""
+    for cell in candidate.cells:
+        if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
+            yield from episodes(cell, cell.records, cell.result.spec)
+
+
+def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
+    from fsbench.data.episodes import manifest
+
+    data, index = cell.result.dataset, records.index
+    images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
+    if len(records.index) > MAX_EPISODES or images > MAX_IMAGES:
+        size = f"{len(records.index)} episodes over {images} images"
+        yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
+        return
+    if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
+        return  # a Problem of its own
+    try:
+        counts = dict(zip(data.class_ids, data.class_counts, strict=True))
+        found = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
+    except DataError as error:
+        yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
+        return
+    if found.hash != cell.result.manifest_hash:
+        yield cell.problem("manifest", cell.result.manifest_hash, found.hash)
+    drawn = found.class_ids[np.searchsorted(found.numbers, index[index >= 0])]
+    if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
+        yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
+
+
+def complete(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
+    for cell in candidate.cells:
+        if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
+            found = f"episodes {gaps(np.sort(cell.records.index))} missing"
+            yield cell.problem(
+                "incomplete", found, "no gap", "fsbench results merge PART PART -o OUT"
+            )
+
+
+def duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """One result a column, and no outcomes submitted twice under different names."""
+    columns = Counter(cell.result.column for cell in candidate.cells)
+    for column, count in sorted(columns.items()):
+        if count > 1:
+            fix = "keep the result that belongs on the board"
+            yield problem("duplicate", candidate, f"{count} results of {column}", "one", fix)
+    digests = Counter(cell.result.records_digest for cell in candidate.cells)
+    for digest, count in digests.items():
+        if count > 1:
+            yield problem("duplicate", candidate, f"{count} results of records {digest}", "one")
+
+
+def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """All cells were made by the same weights, taken the same way."""
+    for cell in candidate.cells[1:]:
+        for name in SAME_BACKBONE:
+            found = getattr(cell.result.backbone, name)
+            expected = getattr(candidate.facts, name)
+            if found != expected:
+                fix = "evaluate every cell with one backbone"
+                yield cell.problem("backbone", f"{name} {found}", expected, fix)
+
+
+def one_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Cells that know how their weights came about, which older ones do not, tell the same; the
+    costs of another machine may be those of the run repeated there."""
+    known = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
+    for cell, made in known[1:]:
+        first, expected = known[0]
+        for name in sorted({*unequal(dict(made), dict(expected))} - OF_ITS_MACHINE):
+            fix = "evaluate every cell with one run"
+            yield cell.problem("training", f"another {name}", f"that of {first.path}", fix)
+
+
+def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Cells of one data set and pool saw the same images, those of a track the same groups."""
+    first: dict[tuple[str, str], DatasetRecord] = {}
+    groups: dict[tuple[str, str], str] = {}
+    for cell in candidate.cells:
+        data, key = cell.result.dataset, (cell.result.dataset.name, cell.result.dataset.pool)
+        images = data.model_copy(update={"groups": None})
+        expected = first.setdefault(key, images)
+        same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
+        if images != expected or not same:
+            fix = "evaluate all cells of a data set on the same copy"
+            yield cell.problem("images", data.identity, expected.fingerprint, fix)
+
+
+def references(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """A `py:` backbone is code of the submitter, which no reader may be asked to run."""
+    for cell in candidate.cells:
+        facts = cell.result.backbone
+        if facts.source == "py" or facts.ref.startswith("py:"):
+            fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
+            yield cell.problem("py-reference", facts.ref, "a reference that needs no code", fix)
+
+
+def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """A known data set with other counts must be flagged `subset`, an unknown one `custom`."""
+    from fsbench.data.catalog import TARGETS, all_facts
+
+    for cell in candidate.cells:
+        data = cell.result.dataset
+        if data.name not in TARGETS.names():
+            if "custom" not in data.flags:
+                yield cell.problem("flags", f"data set {data.name} unflagged", "flag custom")
+        elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
+            facts = all_facts()[data.name]
+            if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
+                yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
+
+
+def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """Targets seen in pretraining are declared, and keep an entry off official boards."""
+    declared = {canonical(name) for name in candidate.declaration.targets_seen}
+    trained = set(candidate.declaration.pretraining_data)
+    trained |= {name for cell in candidate.cells for name in cell.result.backbone.pretraining_data}
+    for target in sorted({canonical(cell.result.dataset.name) for cell in candidate.cells}):
+        if target in {canonical(name) for name in trained} - declared:
+            fix = f"add --targets-seen {target}"
+            yield problem("undeclared", candidate, f"trained on {target}", "it declared", fix)
+        if target in declared and board.file.official:
+            fix = "leave the cells of this target out, or choose another board"
+            yield problem("target-seen", candidate, target, "targets unseen in pretraining", fix)
+
+
+def canonical(name: str) -> str:
+    """The data set that a name or alias stands for, in any spelling; else its folded form."""
+    from fsbench.data.catalog import resolve
+
+    try:
+        return resolve(name)
+    except UnknownName:
+        return name.casefold()
+
+
+def free_name(candidate: Candidate, board: Board) -> Iterator[Problem]:
+    """No entry bears the name yet; --replace leaves this rule out."""
+    if held := board.taken(candidate.name):
+        fix = "choose another --name, or give --replace to replace your own entry"
+        yield problem("taken", candidate, f"an entry '{held}' on the board", "a free name", fix)
+
+
+RULES: tuple[Rule, ...] = (
+    readable,
+    single,
+    names,
+    texts,
+    manifest,
+    complete,
+    duplicates,
+    one_backbone,
+    one_training,
+    one_data_set,
+    references,
+    official_counts,
+    official,
+    board_columns,
+    no_column,
+    one_copy,
+    targets_seen,
+    free_name,
+)
+
+
+def problem(
+    code: str, candidate: Candidate, found: object, expected: object, fix: str = rules.AGAIN
+) -> Problem:
+    """A Problem of the candidate as a whole."""
+    return Problem(code, candidate.name, str(found)[:300], str(expected)[:300], fix)
+
+
+def check(candidate: Candidate, board: Board, replace: bool = False) -> list[Problem]:
+    """Everything that keeps a candidate off the board; empty when it may be added."""
+    wanted: Iterable[Rule] = (rule for rule in RULES if not (replace and rule is free_name))
+    return [found for rule in wanted for found in rule(candidate, board)]

@@ -1,0 +1,1 @@
+"""Episodic pretraining: meta-learners, their tasks and their validation."""

@@ -1,0 +1,170 @@
+"""Meta-learners: methods that train on tasks, by the loss of queries answered after the support.
+
+A task has `way` classes of the source with `shots` labelled and `queries` asked images each (loader
+`episodes`). Its labels 0 .. way - 1 are drawn anew with the classes, so the network of the run gets
+a head of `way` outputs. The exported run is the plain architecture with that head, and as
+`run:DIR` it is a backbone as any other: the head is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import EpisodeSpec
+from pretrain.meta import l2l
+from pretrain.method import Method, Neutral, Rank
+
+if TYPE_CHECKING:
+    from pretrain.meta.l2l import Learner
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.batches import Batch
+    from pretrain.training.context import Context
+
+
+OUTER: Mapping[str, object] = {
+    "loader": "episodes",
+    "optimizer": "adam",
+    "lr": 3e-3,
+    "weight_decay": 0.0,
+    "label_smoothing": 0.0,
+    "precision": "fp32",
+}
+"""The papers of all four train by Adam on plain cross-entropy, at 0.001 and far longer."""
+
+
+class Task(NamedTuple):
+    """Images (way * shots, 3, s, s) and (way * queries, 3, s, s), class by class, and labels."""
+
+    support: Tensor
+    support_labels: Tensor
+    query: Tensor
+    query_labels: Tensor
+
+
+class Episodic(Method):
+    """way: classes of a task; shots, queries: images a class; val_episodes: validation tasks.
+
+    val_norm: batch norm of validation, by the running statistics or by those of the images given.
+    A step's images are whole tasks: batch_size = tasks x way x (shots + queries).
+    """
+
+    way: int = Field(5, ge=2)
+    shots: int = Field(5, ge=1)
+    queries: int = Field(15, ge=1)
+    val_episodes: int = Field(100, ge=1)
+    val_norm: Literal["running", "batch"] = "running"
+
+    RANK: ClassVar = Rank.STEP
+    NEUTRAL: ClassVar[Neutral] = "it trains on tasks, by another loss, with another head"
+    PILOT: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 200, "plan.epoch_images": 9_000}
+    TOY: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 100, "validate_every": 4}
+
+    @property
+    def task_images(self) -> int:
+        return self.way * (self.shots + self.queries)
+
+    def spec(self, seed: int) -> EpisodeSpec:
+        """What its tasks are drawn by."""
+        return EpisodeSpec(n_way=self.way, k_shot=self.shots, n_query=self.queries, seed=seed)
+
+    def check(self, recipe: Recipe) -> None:
+        if recipe.loader != "episodes":
+            raise UsageError(
+                f"{self.name} trains on tasks, not on loader={recipe.loader}",
+                fix=f"start from toy/{self.name} or pilot/{self.name}, or --set loader=episodes",
+            )
+        whole = max(1, recipe.batch_size // self.task_images) * self.task_images
+        if recipe.batch_size != whole:
+            raise UsageError(
+                f"batch_size={recipe.batch_size} is no number of whole tasks: a task of {self.name}"
+                f" has {self.way} x ({self.shots} + {self.queries}) = {self.task_images} images",
+                fix=f"--set batch_size={whole}",
+            )
+        if recipe.sync_bn:
+            raise UsageError(
+                f"{self.name} normalises every task by its own images, sync_bn=true would mix them",
+                fix="--set sync_bn=false",
+            )
+        if recipe.compile:
+            raise UsageError(
+                f"{self.name} adapts copies of the network, which compile=true does not reach",
+                fix="--set compile=false",
+            )
+
+    def require_installed(self) -> None:
+        l2l.package()
+
+    def answers(self, ctx: Context, task: Task) -> Tensor:
+        """Logits (way * queries, way) of the task's queries, after learning from its support."""
+        raise NotImplementedError
+
+    def training_step(self, ctx: Context, batch: Batch) -> Tensor:
+        losses = [
+            loss(ctx, self.answers(ctx, task), task.query_labels) for task in self.tasks(batch)
+        ]
+        return torch.stack(losses).mean()
+
+    def tasks(self, batch: Batch) -> Iterator[Task]:
+        """The batch's tasks, whose images stand class by class, support first."""
+        places = torch.arange(self.task_images, device=batch.labels.device).view(self.way, -1)
+        parts = places[:, : self.shots].flatten(), places[:, self.shots :].flatten()
+        for first in range(0, len(batch.labels), self.task_images):
+            support, query = (first + part for part in parts)
+            yield Task(
+                batch.images[support],
+                batch.labels[support],
+                batch.images[query],
+                batch.labels[query],
+            )
+
+
+class InnerLoop(Episodic):
+    """inner_lr, steps: of the adaptation to a support set; first_order: without second derivatives.
+
+    The step size and number of MAML's miniImageNet experiment (Finn et al. 2017, appendix A.1).
+    """
+
+    inner_lr: float = Field(0.01, gt=0)
+    steps: int = Field(5, ge=1)
+    first_order: bool = False
+
+    def adapted(self, ctx: Context, learner: Learner, inputs: Tensor, labels: Tensor) -> Learner:
+        """The learner after its steps on the support."""
+        for _ in range(self.steps):
+            learner.adapt(loss(ctx, learner(inputs), labels))
+        return learner
+
+    def differentiates_once(self, ctx: Context) -> bool:
+        """Whether no gradient flows through the steps' own gradients: never in validation."""
+        return self.first_order or not ctx.model.training
+
+
+def loss(ctx: Context, logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy with the recipe's label smoothing, in float32."""
+    smoothing = ctx.recipe.label_smoothing
+    return functional.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+
+
+def head_inputs(ctx: Context, images: Tensor) -> Tensor:
+    """What the network hands to its head, before dropout: the features (B, D) of a backbone."""
+    found: list[Tensor] = []
+    hook = ctx.model.get_submodule(ctx.roles.head).register_forward_pre_hook(
+        lambda head, inputs: found.append(inputs[0]), prepend=True
+    )
+    try:
+        ctx.model(images)
+    finally:
+        hook.remove()
+    return found[0]
+
+
+def learner_of(recipe: Recipe) -> Episodic:
+    """The recipe's meta-learner."""
+    return next(method for method in recipe.methods if isinstance(method, Episodic))

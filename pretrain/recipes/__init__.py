@@ -1,0 +1,1 @@
+"""Recipes: everything that decides the weights of a run, as frozen data."""

@@ -1,0 +1,302 @@
+"""The one training loop; methods differ from plain training by nothing but their hooks.
+
+    setup                                    model built, before any weight is restored
+    for round in plan:                       stages x rounds; a kill anywhere resumes to the bit
+        round_start                          round 0 included
+        stage_start                          first round of a stage
+        param_groups -> new optimizer        buffers dropped by `opt_reset`, schedule restarts
+        for epoch in round:
+            epoch_start                      may ask for a new optimizer
+            lr_changed                       drops of the `step` and `plateau` schedules only
+            for batch in epoch:
+                training_step | forward, task loss
+                loss_term                    added
+                backward
+                after_backward               edit gradients
+                before_step
+                optimizer step
+                after_step                   edit weights
+            validate, log, checkpoint        a round may end early: plan.stop_accuracy
+        round_end                            after the last validation of the round
+    finalize                                 back to the plain architecture, export
+
+Random streams (fsbench/core/seeding.py): `init`, `order`, `augmentation`, `stages` and `step`
+(dropout)
+are keyed by the recipe's seed and the position alone, `method` by the method's name too. Several
+processes share the steps of one run (pretrain/training/distributed.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.parametrize import cached
+
+from fsbench.core import seeding
+from fsbench.core.distributed import ALONE, Ranks, joined
+from fsbench.core.errors import FsbenchError
+from fsbench.core.progress import SILENT, Advance, Reporter
+from fsbench.core.signals import Stopped, Wish, postponed
+from pretrain.recipes import schedules
+from pretrain.recipes.plateau import Plateau
+from pretrain.recipes.steps import fitted
+from pretrain.training import checkpoint, optimizer, run_folder
+from pretrain.training.build import build_context, build_validation, deterministic
+from pretrain.training.cost import Cost
+from pretrain.training.distributed import backward, check, follow
+from pretrain.training.export import facts, machine, warn_of_other_bits
+from pretrain.training.rounds import rounds, row
+from pretrain.training.state import pack, unpack
+from pretrain.training.tally import Tally
+from pretrain.training.validation import autocast
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.batches import Batch
+    from pretrain.training.context import Context
+
+CHECKPOINT_SECONDS = 60.0
+"""A checkpoint inside an epoch is written when the last one is older than this."""
+GPU_CHECK_STEPS = 25
+"""Steps between looks at the loss on a GPU, where every look waits for the device."""
+
+Watch = Callable[["Context"], None]
+
+
+def unwatched(ctx: Context) -> None:
+    """Nobody looks."""
+
+
+def pretrain(
+    recipe: Recipe,
+    source: SourceDataset,
+    out: Path,
+    *,
+    device: str = "cpu",
+    report: Reporter = SILENT,
+    watch: Watch = unwatched,
+) -> Path:
+    """Train in `out`, or resume there, and return the folder; a finished run returns at once.
+
+    watch sees the context after setup and after every epoch, and may look but not touch. The folder
+    then loads as `run:DIR`. Raises UsageError when it holds another run or a package is missing,
+    CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite,
+    Stopped after a checkpoint on a signal that the command line handles.
+    """
+    recipe = fitted(recipe, source)
+    if not run_folder.finished(out):
+        recipe.require_installed()
+    with joined(device) as (ranks, place), run_folder.claimed(out, recipe, source, ranks):
+        if not run_folder.finished(out):
+            Trainer(recipe, source, out, place, report, watch, ranks).run()
+    return out
+
+
+class Trainer:
+    """One run: a context, its journal, and what an epoch has seen so far."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: SourceDataset,
+        out: Path,
+        device: torch.device,
+        report: Reporter,
+        watch: Watch = unwatched,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.recipe, self.source, self.out, self.ranks = recipe, source, out, ranks
+        self.report, self.watch = (report, watch) if ranks.first else (SILENT, unwatched)
+        self.journal = (run_folder.Journal if ranks.first else run_folder.NoJournal)(out)
+        log = partial(self.journal.append, "rewrites.jsonl")
+        self.ctx = build_context(recipe, source, device, log, ranks)
+        self.validation = build_validation(recipe, source, device, ranks)
+        self.tally, self.cost, self.plateau = Tally(ranks), Cost(device, ranks), Plateau()
+        self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
+
+    def run(self) -> None:
+        """From wherever the folder stands to a finished run."""
+        self._start()
+        clock, size = self.ctx.clock, self.recipe.batch_size
+        total, done = self.ctx.loader.total_steps * size, clock.step * size
+        with (
+            deterministic(self.recipe.deterministic),
+            self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
+            postponed() as self.stop,
+        ):
+            while not clock.done:
+                self._epoch(advance)
+        self._finish()
+
+    def _start(self) -> None:
+        """Set the methods up and restore the checkpoint, if there is one."""
+        ctx, found = self.ctx, checkpoint.load(self.out)
+        ctx.resumed = found is not None
+        ctx.model.train()
+        if found is None:
+            self.journal.rewind({})
+        with self.cost.event():
+            ctx.call("setup")
+        if self.recipe.compile:
+            ctx.forward = torch.compile(ctx.model, dynamic=False)
+        if found is None:
+            follow(ctx, self.ranks)
+            self.watch(ctx)
+        else:
+            self._restore(*found)
+        check(ctx, self.ranks)
+
+    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        ctx = self.ctx
+        self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
+        warn_of_other_bits(state["machine"], machine(ctx.device, self.ranks), self.report)
+        self.tally.load(tensors.pop("seen"))
+        unpack(ctx, tensors, state)
+        self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
+        self.plateau = Plateau(**state["plateau"])
+        self.cost.resume(state["cost"])
+        self.journal.rewind(state["logs"])
+        if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
+            ctx.rebuild_optimizer("none")
+
+    def _epoch(self, advance: Advance) -> None:
+        """The rest of the current epoch."""
+        clock = self.ctx.clock
+        steps = self.ctx.loader.steps(clock.stage)
+        if clock.batch == 0:
+            with self.cost.event():
+                self._open_epoch(steps)
+            follow(self.ctx, self.ranks)
+        while clock.batch < steps:
+            self._step(steps)
+            advance(self.recipe.batch_size)
+            asked = self.ranks.largest(self.stop.asked, self.ctx.device) if self._looks else 0
+            if asked or self.cost.unsaved >= CHECKPOINT_SECONDS:
+                self._save()
+            if asked:
+                raise Stopped(asked)
+        self._close_epoch()
+
+    def _open_epoch(self, steps: int) -> None:
+        """Hooks before an epoch; at a round start the events and the new optimizer too."""
+        ctx, clock = self.ctx, self.ctx.clock
+        self.tally.reset()
+        if clock.epoch == 0:
+            self.plateau = Plateau()
+            ctx.call("round_start")
+            if clock.starts_stage:
+                ctx.call("stage_start")
+            ctx.rebuild_optimizer(self.recipe.opt_reset)
+        ctx.call("epoch_start")
+        dropped = schedules.dropped(self.recipe, clock, steps, self.plateau)
+        if dropped:
+            ctx.call("lr_changed", *dropped)
+
+    def _step(self, steps: int) -> None:
+        """One optimizer step."""
+        ctx, recipe = self.ctx, self.recipe
+        self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps, self.plateau)
+        optimizer.set_lr(ctx.optimizer, self.lr)
+        batch = ctx.loader.batch(ctx.clock, self.ranks)
+        names = (*recipe.stream("step"), *ctx.clock.names, *self.ranks.names)
+        with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):
+            with cached():  # a reparametrized weight is computed once a step
+                with seeding.stream(*names, device=str(ctx.device)):
+                    for parameter in ctx.parameters.values():
+                        parameter.grad = None
+                    loss, right = self._task_loss(batch)
+                    backward(ctx, self.ranks, sum(ctx.call("loss_term"), loss), batch.share)
+                ctx.call("after_backward")
+                ctx.call("before_step")
+            ctx.optimizer.step()
+            ctx.call("after_step")
+        self._count(loss.detach(), right, batch)
+        ctx.clock.tick()
+
+    def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Loss of the batch and its number of right answers (nan where a method steps itself)."""
+        ctx = self.ctx
+        with autocast(self.recipe, ctx.device):
+            own = ctx.call("training_step", batch)
+            if own:
+                return own[0], torch.full_like(own[0], math.nan)
+            logits = ctx.forward(batch.images)
+            smoothing = self.recipe.label_smoothing
+            loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
+        return loss, (logits.detach().argmax(dim=1) == batch.labels).count_nonzero()
+
+    def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
+        """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
+        of = round(len(batch.labels) / batch.share)
+        self.tally.add(loss, right, len(batch.labels), of)
+        self.cost.samples += of
+        if self._looks and not self.tally.finite:
+            self._fail("the loss is not finite")
+
+    @property
+    def _looks(self) -> bool:
+        """Whether to look at numbers of the device after this step."""
+        every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
+        return self.ctx.clock.step % every == 0
+
+    def _fail(self, what: str) -> None:
+        clock = self.ctx.clock
+        raise FsbenchError(
+            f"{what} at step {clock.step} (round {clock.round}, epoch {clock.epoch}) of"
+            f" {self.recipe.name}; the last good checkpoint stays in {self.out}",
+            fix=f"lower the learning rate: --set lr={self.recipe.lr / 10:g} with another -o",
+        )
+
+    def _close_epoch(self) -> None:
+        """Validate where due, log, move on to the next epoch, checkpoint."""
+        ctx, clock = self.ctx, self.ctx.clock
+        loss, learned = self.tally.means()
+        clock.judge(learned)
+        due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
+        if due:
+            self.accuracy = self.validation.measure(ctx)
+        seen = self.accuracy if due else None
+        self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
+        line = row(clock, self.lr, loss, learned) | {self.validation.column: seen}
+        self.journal.append("log.jsonl", line)
+        if clock.last_epoch:
+            with self.cost.event():
+                ctx.call("round_end")
+            what = self.validation.column.replace("_", " ")
+            self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
+        check(ctx, self.ranks)
+        self.watch(ctx)
+        clock.next_epoch()
+        self._save()
+
+    def _save(self) -> None:
+        """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
+        if not self.ranks.first:
+            return
+        tensors, state = pack(self.ctx)
+        floats = [value for value in tensors.values() if value.is_floating_point()]
+        if not all(torch.isfinite(value).all() for value in floats):
+            self._fail("a weight is not finite")
+        state |= {"saves": self.saves, "accuracy": self.accuracy, "lr": self.lr}
+        state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
+        state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device, self.ranks)}
+        checkpoint.save(self.out, tensors | {"seen": self.tally.sums()}, state)
+        self.saves = state["saves"]
+
+    def _finish(self) -> None:
+        """Back to the plain architecture, and export."""
+        with self.cost.event():
+            self.ctx.call("finalize")
+        if self.ranks.first:
+            log = rounds(self.journal.read("log.jsonl"))
+            told = facts(self.ctx, self.source, log, self.cost)
+            run_folder.finish(self.out, dict(self.ctx.model.state_dict()), told)

@@ -1,0 +1,1 @@
+"""Operations on weights: surgery, masks, scaling, parametrizations, penalties."""

@@ -1,0 +1,113 @@
+"""Masks over weights: which elements a method takes, and what it puts in their place.
+
+WELSR, DSD, WELS, KELS and IMP are one primitive, a mask and a fill (methods.md G3). A mask is a
+bool tensor in the shape of its weight, True where the element is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pretrain.weights import surgery
+
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+Masks = Mapping[str, Tensor]
+Scope = Literal["layer", "global"]
+Fill = Literal["init", "zero"]
+
+
+def count(fraction: float, n: int) -> int:
+    """floor(fraction n), without losing one to rounding: 0.29 of 100 is 29."""
+    return math.floor(fraction * n + 1e-9)
+
+
+def bernoulli(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:
+    """Every element on its own with probability p."""
+    return torch.rand(shape, generator=generator) < p
+
+
+def exactly(shape: torch.Size, fraction: float, generator: torch.Generator) -> Tensor:
+    """floor(fraction n) elements, uniform among all such choices."""
+    n = shape.numel()
+    mask = torch.zeros(n, dtype=torch.bool)
+    mask[torch.randperm(n, generator=generator)[: count(fraction, n)]] = True
+    return mask.view(shape)
+
+
+def smallest(values: Mapping[str, Tensor], fraction: float, scope: Scope) -> dict[str, Tensor]:
+    """The floor(fraction n) elements of smallest |value|, n counted per tensor or over all.
+
+    Ties go to the earlier element, so that the count is exact.
+    """
+    if scope == "layer":
+        return {name: _smallest(value, fraction) for name, value in values.items()}
+    flat = torch.cat([value.detach().reshape(-1) for value in values.values()])
+    parts = torch.split(_smallest(flat, fraction), [value.numel() for value in values.values()])
+    return {n: part.view_as(values[n]) for n, part in zip(values, parts, strict=True)}
+
+
+def _smallest(value: Tensor, fraction: float) -> Tensor:
+    flat = value.detach().abs().reshape(-1)
+    mask = torch.zeros_like(flat, dtype=torch.bool)
+    mask[flat.argsort(stable=True)[: count(fraction, len(flat))]] = True
+    return mask.view(value.shape)
+
+
+def kernels(ctx: Context) -> dict[str, Tensor]:
+    """The effective weights of all convolutions and linear layers, the head's included."""
+    names = [f"{layer}.weight" for layer in ctx.roles.layers]
+    return {name: surgery.get_weight(ctx.model, name).detach() for name in names}
+
+
+def refill(ctx: Context, masks: Masks, note: str, fill: Fill = "init") -> None:
+    """Rewrite the taken elements with fresh draws or zeros; tensors without any are left alone."""
+    taken = {name: mask.to(ctx.device) for name, mask in masks.items() if mask.any()}
+    if not taken:
+        return
+    old = {name: surgery.get_weight(ctx.model, name).detach() for name in taken}
+    fresh = ctx.fresh(taken) if fill == "init" else {n: torch.zeros_like(v) for n, v in old.items()}
+    new = {n: torch.where(taken[n], fresh[n].to(ctx.device), old[n]) for n in taken}
+    ctx.rewrite(new, note)
+
+
+@torch.no_grad()
+def hold_at_zero(ctx: Context, keep: Masks) -> None:
+    """Zero the weights outside `keep` after a step, whatever momentum and decay did to them.
+
+    keep: bool masks, True where the weight lives. One multiplication over all plain weights;
+    a reparametrized weight goes through its inverse.
+    """
+    plain = [name for name in keep if not _parametrized(ctx.model, name)]
+    if plain:
+        weights = [surgery.get_weight(ctx.model, name) for name in plain]
+        torch._foreach_mul_(weights, factors(keep[name] for name in plain))
+    for name in keep.keys() - set(plain):
+        weight = surgery.get_weight(ctx.model, name)
+        surgery.set_weight(ctx.model, name, weight * keep[name])
+
+
+@torch.no_grad()
+def mask_gradients(ctx: Context, keep: Masks) -> None:
+    """No gradient for weights outside `keep`, so that momentum never builds up for them."""
+    found = [(ctx.parameters[n].grad, mask) for n, mask in keep.items() if n in ctx.parameters]
+    pairs = [(gradient, mask) for gradient, mask in found if gradient is not None]
+    if pairs:
+        gradients, masks = zip(*pairs, strict=True)
+        torch._foreach_mul_(gradients, factors(masks))
+
+
+def factors(masks: Iterable[Tensor]) -> list[Tensor]:
+    """Bool masks as factors 0 and 1 without a copy: torch multiplies by bool ten times slower."""
+    return [mask.view(torch.uint8) for mask in masks]
+
+
+def _parametrized(model: nn.Module, name: str) -> bool:
+    owner, _, leaf = name.rpartition(".")
+    return nn.utils.parametrize.is_parametrized(model.get_submodule(owner), leaf)

@@ -1,0 +1,65 @@
+"""Quadratic penalties as gradients: a few foreach calls a step instead of a loss term.
+
+(lam / 2) |w - a|^2 adds lam (w - a) to the gradient of w. Under a reparametrization w is the
+effective weight, and the chain rule takes the gradient to what is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+
+def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:
+    """Add lam w to the gradients of these effective tensors, where they are trained."""
+    plain, mapped = split(ctx, names)
+    values = [ctx.parameters[name].detach() for name in plain]
+    add(ctx, plain, values, lam)
+    for name in mapped:
+        through_map(ctx.model, name, 0.0, lam)
+
+
+def pull(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> None:
+    """Add lam (w - anchor) to the gradients of the anchored effective tensors."""
+    plain, mapped = split(ctx, anchors)
+    values = [ctx.parameters[name].detach() for name in plain]
+    if values:
+        values = list(torch._foreach_sub(values, [anchors[name] for name in plain]))
+    add(ctx, plain, values, lam)
+    for name in mapped:
+        through_map(ctx.model, name, anchors[name], lam)
+
+
+def split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Names of plain parameters that got a gradient, and of reparametrized ones."""
+    plain, mapped = [], []
+    for name in names:
+        parameter = ctx.parameters.get(name)
+        if parameter is None:
+            mapped.append(name)
+        elif parameter.grad is not None:
+            plain.append(name)
+    return plain, mapped
+
+
+def add(ctx: Context, names: list[str], values: list[Tensor], lam: float) -> None:
+    """gradient <- gradient + lam value."""
+    if names:
+        gradients = [cast("Tensor", ctx.parameters[name].grad) for name in names]
+        torch._foreach_add_(gradients, values, alpha=lam)
+
+
+def through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float) -> None:
+    """The same for a reparametrized tensor, computed afresh: the step's own graph is used up."""
+    owner, _, leaf = name.rpartition(".")
+    maps = cast("nn.ModuleDict", model.get_submodule(owner).parametrizations)
+    with torch.enable_grad():
+        weight = maps[leaf]()
+    if weight.requires_grad:
+        torch.autograd.backward(weight, lam * (weight.detach() - anchor))

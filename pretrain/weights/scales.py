@@ -1,0 +1,164 @@
+"""Learning one positive factor for every parameter tensor before training: NIO and GradInit.
+
+Both keep the random directions and move only norms: w_j = m_j w_j0. The gradient by m_j is
+<d objective / d w_j, w_j0>, clipped to [-1, 1]; the optimizer is GradInit's Adam, with a first
+moment of its own for the steps that restore the constraint on the gradient norm and one second
+moment for both kinds (official codes of GradInit and NIO, gradinit_optimizers.py). Tensors whose
+norm is 0 (biases) have no direction to scale: they stay 0.
+
+Official codes stop scaling a bias once its factor has reached 0; here its derivative is still
+there, and it may come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+
+from fsbench.core.errors import FsbenchError, UsageError
+from pretrain.training.validation import evaluating
+
+if TYPE_CHECKING:
+    from pretrain.method import Method
+    from pretrain.recipes.recipe import Recipe
+
+KERNELS = (_ConvNd, nn.Linear)
+NORMS = (nn.LayerNorm, nn.GroupNorm)
+BETAS, EPSILON, CLIP = (0.9, 0.999), 1e-8, 1.0
+MIN_WEIGHT, MIN_BIAS = 0.01, 0.0
+"""Smallest factors of weights and of biases."""
+
+Named = dict[str, nn.Parameter]
+
+
+def parameters_of(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named:
+    """`weight` and `bias` of all modules of these kinds by name; a shared one once."""
+    found: Named = {}
+    seen: set[int] = set()
+    for name, module in model.named_modules():
+        for leaf, tensor in module.named_parameters(recurse=False):
+            wanted = isinstance(module, kinds) and leaf in ("weight", "bias")
+            if wanted and id(tensor) not in seen:
+                seen.add(id(tensor))
+                found[f"{name}.{leaf}" if name else leaf] = tensor
+    return found
+
+
+@contextmanager
+def at_init(model: nn.Module) -> Iterator[None]:
+    """Eval mode (no dropout), batch norm on batch statistics without tracking, plain attention.
+
+    Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are as
+    they were, no buffer has changed, and no gradient is left.
+    """
+    tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    with evaluating(model), sdpa_kernel(SDPBackend.MATH):
+        for module in model.modules():
+            if isinstance(module, _BatchNorm):
+                module.training = True
+                module.track_running_stats = False
+        try:
+            yield
+        finally:
+            for module in tracking:
+                module.track_running_stats = True
+            model.zero_grad(set_to_none=True)
+
+
+@contextmanager
+def twice() -> Iterator[None]:
+    """Raises FsbenchError where an operation inside has no double backward."""
+    try:
+        yield
+    except (RuntimeError, NotImplementedError) as error:
+        known = ("not implemented", "differentiate twice", "does not require grad")
+        if not any(text in str(error) for text in known):
+            raise
+        raise FsbenchError(
+            f"an operation of this network cannot be differentiated twice: {error}",
+            fix="use a network without fused or custom operations",
+        ) from error
+
+
+def need_double_backward(method: Method, recipe: Recipe) -> None:
+    """Raises UsageError for a recipe whose network has none."""
+    if recipe.sync_bn:
+        raise UsageError(
+            f"{method.name} differentiates twice, which torch.nn.SyncBatchNorm cannot",
+            fix="--set sync_bn=false",
+        )
+
+
+def derivative(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
+    """Gradients, zero where nothing depends; the graph of `of` stays."""
+    return torch.autograd.grad(
+        of, by, create_graph=graph, retain_graph=True, materialize_grads=True
+    )
+
+
+class Scales:
+    """Factors m (J,) of named tensors, written into the model at every step.
+
+    live: those with a norm, the only ones that are scaled; steps: taken for the objective and for
+    the constraint.
+    """
+
+    def __init__(self, tensors: Named, rate: float) -> None:
+        self.tensors, self.rate = tensors, rate
+        self.live = {name: p for name, p in tensors.items() if bool((p.detach() != 0).any())}
+        self.initial = [p.detach().clone() for p in self.live.values()]
+        self.m = torch.ones(len(self.live), dtype=torch.float64)
+        self.minimum = torch.tensor(
+            [MIN_BIAS if name.rpartition(".")[2] == "bias" else MIN_WEIGHT for name in self.live],
+            dtype=torch.float64,
+        )
+        self.first = torch.zeros(2, len(self.live), dtype=torch.float64)
+        self.second = torch.zeros(len(self.live), dtype=torch.float64)
+        self.steps = [0, 0]
+
+    def gradient(self, objective: Tensor) -> Tensor:
+        """d objective / d m (J,), before clipping."""
+        # not autograd.grad: it skips the nodes that once-differentiable functions raise from
+        with twice():
+            torch.autograd.backward(objective)
+        pairs = zip(self.live.values(), self.initial, strict=True)
+        zero = torch.zeros((), device=objective.device)
+        dots = [(p.grad * w).sum() if p.grad is not None else zero for p, w in pairs]
+        for p in self.tensors.values():
+            p.grad = None
+        return torch.stack(dots).double().cpu()
+
+    @torch.no_grad()
+    def descend(self, gradient: Tensor, constraint: bool) -> None:
+        """One step of GradInit's Adam. Raises FsbenchError when the gradient is not finite."""
+        if not torch.isfinite(gradient).all():
+            raise FsbenchError(
+                "the gradient of the initialization's objective is not finite",
+                fix="lower its learning rate or its gradient norm cap",
+            )
+        gradient, kind = gradient.clamp(-CLIP, CLIP), int(constraint)
+        self.steps[kind] += 1
+        self.first[kind].lerp_(gradient, 1 - BETAS[0])
+        self.second.lerp_(gradient**2, 1 - BETAS[1])
+        first = self.first[kind] / (1 - BETAS[0] ** self.steps[kind])
+        second = self.second / (1 - BETAS[1] ** sum(self.steps))
+        step = self.rate * first / (second.sqrt() + EPSILON)
+        self.m = torch.maximum(self.m - step, self.minimum)
+        self.write(self.m)
+
+    @torch.no_grad()
+    def write(self, m: Tensor) -> None:
+        """Make the tensors m times what they were at the start."""
+        for parameter, w, scale in zip(self.live.values(), self.initial, m.tolist(), strict=True):
+            parameter.copy_(w * scale)
+
+    def factors(self) -> dict[str, float]:
+        """m by name."""
+        return dict(zip(self.live, self.m.tolist(), strict=True))

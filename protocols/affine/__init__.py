@@ -1,0 +1,1 @@
+"""Affine tuning: one network for many episodes, with affine parameters of their own."""

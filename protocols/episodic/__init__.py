@@ -1,0 +1,1 @@
+"""Episodic heads, one file each; the file name is the public name."""

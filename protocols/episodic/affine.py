@@ -1,0 +1,177 @@
+"""Episodic protocol `affine`: a fresh linear head and the backbone's affine parameters are tuned.
+
+Source: protocol.md 3 (MC evaluation/finetune_resnet18.py): scale and shift of every normalization
+layer by plain SGD (AffineSpec), the head as in `linear` (HeadSpec), kernels frozen, BatchNorm by
+the source's statistics. Queries are scored by each episode's own network. The heads and the order
+of the support images start from the draws of `linear`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.norms import affine_layers
+from fsbench.core.errors import UsageError
+from fsbench.core.records import EpisodeRecords, concatenate
+from fsbench.core.specs import EpisodicSpec
+from fsbench.data.episodes import Episode, EpisodeSampler
+from protocols.affine.images import read
+from protocols.affine.tuning import DTYPES, Tuning
+from protocols.base import Inputs
+from protocols.heads import draws
+from protocols.heads.gram import Start
+from protocols.heads.halving import OutOfMemory, halved, in_halves
+from protocols.heads.outcomes import episode_records
+from protocols.heads.pieces import side_by_side
+
+ADAPTATION = "affine"
+FEATURES = False
+
+BLOCKS = (20, 10, 4)
+BLOCK_PIXELS = 2**19
+PIECES = 2
+"""A block is split into so many pieces on a CPU: two halves side by side, a thread each."""
+
+TIMED_STEPS = 3
+
+
+def block_size(spec: EpisodicSpec, dim: int) -> int:
+    """The largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
+
+    20 episodes of 4 images up to 80 px, 10 up to 114 px, then 4: every one divides 100 and 600.
+    """
+    pixels = spec.head.batch_size * spec.image.input_size**2
+    return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
+
+
+def piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
+    """Episodes that share a forward pass: a block on an accelerator, half a block (at least 2) on
+    a CPU; less after halvings."""
+    size = block_size(spec, 0)
+    return halved(max(2, size // PIECES) if device == "cpu" else size, halvings)
+
+
+def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
+    """Outcomes of the episodes of one block; without a backbone, features stand for images and only
+    the head is trained.
+
+    Raises DataError if the data set is too small, UsageError if there is nothing affine to tune.
+    """
+    require_affine(inputs.backbone)
+    sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
+    episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
+    step = piece_size(spec, inputs.device, inputs.halvings)
+    pieces = [episodes[low : low + step] for low in range(0, size, step)]
+
+    def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
+        return evaluate_piece(inputs, spec, piece)
+
+    with exact(inputs.device, spec, inputs.halvings):
+        return concatenate(side_by_side(evaluate, pieces, inputs.device, shared=True))
+
+
+def evaluate_piece(
+    inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
+) -> EpisodeRecords:
+    """Outcomes of these episodes, trained together."""
+    tuning = prepare(inputs, spec, [episode.index for episode in episodes])
+    images = read(inputs, spec.image, episodes)
+    labels = torch.arange(spec.episode.n_way, device=inputs.device)
+    labels = labels.repeat_interleave(spec.episode.k_shot).repeat(len(episodes))
+    for rows in batches(inputs, spec, episodes):
+        tuning.step(images.support[rows], labels[rows])
+    return episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
+
+
+def prepare(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> Tuning:
+    """The untrained networks and heads of these episodes."""
+    e, backbone = spec.episode, inputs.backbone
+    dim = inputs.features.shape[1] if backbone is None else backbone.facts.feature_dim
+    like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
+    names = (e.stream, inputs.dataset.name)
+    start = draws.untrained(names, indices, dim, e.n_way, like)
+    return Tuning(backbone, spec, Start(start.weight[:, :dim], start.bias))
+
+
+def batches(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> Iterator[Tensor]:
+    """Rows (E * b,) of the stacked support, a step each; the last batch of an epoch is smaller."""
+    e, h = spec.episode, spec.head
+    n, indices = e.n_way * e.k_shot, [episode.index for episode in episodes]
+    names = (e.stream, inputs.dataset.name)
+    orders = draws.orders(names, indices, h.epochs, n, inputs.device)
+    stacked = orders + n * torch.arange(len(indices), device=inputs.device)[:, None, None]
+    for epoch in stacked.unbind(1):
+        for low in range(0, n, h.batch_size):
+            yield epoch[:, low : low + h.batch_size].flatten()
+
+
+def require_affine(backbone: Backbone | None) -> None:
+    """Raises UsageError for a backbone without normalization layers."""
+    if backbone is not None and not affine_layers(backbone.module):
+        raise UsageError(
+            f"{backbone.facts.ref} has no normalization layer with affine parameters",
+            fix="leave it to --adapt linear",
+        )
+
+
+@contextmanager
+def exact(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
+    """Kernels that give equal bits, without TF32. Raises OutOfMemory when memory is too small."""
+    cudnn = torch.backends.cudnn
+    try:
+        with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
+            yield
+    except torch.OutOfMemoryError as error:
+        size = piece_size(spec, device, halvings)
+        raise OutOfMemory(size, spec.image.input_size, device) from error
+
+
+def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
+    """Estimate for one block, from a few timed steps on black images. Raises UsageError."""
+    require_affine(backbone)
+
+    def attempt(halvings: int) -> float:
+        return seconds_in_pieces(backbone, spec, device, halvings)
+
+    return in_halves(attempt, lambda text: None)
+
+
+def seconds_in_pieces(
+    backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0
+) -> float:
+    """The same with pieces after so many halvings. Raises OutOfMemory."""
+    e, h = spec.episode, spec.head
+    size = piece_size(spec, device, halvings)
+    pieces = -(-block_size(spec, 0) // size)
+
+    def timed(_: int) -> float:
+        return step_seconds(backbone, spec, device, size)
+
+    with exact(device, spec, halvings):
+        step = max(side_by_side(timed, range(pieces), device, shared=True))
+    steps = -(-e.n_way * e.k_shot // h.batch_size) * h.epochs
+    scoring = e.n_way * e.n_query / h.batch_size / 2
+    in_turn = -(-pieces // torch.get_num_threads()) if device == "cpu" else pieces
+    return step * (steps + scoring) * in_turn
+
+
+def step_seconds(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:
+    """Of one full mini-batch of one piece of so many episodes, after one to warm up."""
+    side, h = spec.image.input_size, spec.head
+    heads = torch.zeros(episodes, backbone.facts.feature_dim, spec.episode.n_way, device=device)
+    heads = heads.to(DTYPES[h.dtype])
+    tuning = Tuning(backbone, spec, Start(heads, heads[:, 0]))
+    images = torch.zeros(episodes * h.batch_size, 3, side, side, dtype=torch.uint8, device=device)
+    labels = torch.zeros(len(images), dtype=torch.int64, device=device)
+    started = 0.0
+    for i in range(TIMED_STEPS + 1):
+        tuning.step(images, labels)
+        float(tuning.bias.detach().sum())  # waits for the device
+        started = started if i else time.monotonic()
+    return (time.monotonic() - started) / TIMED_STEPS

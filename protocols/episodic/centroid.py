@@ -1,0 +1,34 @@
+"""Episodic protocol `centroid`: the class whose mean feature is nearest, in Euclidean distance.
+
+Source: prototypical networks without their training (Snell et al. 2017, eq. 1 and 2), the nearest
+class mean of Mensink et al. 2013. On raw features, as `linear` is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsbench.core.specs import FittedSpec
+from protocols.heads.fitted import Linear, protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ADAPTATION = "centroid"
+
+
+class Settings(FittedSpec):
+    """There is nothing to set but `normalize`."""
+
+
+def fit(settings: Settings, support: Tensor) -> Linear:
+    return nearest(support.mean(dim=2))
+
+
+def nearest(centroids: Tensor) -> Linear:
+    """Scores: minus the squared distance to each centroid (E, n_way, D), but for the squared length
+    of the image, which is the same for all classes."""
+    return Linear(2 * centroids.mT, -centroids.square().sum(dim=2))
+
+
+block_size, evaluate_block = protocol(fit)

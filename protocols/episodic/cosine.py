@@ -1,0 +1,33 @@
+"""Episodic protocol `cosine`: the class whose mean feature has the largest cosine with the image.
+
+Source: Classifier-Baseline (Chen et al. 2021, "Meta-Baseline", section 3.1): cosine similarity to
+the mean of the raw support features, nothing is trained. With one shot it is the cosine classifier
+of Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_eval.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsbench.core.specs import FittedSpec
+from protocols.heads.fitted import Linear, protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ADAPTATION = "cosine"
+
+
+class Settings(FittedSpec):
+    """normalize=l2 takes the mean of directions in place of the mean of features."""
+
+
+def fit(settings: Settings, support: Tensor) -> Linear:
+    """Scores: the cosine times the length of the image, which is the same for all classes."""
+    from torch.nn.functional import normalize
+
+    directions = normalize(support.mean(dim=2), dim=-1)
+    return Linear(directions.mT, directions.new_zeros(directions.shape[:2]))
+
+
+block_size, evaluate_block = protocol(fit)

@@ -1,0 +1,41 @@
+"""Episodic protocol `ridge`: least squares on the labels with an L2 penalty, in closed form.
+
+Targets are 1 for the class and -1 for the others, the intercept is not penalised: scikit-learn's
+RidgeClassifier, whose default strength is used. As a few-shot head: Bertinetto et al. 2019 (R2-D2),
+which also solves the system of the size of the support.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from fsbench.core.specs import FittedSpec
+from protocols.heads.fitted import Linear, one_hot, protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ADAPTATION = "ridge"
+
+
+class Settings(FittedSpec):
+    """lam: weight of the squared norm of the weights against the sum of squared errors."""
+
+    lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
+
+
+def fit(settings: Settings, support: Tensor) -> Linear:
+    import torch
+
+    images, targets = support.flatten(1, 2), 2 * one_hot(support) - 1
+    mean, intercept = images.mean(dim=1, keepdim=True), targets.mean(dim=0)
+    centred = images - mean
+    system = centred @ centred.mT + settings.lam * torch.eye(len(targets), dtype=support.dtype)
+    factor, _ = torch.linalg.cholesky_ex(system)
+    weight = centred.mT @ torch.cholesky_solve(targets.expand(len(images), -1, -1), factor)
+    return Linear(weight, intercept - (mean @ weight)[:, 0])
+
+
+block_size, evaluate_block = protocol(fit)

@@ -1,0 +1,42 @@
+"""Episodic protocol `soft_kmeans`: centroids refined by all queries at once, so transductive.
+
+Source: Ren et al. 2018 ("Meta-Learning for Semi-Supervised Few-Shot Classification", 3.1.1): every
+unlabelled image counts towards every class by the softmax of minus its squared distances to the
+centroids, support images count by their label. Here the unlabelled images are the queries
+themselves, which is what makes it transductive. One refinement, beyond which the paper saw no gain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from fsbench.core.specs import FittedSpec
+from protocols.episodic.centroid import nearest
+from protocols.heads.fitted import Linear, protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ADAPTATION = "soft_kmeans"
+
+
+class Settings(FittedSpec):
+    """steps: refinements."""
+
+    transductive: bool = True
+    steps: int = Field(1, ge=1)
+
+
+def fit(settings: Settings, support: Tensor, query: Tensor) -> Linear:
+    known, k_shot = support.sum(dim=2), support.shape[2]
+    centroids = known / k_shot
+    for _ in range(settings.steps):
+        share = nearest(centroids)(query).softmax(dim=2)
+        total = share.sum(dim=1)[..., None] + k_shot
+        centroids = (known + share.mT @ query) / total
+    return nearest(centroids)
+
+
+block_size, evaluate_block = protocol(fit)

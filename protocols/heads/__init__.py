@@ -1,0 +1,1 @@
+"""Classifier heads for many episodes at once, on Gram matrices of cached features."""

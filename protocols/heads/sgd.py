@@ -1,0 +1,97 @@
+"""Linear heads for many episodes at once, trained by SGD on Gram matrices.
+
+A head starts at weights W_0 and bias b_0. The gradient of the cross-entropy at support row x_i is
+e_i x_i^T with e_i = softmax(logits) - onehot, so SGD never leaves the span of W_0 and the support:
+
+    W_t = c_t W_0 + A_t^T S,   b_t = c_t b_0 + A_t^T 1,   logits on S = c_t Z_0 + K A_t
+
+with S (n, D) the support, A_t (n, C), Z_0 = S W_0^T + b_0 and K = S S^T + 1 (the bias is a feature
+that is always 1). A_t obeys the recurrence of protocols/heads/recurrence.py, row by row. Within a
+chunk
+of steps (protocols/heads/schedule.py), A is therefore its value at the chunk's start, aged, plus
+each e_i
+times a number that only its age decides: a step costs one small product, a softmax and a
+subtraction. No approximation: it is torch.optim.SGD in another order of summation, for any n and D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fsbench.core.specs import HeadSpec
+from protocols.heads.gram import Gram
+from protocols.heads.recurrence import shrinkage
+from protocols.heads.schedule import Chunk, chunks
+
+
+class Trained(NamedTuple):
+    """E trained heads: position A (E, n, C), and the share c of the initial weights left."""
+
+    position: Tensor
+    share: float
+
+    def logits(self, images: Gram) -> Tensor:
+        """(E, m, C) of any m images."""
+        return torch.baddbmm(images.untrained, images.kernel, self.position, beta=self.share)
+
+
+def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trained:
+    """Heads after spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
+
+    support: of n images an episode, with themselves; labels (n,) in 0..C-1, shared by all episodes;
+    orders (E, epochs, n): order of the support images in each epoch. All on one device.
+    """
+    training = _Training(support, labels)
+    n_steps = -(-len(labels) // spec.batch_size) * spec.epochs
+    shares = support.kernel.new_tensor(shrinkage(spec, n_steps))
+    order = orders.flatten(1)
+    for chunk in chunks(spec, len(labels), support.kernel):
+        training.run(chunk, order[:, chunk.rows], shares[chunk.steps])
+    return Trained(training.state[:, :, 0].contiguous(), float(shares[-1]))
+
+
+class _Training:
+    """The state of E heads in training: A and its velocity, (E, n, 2, C), both zero at first."""
+
+    def __init__(self, support: Gram, labels: Tensor) -> None:
+        episodes, n, n_classes = support.untrained.shape
+        self.kernel, self.untrained = support.kernel.flatten(0, 1), support.untrained.flatten(0, 1)
+        self.state = support.kernel.new_zeros(episodes, n, 2, n_classes)
+        self.targets = torch.eye(n_classes).to(support.kernel)[labels]
+        self.offsets = torch.arange(episodes, device=labels.device)[:, None] * n
+
+    def run(self, chunk: Chunk, rows: Tensor, shares: Tensor) -> None:
+        """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
+        flat = (rows + self.offsets).flatten()
+        kernel = self.kernel.index_select(0, flat).view(*rows.shape, -1)
+        seen = (kernel @ self.state.flatten(2)).view(*rows.shape, *self.state.shape[2:])
+        logits = self.untrained.index_select(0, flat).view(*rows.shape, -1) * shares[:, None]
+        logits.addcmul_(seen[:, :, 0], chunk.ageing[0]).addcmul_(seen[:, :, 1], chunk.ageing[1])
+        mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
+        errors = _errors(chunk, logits, mix, self.targets[rows])
+        self._age(chunk)
+        arrived = (errors[:, :, None] * chunk.arrival).flatten(0, 1)
+        self.state.flatten(0, 1).index_put_((flat,), arrived, accumulate=True)
+
+    def _age(self, chunk: Chunk) -> None:
+        """What the chunk's steps make of the state without new errors."""
+        (pp, pv), (vp, vv) = chunk.carry
+        position, velocity = self.state[:, :, 0], self.state[:, :, 1]
+        before = position.clone()
+        position.mul_(pp).add_(velocity, alpha=pv)
+        velocity.mul_(vv).add_(before, alpha=vp)
+
+
+def _errors(chunk: Chunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
+    """softmax - onehot (E, m, C) of each row at its own step, from the errors of earlier steps."""
+    errors = torch.empty_like(logits)
+    for batch in chunk.batches:
+        z = logits[:, batch]
+        if batch.start:
+            earlier = slice(batch.start)
+            z = torch.baddbmm(z, mix[:, batch, earlier], errors[:, earlier])
+        torch.sub(torch.softmax(z, dim=2), targets[:, batch], out=errors[:, batch])
+    return errors

@@ -1,0 +1,60 @@
+"""k-NN probe: the training images nearest in feature space vote on every test image.
+
+Source: DINO (Caron et al. 2021, section 4.1 and its evaluation code): cosine similarity, k = 20,
+votes weighted by exp(similarity / 0.07). With the Euclidean metric every neighbour has one vote, as
+in scikit-learn. In a tied vote the smallest label wins. No choice is made on the test images.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from fsbench.core.errors import UsageError
+from fsbench.core.records import ImageRecords
+from fsbench.core.specs import KnnSpec
+from protocols.base import Inputs
+from protocols.probes.sides import Index, Side, sides
+
+ENTRIES = 2**25
+"""Similarities held at once, 128 MiB in float32."""
+
+
+def evaluate(inputs: Inputs, spec: KnnSpec, train_idx: Index, test_idx: Index) -> ImageRecords:
+    """Outcomes of the images test_idx, in their order.
+
+    Raises CheckpointError on non-finite features, DataError on an empty side of the split, and
+    UsageError for fewer than k training images.
+    """
+    train, test, n_classes = sides(inputs, train_idx, test_idx)
+    if spec.k > len(train.y):
+        raise UsageError(
+            f"{spec.k} neighbours were asked of the {len(train.y)} training images of "
+            f"{inputs.dataset.name}",
+            fix="give a smaller --k",
+        )
+    if spec.metric == "cosine":
+        train, test = (Side(normalize(side.x), side.y) for side in (train, test))
+    else:
+        centre = train.x.mean(dim=0)  # distances stay as they are, and lose fewer digits
+        train, test = (Side(side.x - centre, side.y) for side in (train, test))
+    chunks = torch.split(test.x, max(1, ENTRIES // len(train.y)))
+    found = [predict(spec, x, train, n_classes) for x in chunks]
+    return ImageRecords(np.concatenate(found) == test.y.cpu().numpy())
+
+
+def predict(spec: KnnSpec, x: Tensor, train: Side, n_classes: int) -> NDArray[np.int64]:
+    """Labels (m,) of features (m, D), both sides prepared for the metric."""
+    near = x @ train.x.mT
+    if spec.metric == "euclidean":  # a test image's own square moves no neighbour
+        near = near.mul_(2).sub_(train.x.square().sum(dim=1))
+    nearness, index = near.topk(spec.k, dim=1)
+    if spec.temperature is None:
+        weights = torch.ones_like(nearness)
+    else:  # shifted by the largest: only ratios matter, and no sum overflows
+        weights = ((nearness - nearness[:, :1]) / spec.temperature).exp()
+    votes = x.new_zeros(len(x), n_classes).scatter_add_(1, train.y[index], weights)
+    return np.asarray(votes.cpu().numpy().argmax(axis=1), np.int64)

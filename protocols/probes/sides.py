@@ -1,0 +1,57 @@
+"""Train and test features of a probe, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fsbench.core.errors import CheckpointError, DataError
+from protocols.base import Inputs
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a split: features (N, D) and labels (N,) in 0..C-1."""
+
+    x: Tensor
+    y: Tensor
+
+    def take(self, rows: Tensor) -> Side:
+        return Side(self.x[rows], self.y[rows])
+
+
+def sides(inputs: Inputs, train_idx: Index, test_idx: Index) -> tuple[Side, Side, int]:
+    """Train, test, and the number of classes C of the data set.
+
+    Raises CheckpointError on non-finite features and DataError on an empty side of the split.
+    """
+    name = inputs.dataset.name
+    if min(len(train_idx), len(test_idx)) == 0:
+        raise DataError(
+            f"{name} has {len(train_idx)} training and {len(test_idx)} test images, "
+            "a probe needs both",
+            fix="check the data set folder and its split",
+        )
+    classes, labels = np.unique(inputs.dataset.labels, return_inverse=True)
+    train, test = (
+        Side(on_device(inputs, inputs.features[index]), on_device(inputs, labels[index]))
+        for index in (train_idx, test_idx)
+    )
+    return train, test, len(classes)
+
+
+def on_device(inputs: Inputs, values: NDArray[np.float32] | Index) -> Tensor:
+    """Features or labels where the probe computes. Raises CheckpointError if not finite."""
+    found = torch.from_numpy(values).to(inputs.device)
+    if not torch.isfinite(found).all():
+        raise CheckpointError(
+            f"features of {inputs.dataset.name} hold NaN or infinity",
+            fix="check the checkpoint: its weights or normalization statistics are broken",
+        )
+    return found

@@ -1,0 +1,215 @@
+"""Documents cannot rot: tables, links, commands, transcripts and Python blocks are checked."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from fsbench import __version__
+from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
+from fsbench.cli.main import build
+from leaderboard.board.published import ENTRIES
+from leaderboard.methods.build import of_board
+from leaderboard.methods.figures import named
+from leaderboard.pilot.checks import correlate_transfer
+from pretrain.recipes import RECIPES
+
+ROOT = Path(__file__).resolve().parents[2]
+PILOT = ROOT / "leaderboard" / "pilot"
+PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
+TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
+PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A console block: commands, each with the output that the page shows below it."""
+
+    page: str
+    commands: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def is_transcript(self) -> bool:
+        return any(output for _, output in self.commands)
+
+
+def parsed(page: str, text: str) -> Block:
+    commands: list[tuple[str, list[str]]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            commands.append((line, []))
+        elif commands:
+            commands[-1][1].append(line.rstrip())
+    return Block(page, tuple((command, tuple(output)) for command, output in commands))
+
+
+CONSOLE = [parsed(page, text) for page in PAGES for text in blocks(page, "console")]
+COMMANDS = sorted({line for block in CONSOLE for line, _ in block.commands})
+TRANSCRIPTS = [block for block in CONSOLE if block.is_transcript]
+PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+def words(line: str) -> list[str]:
+    return shlex.split(line[2:], comments=True)
+
+
+def heading_anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def has_target(name: str) -> bool:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf8")
+    return re.search(rf"^{name}:", makefile, re.MULTILINE) is not None
+
+
+def load_yaml(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf8"))
+
+
+def test_readme_is_short() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 250
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_tables_are_those_of_the_registries(page: str) -> None:
+    assert fill(TEXTS[page]) == TEXTS[page], "run `make readme`"
+
+
+def test_every_table_stands_in_one_document() -> None:
+    names = [name for page in DOCUMENTS for name in BLOCK.findall(TEXTS[page])]
+    assert sorted(names) == sorted(TABLES)
+
+
+def test_figures_of_the_pilot_study_are_those_of_its_entries() -> None:
+    drawn = named(of_board(ENTRIES))
+    stored = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
+    assert stored == drawn, "run `make readme`"
+
+
+def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:
+    boards = [board.model_dump(mode="json") for board in of_board(ENTRIES)]
+    printed = "\n".join(correlate_transfer.lines(boards, ENTRIES, PILOT / "analyses"))
+    assert f"```text\n{printed}\n```" in TEXTS["leaderboard/pilot/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_figures_exist(page: str) -> None:
+    home = (ROOT / page).parent
+    for path, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)(?:#([^)]*))?\)", TEXTS[page]):
+        target = (home / path).resolve() if path else ROOT / page
+        assert target.exists(), f"{page} links to {path}"
+        if anchor:
+            assert anchor in heading_anchors(target.read_text(encoding="utf8")), f"#{anchor}"
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
+def test_commands_and_options_exist(line: str) -> None:
+    arguments = words(line)
+    arguments = arguments[arguments.index("fsbench") + 1 :]
+    command = get_command(build())
+    while arguments and arguments[0] in getattr(command, "commands", {}):
+        command = command.commands[arguments.pop(0)]  # type: ignore[attr-defined]
+    assert not getattr(command, "commands", {}), f"no such command: {line}"
+    known = {flag for parameter in command.params for flag in parameter.opts}
+    assert {word for word in arguments if word.startswith("-")} <= known, line
+    recipes = {word for word in arguments if re.fullmatch(r"(paper|pilot|toy)/\w+", word)}
+    assert recipes <= set(RECIPES.names()), line
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if not PROGRAM.match(line)])
+def test_other_commands_name_files_and_targets_that_exist(line: str) -> None:
+    program, *arguments = words(line)
+    if program == "make":
+        targets = [word for word in arguments if "=" not in word]
+        assert all(has_target(target) for target in targets), line
+    elif program == "python" and arguments[0].endswith(".py"):
+        assert (ROOT / arguments[0]).is_file(), line
+    else:
+        assert program in {"python", "pip", "cd", "git", "ruff", "mypy", "pytest"}, line
+
+
+def test_every_command_is_in_a_document() -> None:
+    text = "\n".join(TEXTS.values())
+    for name in get_command(build()).commands:  # type: ignore[attr-defined]
+        assert f"fsbench {name}" in text, name
+
+
+@pytest.mark.parametrize("block", TRANSCRIPTS, ids=lambda block: block.commands[0][0][2:60])
+def test_transcripts_show_the_output_of_the_program(block: Block, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "FSBENCH_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(ROOT),
+    }
+    for line, output in block.commands:
+        assert PROGRAM.match(line), f"{block.page}: {line} shows output and is not run"
+        run = subprocess.run(
+            [sys.executable, "-m", *words(line)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        printed = [text.rstrip() for text in run.stdout.splitlines()]
+        assert [text for text in printed if text] == [text for text in output if text]
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    namespace: dict[str, object] = {}
+    for number, code in enumerate(blocks(page, "python"), start=1):
+        exec(compile(code, f"{page}, block {number}", "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_yaml_blocks_are_yaml(page: str) -> None:
+    for text in blocks(page, "yaml"):
+        assert isinstance(yaml.safe_load(text), dict)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_documents_refer_to_nothing_outside_the_repository(page: str) -> None:
+    outside = r"\b(design|methods|protocol|peers|style|language)\.md\b|\[00\d\]|/work/|/root/"
+    assert re.search(outside, TEXTS[page]) is None
+
+
+def test_citation_names_the_version_of_the_package() -> None:
+    citation = load_yaml("CITATION.cff")
+    assert citation["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= set(citation)
+    assert f"## {__version__}" in TEXTS["CHANGELOG.md"]
+
+
+def test_workflow_runs_existing_targets_on_all_versions() -> None:
+    jobs = load_yaml(".github/workflows/ci.yml")["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    targets = {command.removeprefix("make ") for command in commands}
+    assert targets == {"lint", "types", "test", "wheel-test"}
+    assert all(has_target(target) for target in targets)
+    assert jobs["tests"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+
+
+def test_commit_hooks_run_ruff_and_mypy() -> None:
+    hooks = load_yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]
+    programs = [hook["entry"].split()[0] for hook in hooks]
+    assert programs == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]

@@ -1,0 +1,117 @@
+"""Affine tuning of single episodes by a plain loop, and a small net and target to run it on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fsbench import backbones, data
+from fsbench.core.seeding import permutations
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.images import to_array
+from protocols.affine.images import read
+from protocols.base import Inputs
+from protocols.episodic.affine import batches, prepare
+from protocols.heads.draws import linear_init
+
+SIDE = 16
+BATCH_NORM = nn.modules.batchnorm._BatchNorm
+
+
+def toy_inputs() -> Inputs:
+    """A small residual net that is far from its initial statistics, on generated images."""
+    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    with torch.no_grad():
+        for i, layer in enumerate(m for m in backbone.module.modules() if is_norm(m)):
+            generator = torch.Generator().manual_seed(i)
+            layer.running_mean.uniform_(-0.3, 0.3, generator=generator)
+            layer.running_var.uniform_(0.5, 2, generator=generator)
+            layer.weight.uniform_(0.5, 1.5, generator=generator)
+            layer.bias.uniform_(-0.3, 0.3, generator=generator)
+    dataset = data.load_target("toy_scan", data.DataRoots.parse())
+    return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32))
+
+
+def is_norm(module: nn.Module) -> bool:
+    return isinstance(module, BATCH_NORM)
+
+
+def spec(k_shot: int = 1, dtype: str = "float64", **fields: Any) -> EpisodicSpec:
+    head = {"dtype": dtype} | fields.pop("head", {})
+    given = {"adaptation": "affine", "image": {"input_size": SIDE}, "head": head} | fields
+    return EpisodicSpec.model_validate(given | {"episode": EpisodeSpec(k_shot=k_shot, n_query=3)})
+
+
+def ours(inputs: Inputs, given: EpisodicSpec, indices: range, steps: int | None = None) -> Tensor:
+    """Query logits (E, q, n_way) after so many steps (all of them by default)."""
+    sampler = EpisodeSampler(given.episode, inputs.dataset.name, inputs.dataset.class_counts)
+    episodes = [sampler.episode(i) for i in indices]
+    tuning, images = prepare(inputs, given, indices), read(inputs, given.image, episodes)
+    labels = torch.arange(5).repeat_interleave(given.episode.k_shot).repeat(len(indices))
+    for rows in islice(batches(inputs, given, episodes), steps):
+        tuning.step(images.support[rows], labels[rows])
+    return tuning.logits(images.query)
+
+
+def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
+    """Query logits (q, n_way) of one episode: deep copy, autograd and torch.optim.SGD."""
+    assert inputs.backbone is not None
+    e, h, dataset, backbone = given.episode, given.head, inputs.dataset, inputs.backbone
+    dtype = getattr(torch, h.dtype)
+    network = copy.deepcopy(backbone.module).to(dtype).train(False)
+    others = [m for m in network.modules() if not isinstance(m, nn.Conv2d | nn.Linear)]
+    tuned = [p for m in others for p in m.parameters(recurse=False)]
+    for p in tuned:
+        p.requires_grad_(True)
+    for module in network.modules():
+        if is_norm(module):
+            module.train(given.bn_mode == "train")
+    start = linear_init(backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init")
+    head = nn.Linear(backbone.facts.feature_dim, 5).to(dtype)
+    with torch.no_grad():
+        head.weight.copy_(torch.from_numpy(start[:-1].T))
+        head.bias.copy_(torch.from_numpy(start[-1]))
+    a = given.affine
+    assert a is not None
+    optimizers = [
+        torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay),
+        torch.optim.SGD(tuned, a.lr, a.momentum, a.dampening, a.weight_decay),
+    ]
+    support, query = images(inputs, given, i)
+    labels = torch.arange(5).repeat_interleave(e.k_shot)
+    for batch in islice(orders(given, dataset.name, i), steps):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        x = backbone.normalised(support[batch]).to(dtype)
+        cross_entropy(head(network(x)), labels[batch]).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    with torch.no_grad():
+        found: Tensor = head(network.eval()(backbone.normalised(query).to(dtype)))
+    return found
+
+
+def orders(given: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
+    n, h = 5 * given.episode.k_shot, given.head
+    for order in permutations(h.epochs, n, given.episode.digest(), name, i, "head-order"):
+        yield from torch.from_numpy(order).split(h.batch_size)
+
+
+def images(inputs: Inputs, given: EpisodicSpec, i: int) -> tuple[Tensor, Tensor]:
+    dataset = inputs.dataset
+    episode = EpisodeSampler(given.episode, dataset.name, dataset.class_counts).episode(i)
+    sides = []
+    for ranks in (episode.support, episode.query):
+        lists = [np.flatnonzero(dataset.labels == c) for c in episode.class_ids]
+        numbers = [int(m[r]) for m, row in zip(lists, ranks, strict=True) for r in row]
+        pixels = np.stack([to_array(dataset.image(n), given.image) for n in numbers])
+        sides.append(torch.from_numpy(pixels))
+    return sides[0], sides[1]

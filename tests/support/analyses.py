@@ -1,0 +1,94 @@
+"""Untrained networks as subjects of analyses, small enough for dense references in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from tests.fakes import facts
+from tests.fakes_pretrain import CLASSES, SIDE, source
+from torch import Tensor, nn
+
+from fsbench.backbones import Backbone, Classifier
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.sources.run import RunRecord
+from fsbench.core.seeding import torch_generator
+from protocols.analyses._subject import Subject
+
+FACTS = facts(input_size=SIDE, mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
+
+
+class Counting:
+    """A reporter that counts."""
+
+    def __init__(self) -> None:
+        self.total = self.done = 0
+
+    @contextmanager
+    def task(
+        self, what: str, total: int, unit: str, done: int = 0
+    ) -> Iterator[Callable[[int], None]]:
+        self.total += total
+
+        def advance(n: int) -> None:
+            self.done += n
+
+        yield advance
+
+    def log(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+class Net(nn.Module):
+    """A trunk and a head, in the precision of their weights."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.trunk, self.fc = trunk, head
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.fc(self.trunk(x.to(self.fc.weight.dtype)))
+        return out
+
+
+def record(**recipe: Any) -> RunRecord:
+    """Of a run with these fields in its recipe."""
+    return RunRecord(
+        recipe="toy/normal",
+        recipe_digest="0" * 64,
+        architecture="net",
+        n_classes=CLASSES,
+        input_size=SIDE,
+        mean=FACTS.mean,
+        std=FACTS.std,
+        source="tiny",
+        steps=1,
+        recipe_fields=recipe,
+    )
+
+
+def subject(trunk: nn.Module, head: nn.Linear, spread: float = 0.3, **recipe: Any) -> Subject:
+    """A network with weights drawn anew (normal, `spread`), looking at the tiny source."""
+    net = Net(trunk, head).eval()
+    generator = torch_generator("analyses")
+    for parameter in net.parameters():
+        parameter.data = spread * torch.randn(parameter.shape, generator=generator).to(parameter)
+    roles = RoleMap(("fc",), (("trunk",),), "fc", ("fc",), ("trunk",))
+    network = Classifier(net, "net", roles, FACTS, record(**recipe))
+    return Subject(Backbone(FACTS, trunk), network, source())
+
+
+def inputs(given: Subject, n: int | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Normalised training images and labels that a subject chooses, by hand."""
+    chosen = given.chosen("train", n, seed)
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
+    return (torch.from_numpy(chosen.images) / 255 - mean) / std, torch.from_numpy(chosen.labels)
+
+
+def classifier(name: str) -> Classifier:
+    """An architecture of ours that was never trained."""
+    architecture = ARCHITECTURES.load(name)
+    model = architecture.build(CLASSES)
+    return Classifier(model, name, architecture.roles(model), FACTS, record())

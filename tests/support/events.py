@@ -1,0 +1,76 @@
+"""Driving a run over its round starts, with all effective tensors before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import torch
+from tests.fakes_pretrain import epochs, tiny, trainer
+from torch import Tensor, nn
+
+from pretrain.training.context import Context
+from pretrain.training.loop import Trainer
+from pretrain.weights import surgery
+
+Tensors = dict[str, Tensor]
+
+
+def tensors(made: Trainer) -> Tensors:
+    """Clones of all effective tensors of the plain architecture."""
+    ctx = made.ctx
+    names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+    return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
+
+
+def train_round(made: Trainer) -> None:
+    """The rest of the current round, up to the start of the next one."""
+    left = made.recipe.plan.epochs - made.ctx.clock.epoch
+    epochs(made, left)
+
+
+def open_round(made: Trainer) -> tuple[Tensors, Tensors]:
+    """All tensors before and after the events of the round that starts."""
+    before = tensors(made)
+    made._open_epoch(made.ctx.loader.steps(made.ctx.clock.stage))
+    return before, tensors(made)
+
+
+def at_event(method: str, out: Path, *assignments: str) -> tuple[Trainer, Tensors, Tensors]:
+    """A run at its first event, the start of round 1: trainer, tensors before and after."""
+    made = trainer(tiny(method, *assignments), out)
+    train_round(made)
+    return made, *open_round(made)
+
+
+def finish_epoch(made: Trainer) -> None:
+    """The steps of an epoch that is open already."""
+    steps = made.ctx.loader.steps(made.ctx.clock.stage)
+    while made.ctx.clock.batch < steps:
+        made._step(steps)
+    made._close_epoch()
+
+
+def changed(before: Tensors, after: Tensors) -> set[str]:
+    """Names of the tensors with any other bit."""
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def kernel_names(made: Trainer) -> set[str]:
+    return {f"{layer}.weight" for layer in made.ctx.roles.layers}
+
+
+class Bare:
+    """What an event needs of a context: a model and a way to rewrite it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def rewrite(self, weights: Tensors, note: str) -> None:
+        for name, value in weights.items():
+            surgery.set_weight(self.model, name, value)
+
+
+def bare(model: nn.Module) -> Context:
+    """A context around any network, good for pure events."""
+    return cast("Context", Bare(model))

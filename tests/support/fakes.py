@@ -1,0 +1,169 @@
+"""Small results without a network: outcomes drawn at a known accuracy over real episodes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from fsbench.core.progress import Silent
+from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
+from fsbench.data.episodes import EpisodeSampler
+from fsbench.results import ResultStore
+
+N_EPISODES = 40
+
+
+class Heard(Silent):
+    """A Reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def log(self, text: str) -> None:
+        self.said.append(text)
+
+
+def facts(name: str = "a", **changes: object) -> BackboneFacts:
+    """A run's backbone; its weights hash follows from the name."""
+    values: dict[str, object] = {
+        "ref": f"run:runs/{name}",
+        "source": "run",
+        "architecture": "toy_resnet",
+        "feature_dim": 8,
+        "features": "global average pooling",
+        "input_size": 32,
+        "mean": (0.5, 0.5, 0.5),
+        "std": (0.25, 0.25, 0.25),
+        "n_parameters": 10,
+        "weights_hash": hashlib.sha256(name.encode()).hexdigest(),
+        "source_accuracy": 0.25,
+    }
+    return BackboneFacts.model_validate(values | changes)
+
+
+def dataset(name: str = "folder-blobs", flags: tuple[Flag, ...] = ("custom",)) -> DatasetRecord:
+    """Six classes of thirty images."""
+    return DatasetRecord(
+        name=name,
+        class_ids=tuple(range(6)),
+        class_names=tuple("uvwxyz"),
+        class_counts=(30,) * 6,
+        images_hash="b" * 64,
+        fingerprint="c" * 64,
+        flags=flags,
+    )
+
+
+def official(name: str = "toy_tiles") -> DatasetRecord:
+    """A data set of the suite with its official counts, unflagged."""
+    from fsbench.data.catalog import all_facts
+
+    known = all_facts()[name]
+    return DatasetRecord(
+        name=name,
+        class_ids=tuple(range(len(known.classes))),
+        class_names=known.classes,
+        class_counts=known.images_per_class,
+        images_hash="d" * 64,
+        fingerprint="e" * 64,
+    )
+
+
+def episodic(shots: int = 1, n_episodes: int = N_EPISODES) -> EpisodicSpec:
+    return EpisodicSpec(
+        episode=EpisodeSpec(k_shot=shots, n_query=5),
+        n_episodes=n_episodes,
+        image=ImageSpec(input_size=32),
+    )
+
+
+def probe() -> ProbeSpec:
+    return ProbeSpec(image=ImageSpec(input_size=32), epochs=3, split="derived_80_20")
+
+
+def provenance(**changes: object) -> Provenance:
+    values: dict[str, object] = {
+        "command": "fsbench benchmark -m run:runs/a",
+        "fsbench": "0.1.0",
+        "git_commit": None,
+        "python": "3.12.0",
+        "packages": {"torch": "2.15.0"},
+        "platform": "Linux x86_64",
+        "device": "cpu",
+        "cpu_capability": "AVX2",
+        "threads": 1,
+        "started": "2026-01-01T00:00:00+00:00",
+        "seconds": 1.5,
+    }
+    return Provenance.model_validate(values | changes)
+
+
+def episodes(
+    spec: EpisodicSpec, data: DatasetRecord, index: Iterable[int], accuracy: float, name: str = "a"
+) -> EpisodeRecords:
+    """Outcomes at the given accuracy; those of one episode never depend on the others."""
+    counts = dict(zip(data.class_ids, data.class_counts, strict=True))
+    sampler = EpisodeSampler(spec.episode, data.name, counts)
+    numbers = np.array(sorted(index), dtype=np.int64)
+    shape = (spec.episode.n_way, spec.episode.n_query)
+    draws = [uniforms(shape, name, data.name, spec.label, int(i)) for i in numbers]
+    return EpisodeRecords(
+        numbers,
+        np.array([sampler.episode(int(i)).class_ids for i in numbers]),
+        np.array(draws) < accuracy,
+        np.zeros(numbers.size, np.bool_),
+        np.ones(numbers.size, np.bool_),
+    )
+
+
+def probe_records(accuracy: float, name: str = "a", n_test: int = 37) -> ProbeRecords:
+    """Three learning rates; the second is the best, the last epoch a little below the best one."""
+    lrs = np.array(probe().lrs)
+    draws = uniforms((3, n_test), name, "probe")
+    best = draws < np.array([0.5, 1.0, 0.2])[:, None] * accuracy
+    last = best & (draws > 0.05)
+    curve = np.stack([last.mean(1), best.mean(1), last.mean(1)], axis=1)
+    return ProbeRecords(lrs, curve, last, best)
+
+
+def write(
+    root: Path,
+    accuracy: float = 0.6,
+    *,
+    name: str = "a",
+    shots: int = 1,
+    data: DatasetRecord | None = None,
+    index: Iterable[int] = range(N_EPISODES),
+    backbone: BackboneFacts | None = None,
+    **changes: object,
+) -> Result:
+    """One episodic result below `root`, in one block; changes go to the provenance."""
+    data, spec = data or dataset(), episodic(shots)
+    cell = ResultStore(root).cell(backbone or facts(name), data, "", spec)
+    numbers = list(index)
+    cell.write_block(0, episodes(spec, data, numbers, accuracy, name))
+    return cell.finish(numbers, provenance=provenance(**changes))
+
+
+def write_probe(
+    root: Path, accuracy: float = 0.6, *, name: str = "a", data: DatasetRecord | None = None
+) -> Result:
+    cell = ResultStore(root).cell(facts(name), data or dataset(), "", probe())
+    return cell.write_probe(probe_records(accuracy, name), provenance=provenance())
+
+
+DECLARATION = Declaration(
+    name="entry",
+    authors="A. Author",
+    link="https://example.org",
+    license="MIT",
+    pretraining_data=("toy_source",),
+    targets_seen=(),
+    statement="One run.",
+)

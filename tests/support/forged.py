@@ -1,0 +1,46 @@
+"""What a careful forger can do to an entry: change it and make every hash below fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fsbench.core.io import read_record, write_record
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Provenance
+from fsbench.results import building
+from fsbench.results.reading import cells, load
+from leaderboard.board.board import EntryFile
+from leaderboard.submission.chain import chained
+
+
+def flipped(n: int, episode: int = 0) -> Callable[[EpisodeRecords], EpisodeRecords]:
+    """Changes the outcomes of the first n queries of an episode."""
+
+    def change(records: EpisodeRecords) -> EpisodeRecords:
+        correct = records.correct.copy()
+        row = correct[episode].reshape(-1)
+        row[:n] ^= True
+        return replace(records, correct=correct)
+
+    return change
+
+
+def forge(
+    entry: Path,
+    pattern: str,
+    change: Callable[[EpisodeRecords], EpisodeRecords] = lambda records: records,
+    **environment: object,
+) -> None:
+    """Other records or provenance for one cell, by part of its file; all hashes follow."""
+    file = next(p for p in entry.rglob("*.json") if pattern in p.name)
+    cell = load(file)
+    assert isinstance(cell.records, EpisodeRecords)
+    result, records = cell.result, change(cell.records)
+    made = Provenance.model_validate(result.provenance.model_dump() | environment)
+    anew = building.build(result.backbone, result.dataset, result.spec, records, False, made)
+    building.write(file, anew, records)
+    stated = read_record(entry / "entry.json", EntryFile)
+    fits = stated.model_copy(update={"chain": chained(tuple(cells(entry)))})
+    write_record(entry / "entry.json", fits)

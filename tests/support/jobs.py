@@ -1,0 +1,51 @@
+"""A job that only writes files, imported by name in worker processes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from fsbench.core.errors import DataError, UsageError
+from fsbench.sweep.file import Kind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Place
+
+
+class Fake(Job):
+    """Writes its name and process into the output folder, after what `does` says."""
+
+    KIND: ClassVar[Kind] = "evaluate"
+    name: str
+    does: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    def done(self, place: Place) -> bool:
+        return (place.output / self.name).exists()
+
+    def run(self, place: Place) -> None:
+        place.output.mkdir(parents=True, exist_ok=True)
+        tries = place.output / f"{self.name}.tries"
+        with tries.open("a", encoding="utf8") as file:
+            file.write(f"{os.getpid()} {place.device}\n")
+        first = len(tries.read_text(encoding="utf8").splitlines()) == 1
+        if self.does == "wrong":
+            raise UsageError(f"{self.name} cannot be", fix="nothing")
+        if self.does == "fail" or (self.does == "fail once" and first):
+            raise DataError(f"{self.name} cannot be read", fix="nothing")
+        if self.does == "crash":
+            raise ZeroDivisionError(self.name)
+        if self.does == "hang once" and first:
+            time.sleep(600)
+        if self.does == "tidy":
+            atexit.register((place.output / f"{self.name}.tidied").touch)
+        (place.output / self.name).write_text(str(os.getpid()), encoding="utf8")

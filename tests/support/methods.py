@@ -1,0 +1,80 @@
+"""Runs of our own as a method board sees them: recipes and costs without training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.training import Training
+from leaderboard.methods.grouping import Group, Run, grouped
+from leaderboard.ranking.outcomes import Outcomes
+from tests import fakes
+
+COSTS: dict[str, Any] = {
+    "source_fingerprint": "f" * 64,
+    "steps": 120,
+    "samples": 7680,
+    "flops": 10**12,
+    "seconds": 36.0,
+    "peak_memory_bytes": 2 * 10**9,
+    "device": "cpu",
+}
+
+
+def recipe(methods: str = "normal", seed: int = 0, **changes: Any) -> dict[str, Any]:
+    """methods: names joined by +; a change of `lam` is a setting of the first one."""
+    settings = {"lam": changes.pop("lam")} if "lam" in changes else {}
+    first, *others = methods.split("+")
+    return {
+        "name": f"toy/{methods}",
+        "architecture": "toy_resnet",
+        "methods": [{"name": first, **settings}, *({"name": name} for name in others)],
+        "plan": {"stages": [{"start": 0.0, "stop": 1.0}], "rounds": 3, "epochs": 4},
+        "schedule": "cosine",
+        "loader": "batches",
+        "batch_size": 64,
+        "lr": 0.1,
+        "seed": seed,
+        **changes,
+    }
+
+
+def training(methods: str = "normal", seed: int = 0, **changes: Any) -> Training:
+    """Changes of COSTS are costs, all others fields of the recipe."""
+    costs = {name: changes.pop(name, value) for name, value in COSTS.items()}
+    return Training(recipe=recipe(methods, seed, **changes), **costs)
+
+
+def facts(methods: str = "normal", seed: int = 0, **changes: Any) -> BackboneFacts:
+    made = training(methods, seed, **changes)
+    return fakes.facts(
+        f"{methods}-s{seed}-{made.recipe_digest[:6]}",
+        recipe=made.recipe["name"],
+        recipe_digest=made.recipe_digest,
+        steps=made.steps,
+        training=made.model_dump(),
+    )
+
+
+def random_init(seed: int = 0, **changes: Any) -> BackboneFacts:
+    name = f"random{seed}"
+    return fakes.facts(name, random_init=seed, source_accuracy=None, **changes)
+
+
+def outcomes(values: ArrayLike, draws: str = "a", index: Sequence[int] | None = None) -> Outcomes:
+    array = np.asarray(values, np.float64)
+    return Outcomes(np.arange(array.size) if index is None else np.array(index), array, draws)
+
+
+def run(entry: str, known: BackboneFacts, **columns: ArrayLike) -> Run:
+    """Outcomes by column; the episodes of every column are its own."""
+    return Run(entry, known, {c: outcomes(values, draws=c) for c, values in columns.items()})
+
+
+def groups(*known: BackboneFacts) -> tuple[Group, ...]:
+    """Rows of entries 0, 1, ... with two outcomes each, in the order of the board."""
+    return grouped([run(str(i), each, a=[0.25, 0.5]) for i, each in enumerate(known)])[0]

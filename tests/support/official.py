@@ -1,0 +1,56 @@
+"""Results that belong on the official board `transfer`: linear probes, quickly made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fsbench.core.records import ProbeRecords
+from fsbench.core.schema import DatasetRecord, Result
+from fsbench.core.seeding import uniforms
+from fsbench.core.specs import ImageSpec, ProbeSpec
+from fsbench.data.catalog import all_facts
+from fsbench.results import ResultStore
+from tests import fakes
+
+SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
+
+
+def dataset(name: str, subset: bool = False, images: str = "e") -> DatasetRecord:
+    """A data set of the official number of images, spread over its classes; or all but one."""
+    facts = all_facts()[name]
+    n, classes = facts.n_images - subset, len(facts.classes)
+    return DatasetRecord(
+        name=name,
+        class_ids=tuple(range(classes)),
+        class_names=facts.classes,
+        class_counts=tuple(n // classes + (i < n % classes) for i in range(classes)),
+        images_hash="d" * 64,
+        fingerprint=images * 64,
+        flags=("subset",) if subset else (),
+    )
+
+
+def spec(size: int = 224, **changes: object) -> ProbeSpec:
+    return ProbeSpec.model_validate(
+        {"image": ImageSpec(input_size=size), "held_out": 0.1, **changes}
+    )
+
+
+def write(root: Path, accuracy: float, data: DatasetRecord, name: str, size: int = 224) -> Result:
+    """A probe of 100 test images; what is best is best by far."""
+    given = spec(size)
+    lrs, chances = np.array(given.lrs), accuracy * np.array([1.0, 0.5, 0.2])
+    right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
+    curve = np.repeat(right.mean(axis=1)[:, None], given.epochs, axis=1)
+    records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
+    cell = ResultStore(root).cell(fakes.facts(name), data, "", given)
+    return cell.write_probe(records, provenance=fakes.provenance())
+
+
+def write_all(root: Path, accuracy: float, name: str, size: int = 224) -> Path:
+    """All columns of one track."""
+    for each in SETS:
+        write(root, accuracy, dataset(each), name, size)
+    return root

@@ -1,0 +1,138 @@
+"""A tiny source and tiny recipes: a whole run takes a fraction of a second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from fsbench.core.progress import SILENT
+from fsbench.core.schema import DatasetFacts
+from fsbench.core.seeding import words
+from fsbench.data import SourceDataset, Split
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
+from pretrain.training import loop
+from pretrain.training.loop import Trainer, pretrain
+
+SIDE, CLASSES = 8, 4
+TINY = (
+    "width=2",
+    "input_size=8",
+    "batch_size=8",
+    "plan.rounds=2",
+    "plan.epochs=4",
+    "plan.epoch_images=16",
+)
+"""Two steps an epoch, eight epochs; SEAL ascends in the first epoch of the second round."""
+
+TASKS = ("way=2", "shots=1", "queries=1", "val_episodes=2")
+"""What makes two tasks of a batch of a meta-learner."""
+
+
+def split(n: int, name: str) -> Split:
+    """Random images whose brightness tells the class."""
+    labels = np.arange(n, dtype=np.int64) % CLASSES
+    noise = words(n * 3 * SIDE * SIDE, "tiny", name).astype(np.uint64) % np.uint64(64)
+    images = noise.reshape(n, 3, SIDE, SIDE) + labels[:, None, None, None].astype(np.uint64) * 48
+    return Split(images.astype(np.uint8), labels)
+
+
+@cache
+def source() -> SourceDataset:
+    """40 training and 12 validation images of 8 px, four classes."""
+    facts = DatasetFacts(
+        name="tiny",
+        title="tiny",
+        domain="source",
+        classes=("a", "b", "c", "d"),
+        images_per_class=(10,) * 4,
+        label_rule="none",
+        layout="none",
+        folders=(),
+        download="none",
+        license="none",
+        citation="none",
+        homepage="none",
+    )
+    return SourceDataset(
+        name="tiny",
+        facts=facts,
+        train=split(40, "train"),
+        val=split(12, "val"),
+        n_classes=CLASSES,
+        mean=(0.4, 0.5, 0.6),
+        std=(0.2, 0.25, 0.3),
+        fingerprint="0" * 64,
+    )
+
+
+def tiny(method: str, *assignments: str) -> Recipe:
+    """tiny("seal", "lr=0.1"): the toy recipe of a method, shrunk to the tiny source.
+
+    Skips the test for a meta-learner where learn2learn is missing.
+    """
+    toy = registry.get(f"toy/{method}")
+    texts = [*TINY, *(f"{method}.{text}" for text in TASKS if toy.loader == "episodes")]
+    if toy.loader == "episodes":
+        pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
+    given = [text.partition("=")[0] for text in assignments]
+    kept = [text for text in texts if text.partition("=")[0] not in given]
+    return toy.override([*kept, *assignments])
+
+
+def weights(run: Path) -> dict[str, Tensor]:
+    """The exported tensors of a finished run."""
+    return load_file(run / "model.safetensors")
+
+
+def lines(run: Path, name: str = "log.jsonl") -> list[dict[str, Any]]:
+    """A line log of a run."""
+    return [json.loads(line) for line in (run / name).read_text().splitlines()]
+
+
+def equal(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
+    """The same names and the same bits."""
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Killed(Exception):
+    """Stands for a kill in the tests that stop a run from inside."""
+
+
+def trainer(recipe: Recipe, out: Path) -> Trainer:
+    """A started trainer, to be driven epoch by epoch or step by step."""
+    out.mkdir(parents=True, exist_ok=True)
+    made = Trainer(recipe, source(), out, torch.device("cpu"), SILENT)
+    made._start()
+    return made
+
+
+def epochs(made: Trainer, n: int) -> None:
+    """Run n whole epochs."""
+    for _ in range(n):
+        made._epoch(lambda images: None)
+
+
+def killed_at(step: int, recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train in `out` with a checkpoint after every step, and die before step `step`."""
+    take = Trainer._step
+
+    def stepping(self: Trainer, steps: int) -> None:
+        if self.ctx.clock.step == step:
+            raise Killed
+        take(self, steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_step", stepping)
+        patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        with pytest.raises(Killed):
+            pretrain(recipe, source(), out)

@@ -1,0 +1,161 @@
+"""Two processes that train tiny recipes one after another as two ranks, in float64 on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from tests.fakes_pretrain import SIDE, Killed, source
+from torch import Tensor, distributed
+
+from fsbench.data import SourceDataset, Split
+from pretrain.recipes.recipe import Recipe
+from pretrain.training import loop
+from pretrain.training.batches import Normalise
+from pretrain.training.checkpoint import write_tensors
+from pretrain.training.loop import Trainer, pretrain
+
+RANKS = 2
+HERE = Path(__file__).parent
+
+
+NETWORK = ("architecture=cnn", "input_size=10")
+"""A network without batch norm and dropout: there several ranks do what one process does."""
+
+
+@cache
+def images(recipe: Recipe) -> SourceDataset:
+    """The tiny source at the side of the recipe, with a border."""
+    more = (recipe.input_size - SIDE) // 2
+    parts = {
+        name: Split(
+            np.pad(s.images, ((0, 0), (0, 0), (more, more), (more, more)), "edge"), s.labels
+        )
+        for name, s in (("train", source().train), ("val", source().val))
+    }
+    return replace(source(), **parts)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A recipe; kill_at: the step before which both ranks die once, and then resume."""
+
+    recipe: Recipe
+    kill_at: int | None = None
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    """Runs inside compute in float64: what differs is then more than rounding."""
+    single = Normalise.__call__
+    torch.set_default_dtype(torch.float64)
+    Normalise.__call__ = lambda self, images: single(self, images).double()  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+        Normalise.__call__ = single  # type: ignore[method-assign]
+
+
+def alone(job: Job, out: Path) -> Path:
+    """The run of one process."""
+    with float64():
+        return pretrain(job.recipe, images(job.recipe), out)
+
+
+def together(jobs: Mapping[str, Job], out: Path) -> None:
+    """The runs of two ranks, in folders called as the jobs."""
+    out.mkdir(parents=True, exist_ok=True)
+    told = {
+        n: {"recipe": j.recipe.model_dump(mode="json"), "kill_at": j.kill_at}
+        for n, j in jobs.items()
+    }
+    (out / "jobs.json").write_text(json.dumps(told))
+    torchrun(str(HERE / "ranks_worker.py"), str(out))
+
+
+def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Two processes under torchrun, which must end well."""
+    command, environment = under_torchrun(*arguments)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def under_torchrun(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return [*command, f"--nproc-per-node={RANKS}", *arguments], environment
+
+
+def work(out: Path) -> None:
+    """One of the two processes."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    keep_own_weights(rank)
+    with float64():
+        for name, job in json.loads((out / "jobs.json").read_text()).items():
+            recipe = Recipe.model_validate(job["recipe"])
+            train(Job(recipe, job["kill_at"]), out / name)
+    distributed.destroy_process_group()
+
+
+def train(job: Job, out: Path) -> None:
+    """A job of this rank."""
+    out.mkdir(parents=True, exist_ok=True)
+    if job.kill_at is not None:
+        killed(job, out)
+    pretrain(job.recipe, images(job.recipe), out)
+
+
+def killed(job: Job, out: Path) -> None:
+    """Train with a checkpoint after every step until the job's kill."""
+    step, seconds = Trainer._step, loop.CHECKPOINT_SECONDS
+
+    def stepping(self: Trainer, steps: int) -> None:
+        if self.ctx.clock.step == job.kill_at:
+            raise Killed
+        step(self, steps)
+
+    Trainer._step, loop.CHECKPOINT_SECONDS = stepping, 0.0  # type: ignore[method-assign]
+    try:
+        pretrain(job.recipe, images(job.recipe), out)
+    except Killed:
+        distributed.barrier()
+    finally:
+        Trainer._step, loop.CHECKPOINT_SECONDS = step, seconds  # type: ignore[method-assign]
+
+
+def keep_own_weights(rank: int) -> None:
+    """Every rank leaves its final weights, buffers included, in `rank-R.safetensors`."""
+    finish = Trainer._finish
+
+    def finishing(self: Trainer) -> None:
+        finish(self)
+        held = dict(self.ctx.model.state_dict())
+        write_tensors(self.out / f"rank-{rank}.safetensors", held)
+
+    Trainer._finish = finishing  # type: ignore[method-assign]
+
+
+def of_rank(run: Path, rank: int) -> dict[str, Tensor]:
+    """The final weights of a rank."""
+    return load_file(run / f"rank-{rank}.safetensors")
+
+
+def record(run: Path) -> dict[str, object]:
+    """run.json."""
+    found: dict[str, object] = json.loads((run / "run.json").read_text())
+    return found

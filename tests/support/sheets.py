@@ -1,0 +1,60 @@
+"""Views of known gaps, and a sheet of hostile names, for tests of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fsbench.results.tracks import Track
+from leaderboard.board.standing import CellFlags, View
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.rank import rank
+from leaderboard.reports._sheet import Sheet, sheet
+
+N = 100
+COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")
+ERROR = 0.1 * (100 / 99) ** 0.5 / 10
+"""Standard error of 100 outcomes that lie 0.1 above or below their mean in turn (ddof 1)."""
+HOSTILE = (
+    "=1+1",
+    "a&b_c%d$e#f{g}h~i^j\\k",
+    "<script>alert(1)</script>",
+    "[x] -- ``q'' é日本|*",
+    '"quoted", with; commas',
+)
+
+
+def swinging(mean: float) -> Outcomes:
+    return Outcomes(np.arange(N), mean + 0.1 * np.where(np.arange(N) % 2, 1.0, -1.0), "draws")
+
+
+def constant(mean: float) -> Outcomes:
+    return Outcomes(np.arange(N), np.full(N, mean), "draws")
+
+
+def view(
+    held: Mapping[str, Mapping[str, Outcomes]],
+    columns: tuple[str, ...] = COLUMNS,
+    flags: CellFlags | None = None,
+) -> View:
+    return View(
+        name="mine",
+        official=False,
+        track=Track(protocol="ibm", input_size=64),
+        ranking=rank(held, columns),
+        flags=dict.fromkeys(held, ()),
+        sources=dict.fromkeys(held),
+        links={},
+        published=(),
+        contenders=held,
+        cell_flags=flags or {},
+    )
+
+
+def hostile() -> Sheet:
+    """One column; the first name is the control, the last is flagged."""
+    column = "evil=&_:5w1s/linear@ibm 64px"
+    held = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
+    flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
+    return sheet(view(held, (column,), flags), HOSTILE[0], ["a note & more"])

@@ -1,0 +1,77 @@
+"""Sweeps of seconds: a source and a target of 8 px images, and jobs that only write files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from PIL import Image
+
+from fsbench.core.seeding import words
+from fsbench.sweep.file import SweepFile
+from fsbench.sweep.place import Place
+
+SIDE = 8
+TINY = {
+    "width": 2,
+    "input_size": SIDE,
+    "batch_size": 8,
+    "plan.rounds": 2,
+    "plan.epochs": 4,
+    "plan.epoch_images": 16,
+}
+"""As in fakes_pretrain: two steps an epoch, eight epochs."""
+ENTRY = {"authors": "nobody", "link": "none", "license": "Apache-2.0", "statement": "A test."}
+
+
+def images(root: Path, classes: int, each: int) -> Path:
+    """Folders of random images whose brightness tells the class."""
+    for label in range(classes):
+        folder = root / f"class{label}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for i in range(each):
+            noise = words(SIDE * SIDE * 3, root.name, label, i) % np.uint64(64)
+            pixels = (noise + np.uint64(label * 40)).astype(np.uint8).reshape(SIDE, SIDE, 3)
+            Image.fromarray(pixels).save(folder / f"{i}.png")
+    return root
+
+
+def sweep(root: Path, methods: tuple[str, ...] = ("seal", "llf"), **more: Any) -> dict[str, Any]:
+    """A sweep of these methods on the folders below `root`, which are made."""
+    source, target = root / "source", images(root / "target", 5, 20)
+    images(source / "train", 4, 12)
+    images(source / "val", 4, 4)
+    block = {"recipes": ["toy"], "methods": [*methods], **more.pop("runs", {})}
+    tiny = {**TINY, "source": f"folder:{source}"}
+    asked = {"targets": [f"folder:{target}:5w1s"], "episodes": 4, "input_size": "native"}
+    return {"pretrain": [{**block, "set": tiny}], "evaluate": [asked], **more}
+
+
+def read(data: Mapping[str, Any]) -> SweepFile:
+    return SweepFile.model_validate(data)
+
+
+def write(path: Path, data: Mapping[str, Any]) -> Path:
+    path.write_text(yaml.safe_dump(dict(data)), encoding="utf8")
+    return path
+
+
+def place(root: Path, output: str = "out", **more: Any) -> Place:
+    return Place(root / output, root / "cache", **more)
+
+
+def hashes(output: Path) -> dict[str, str]:
+    """Weights of all runs and records of all results below a sweep's folder."""
+    runs = {p.parent.name: p for p in output.glob("runs/*/run.json")}
+    found = {name: read_json(path)["weights_hash"] for name, path in runs.items()}
+    for path in (output / "results").rglob("*w*s-*.json"):
+        found[str(path.relative_to(output))] = read_json(path)["records_digest"]
+    return found
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf8"))

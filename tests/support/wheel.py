@@ -1,0 +1,99 @@
+"""What users install: the built wheel alone in an empty environment, used from another folder.
+
+    python tests/support/wheel.py [ENVIRONMENT]
+
+ENVIRONMENT is a folder that does not exist yet; a temporary one when left out. The standard library
+is enough, so that this runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"fsbench", "pretrain", "protocols", "leaderboard"}
+PUBLISHED = sorted(ROOT.glob("leaderboard/entries/*.json"))
+BOARDS = sorted(ROOT.glob("leaderboard/boards/*.json"))
+MEASURED = ("leaderboard/entries/", "leaderboard/pilot/")
+LARGEST = 2_000_000
+"""Bytes of the wheel. Measured entries alone would take 7 MB."""
+EPISODES = """episodic -m fsbench/toy_resnet --random-init 0 -t toy --shots 1 --episodes 4
+--input-size native -o results"""
+
+
+def main(environment: Path, work: Path) -> None:
+    if environment.exists():
+        raise SystemExit(f"{environment} is there already: name a folder that does not exist")
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    wheel = build(python, work)
+    require_packages(wheel)
+    call(python, "-m", "pip", "install", "--quiet", wheel, cwd=work)
+    require_use(environment, work)
+
+
+def build(python: Path, work: Path) -> Path:
+    shutil.rmtree(ROOT / "build", ignore_errors=True)  # it would be packed, too
+    call(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", work, ROOT, cwd=work)
+    return next(work.glob("fsbench-*.whl"))
+
+
+def require_packages(wheel: Path) -> None:
+    """Require the packages, their types, boards and published rows, and no measured entry."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    require(tops == PACKAGES, f"the wheel holds {sorted(tops)}")
+    typed = {f"{top}/py.typed" for top in PACKAGES}
+    require(typed <= set(names), f"the wheel lacks {sorted(typed - set(names))}")
+    data = {str(path.relative_to(ROOT)) for path in (*PUBLISHED, *BOARDS)}
+    require(data <= set(names), f"the wheel lacks {sorted(data - set(names))}")
+    measured = [name for name in names if name.startswith(MEASURED) and name not in data]
+    require(not measured, f"the wheel holds {len(measured)} files of measurements: {measured[:3]}")
+    size = wheel.stat().st_size
+    require(size < LARGEST, f"the wheel has {size:,} bytes, more than {LARGEST:,}")
+
+
+def require_use(environment: Path, work: Path) -> None:
+    """Require that the installed commands evaluate, show results and rank the clone's entries."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    env |= {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
+    where = "import fsbench; print(fsbench.__file__)"
+    found = call(environment / "bin" / "python", "-c", where, cwd=work, env=env)
+    require(str(environment) in found, f"fsbench comes from {found}")
+    fsbench = environment / "bin" / "fsbench"
+    call(fsbench, *EPISODES.split(), cwd=work, env=env)
+    require("5w1s" in call(fsbench, "show", "results", cwd=work, env=env), "no result is shown")
+    listed = json.loads(call(fsbench, "ls", "entries", "--json", cwd=work, env=env))
+    require(len(listed) == len(PUBLISHED), f"{len(listed)} of {len(PUBLISHED)} entries are listed")
+    board = ("--board", ROOT / "leaderboard" / "entries")
+    shown = call(fsbench, "leaderboard", "show", *board, cwd=work, env=env)
+    require("pilot-normal-s0" in shown, "no measured entry of the clone is shown")
+    require("seal-paper-seal" in shown, "no published row is shown beside the clone's board")
+    call(fsbench, "leaderboard", "check", *board, cwd=work, env=env)
+
+
+def call(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    """What the command prints. Raises SystemExit with all that it said when it fails."""
+    words = [str(part) for part in command]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env)
+    require(done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SystemExit(otherwise)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        main(Path(sys.argv[1]).absolute() if sys.argv[1:] else work / "environment", work)

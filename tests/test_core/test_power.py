@@ -1,0 +1,89 @@
+"""Sizes of comparisons against the textbook formula, and by simulation against the test itself."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from fsbench.core import statistics
+from fsbench.core.errors import UsageError
+from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
+
+
+@pytest.mark.parametrize(("alpha", "power"), [(0.05, 0.8), (0.01, 0.9), (0.1, 0.5)])
+def test_it_is_the_textbook_formula(alpha: float, power: float) -> None:
+    """n = ((z_{1 - alpha/2} + z_power) sd / gap)^2; the far tail adds less than 1e-3 to it."""
+    goal = Goal(gap=0.005, alpha=alpha, power=power)
+    z = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
+    assert standard_errors(goal) == pytest.approx(z, rel=2e-3)
+    assert episodes_needed(0.06, goal) == pytest.approx((z * 0.06 / 0.005) ** 2, rel=5e-3)
+    assert detectable(0.06, 600, goal) == pytest.approx(z * 0.06 / 600**0.5, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "power", "recorded"),
+    [
+        (0.05, 0.8, 2.8015817571418333),
+        (0.01, 0.9, 3.8573809400404793),
+        (0.1, 0.5, 1.6435909820356136),
+        (0.001, 0.99, 5.616874280004165),
+        (0.2, 0.25, 0.4776569559442473),
+        (1e-09, 0.999, 9.199642510840121),
+        (0.3, 0.999999, 5.7898575141741615),
+    ],
+)
+def test_standard_errors_as_recorded_from_statsmodels(
+    alpha: float, power: float, recorded: float
+) -> None:
+    """NormalIndPower(ddof=0).solve_power(nobs1=1, alpha=alpha, power=power, ratio=0) of statsmodels
+    0.15.0, whose solver stops at a relative error of 4e-7 at most."""
+    goal = Goal(gap=0.01, alpha=alpha, power=power)
+    assert standard_errors(goal) == pytest.approx(recorded, rel=5e-7)
+
+
+def test_figures_of_real_logs() -> None:
+    """ChestX and EuroSAT at 5 shots, sd 5.4 and 4.3 points: about 920 and 580 episodes."""
+    goal = Goal(gap=0.005)
+    assert [episodes_needed(sd, goal) for sd in (0.054, 0.043)] == [916, 581]
+    assert [round(100 * detectable(sd, 600, goal), 2) for sd in (0.054, 0.043)] == [0.62, 0.49]
+
+
+def test_so_many_episodes_detect_the_gap_and_one_fewer_does_not_quite() -> None:
+    for gap in (0.004, 0.02, 0.3):
+        goal = Goal(gap=gap)
+        n = episodes_needed(0.1, goal)
+        assert detectable(0.1, n, goal) <= gap
+        assert n == 2 or detectable(0.1, n - 1, goal) > gap
+    assert episodes_needed(0.0, goal) == 2
+
+
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+def test_the_test_finds_the_gap_as_often_as_promised(power: float) -> None:
+    rng, goal, trials = np.random.default_rng(0), Goal(gap=0.01, power=power), 3000
+    n = episodes_needed(0.06, goal)
+    gaps = rng.normal(goal.gap, 0.06, (trials, n))
+    base = np.full(n, 0.5)
+    found = np.mean([statistics.paired([base + g], [base]).p < goal.alpha for g in gaps])
+    assert abs(found - power) < 4 * np.sqrt(power * (1 - power) / trials)
+
+
+def test_the_mean_over_cells_needs_fewer_episodes_of_each() -> None:
+    """Cells of different spread, as a board averages them: simulated against the same test."""
+    rng, goal, trials, sds = np.random.default_rng(1), Goal(gap=0.01), 3000, (0.03, 0.06, 0.12)
+    n = episodes_needed(np.hypot(np.hypot(*sds[:2]), sds[2]) / 3, goal)
+    base = [np.full(n, 0.5)] * 3
+    hits = 0
+    for _ in range(trials):
+        cells = [rng.normal(0.5 + goal.gap, sd, n) for sd in sds]
+        hits += statistics.paired(cells, base).p < goal.alpha
+    assert abs(hits / trials - 0.8) < 4 * np.sqrt(0.16 / trials)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"gap": 0.0}, {"gap": -1.0}, {"alpha": 0.0}, {"alpha": 0.9}, {"power": 1.0}]
+)
+def test_what_no_test_can_have_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        Goal(**{"gap": 0.01, **wrong}).require_possible()

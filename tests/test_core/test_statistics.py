@@ -1,0 +1,133 @@
+"""Statistics against hand numbers and against scipy as the independent reference."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as reference
+
+from fsbench.core.errors import UsageError
+from fsbench.core.statistics import holm, overall_sd, paired, score
+
+accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
+
+
+def test_mean_and_interval_by_hand() -> None:
+    mean, ci95, n = score([0.2, 0.4, 0.6])
+    assert (mean, n) == (pytest.approx(0.4), 3)
+    assert ci95 == pytest.approx(1.96 * 0.2 / math.sqrt(3))  # ddof 1: the deviation is 0.2
+
+
+@given(accuracies)
+def test_interval_is_1_96_standard_errors(values: list[float]) -> None:
+    assert score(values).ci95 == pytest.approx(
+        1.96 * float(reference.sem(values, ddof=1)), abs=1e-12
+    )
+
+
+def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
+    assert math.isnan(score([0.5]).ci95)
+    with pytest.raises(UsageError, match="no outcomes"):
+        score([])
+
+
+@given(accuracies, st.integers(0, 2**31))
+def test_paired_p_is_the_z_test_on_the_differences(values: list[float], seed: int) -> None:
+    a = np.array(values)
+    b = np.random.default_rng(seed).permutation(a) * 0.9
+    found = paired([a], [b])
+    gaps = a - b
+    assert found.gap == pytest.approx(gaps.mean(), abs=1e-12)
+    if found.se > 0:
+        z = gaps.mean() / reference.sem(gaps)
+        assert found.p == pytest.approx(2 * reference.norm.sf(abs(z)), abs=1e-9)
+
+
+def test_columns_count_equally_whatever_their_size() -> None:
+    """Gaps 0.2 over 2 episodes and 0.4 over 4 average to 0.3; variances add as 1/4 each."""
+    a = [np.array([0.5, 0.7]), np.array([0.9, 0.7, 0.9, 0.7])]
+    b = [np.array([0.4, 0.4]), np.array([0.4, 0.4, 0.4, 0.4])]
+    found = paired(a, b)
+    assert found.gap == pytest.approx(0.3)
+    assert found.n == 6
+    expected = math.sqrt(0.02 / 2 + (0.04 / 3) / 4) / 2
+    assert found.se == pytest.approx(expected)
+    assert found.ci95 == pytest.approx(1.96 * expected)
+
+
+@given(accuracies)
+def test_identical_entries_tie_and_swapping_mirrors(values: list[float]) -> None:
+    a = np.array(values)
+    assert paired([a], [a]) == (0.0, 0.0, 1.0, a.size)
+    b = a[::-1].copy()
+    one, other = paired([a], [b]), paired([b], [a])
+    assert one.gap == pytest.approx(-other.gap)
+    assert one.p == pytest.approx(other.p)
+
+
+def test_a_constant_gap_is_certain() -> None:
+    a = np.array([0.5, 0.75, 1.0])
+    assert paired([a], [a - 0.25]).p == 0.0
+
+
+def test_sides_must_match() -> None:
+    a = np.zeros(3)
+    for left, right in (([a], [a, a]), ([], []), ([a], [np.zeros(4)])):
+        with pytest.raises(UsageError, match="same episodes"):
+            paired(left, right)
+
+
+def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
+    """By hand: gaps (.1, .3) and (.2, .2) of one draw sum to (.3, .5); sd .02 ** .5."""
+    gaps = [np.array([0.1, 0.3]), np.array([0.2, 0.2])]
+    zeros = [np.zeros(2), np.zeros(2)]
+    found = paired(gaps, zeros, ["e", "e"])
+    assert found.gap == pytest.approx(0.2)
+    assert found.se == pytest.approx(math.sqrt(0.02 / 2) / 2)
+    assert overall_sd(gaps, ["e", "e"]) == pytest.approx(math.sqrt(0.02) / 2)
+    opposite = [np.array([0.1, 0.3]), np.array([0.3, 0.1])]
+    assert paired(opposite, zeros, ["e", "e"]).se == pytest.approx(0.0)
+    assert paired(opposite, zeros, ["e", "f"]).se == pytest.approx(math.sqrt(0.02) / 2)
+    assert overall_sd(opposite) == pytest.approx(math.sqrt(0.04) / 2)
+
+
+def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
+    a = [np.array([0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
+    errors = [math.sqrt(0.02 / 2), math.sqrt(0.04 / 3 / 4)]
+    found = paired(a, [np.zeros(2), np.zeros(4)], ["e", "e"])
+    assert found.se == pytest.approx(sum(errors) / 2)
+    assert overall_sd(a, ["e", "e"]) == pytest.approx((math.sqrt(0.02) + math.sqrt(0.04 / 3)) / 2)
+
+
+def test_holm_is_over_the_comparisons_of_this_leader() -> None:
+    """At p = .03 alone b would be worse; with a second comparison at .04 neither is."""
+    assert holm([0.03]) == [0.03]
+    assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
+    assert holm([]) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+def test_holm_against_its_definition(p: list[float]) -> None:
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    expected, running = [0.0] * len(p), 0.0
+    for place, i in enumerate(order):
+        running = max(running, min(1.0, (len(p) - place) * p[i]))
+        expected[i] = running
+    assert holm(p) == pytest.approx(expected)
+
+
+def test_holm_as_recorded_from_statsmodels() -> None:
+    """multipletests(p, method="holm") of statsmodels 0.15.0 returned these values."""
+    recorded = {
+        (0.3,): [0.3],
+        (0.01, 0.02, 0.04): [0.03, 0.04, 0.04],
+        (0.04, 0.01, 0.03, 0.005, 0.5): [0.09, 0.04, 0.09, 0.025, 0.5],
+        (0.02, 0.02, 0.9, 1.0, 0.0, 0.049): [0.1, 0.1, 1.0, 1.0, 0.0, 0.14700000000000002],
+    }
+    for p, adjusted in recorded.items():
+        assert holm(p) == adjusted

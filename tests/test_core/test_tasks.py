@@ -1,0 +1,198 @@
+"""Task ids: parts, defaults, groups, folders with odd names, and every refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.tasks import DEFAULT_SHOTS, Options, Task, folder_name, integers, parse, resolve
+from fsbench.data.own import own_target
+
+GROUPS = {
+    "cdfsl": ("chestx", "isic"),
+    "toy": ("toy_tiles",),
+    "transfer": ("eurosat", "toy_tiles"),
+}
+KNOWN = ("chestx", "isic", "eurosat", "toy_tiles")
+EPISODIC = Options(kinds=("episodic",))
+
+
+def canonical(name: str) -> str:
+    lower = name.lower()
+    if lower not in KNOWN:
+        raise UnknownName("data set", name, KNOWN)
+    return lower
+
+
+def tasks(*texts: str, options: Options = EPISODIC) -> list[Task]:
+    return list(resolve(texts, canonical, GROUPS, options))
+
+
+def ids(*texts: str, options: Options = EPISODIC) -> list[str]:
+    return [task.id for task in tasks(*texts, options=options)]
+
+
+def test_a_bare_name_takes_all_defaults() -> None:
+    assert ids("eurosat") == [f"eurosat:5w{k}s/linear@ibm" for k in (1, 5, 20, 50)]
+    assert DEFAULT_SHOTS == (1, 5, 20, 50)
+
+
+def test_the_whole_benchmark_adds_the_probe() -> None:
+    assert ids("eurosat", options=Options(shots=(5,))) == [
+        "eurosat:probe",
+        "eurosat:5w5s/linear@ibm",
+    ]
+
+
+def test_an_id_with_a_part_of_an_episode_asks_for_no_probe() -> None:
+    assert ids("isic:3w2s@startup", options=Options()) == ["isic:3w2s/linear@startup"]
+    assert ids("isic/linear", options=Options(shots=(1,))) == ["isic:5w1s/linear@ibm"]
+    assert ids("isic@startup", options=Options(shots=(1,))) == ["isic:5w1s/linear@startup"]
+    assert ids("isic:probe", options=Options()) == ["isic:probe"]
+
+
+def test_the_group_transfer_is_probed_unless_an_id_says_more() -> None:
+    assert ids("transfer", options=Options()) == ["eurosat:probe", "toy_tiles:probe"]
+    assert ids("transfer:knn", options=Options()) == ["eurosat:knn", "toy_tiles:knn"]
+    assert ids("transfer:5w1s") == ["eurosat:5w1s/linear@ibm", "toy_tiles:5w1s/linear@ibm"]
+    assert ids("transfer/linear", options=Options(shots=(1,)))[0] == "eurosat:5w1s/linear@ibm"
+    with pytest.raises(UsageError, match="'transfer': this command runs no probe tasks"):
+        tasks("transfer")
+
+
+def test_a_probe_of_neighbours_runs_where_probes_run() -> None:
+    assert ids("isic:knn", "folder:/a/b:knn", options=Options(kinds=("probe",))) == [
+        "isic:knn",
+        "folder-b:knn",
+    ]
+    with pytest.raises(UsageError, match="a probe has no adaptation"):
+        tasks("isic:knn/linear", options=Options())
+
+
+def test_options_fill_what_the_id_leaves_out() -> None:
+    options = Options(("episodic",), (1, 2), 3, ("linear",), "startup")
+    assert ids("isic", options=options) == [f"isic:3w{k}s/linear@startup" for k in (1, 2)]
+
+
+def test_groups_expand_with_their_parts_and_every_task_comes_once() -> None:
+    assert ids("cdfsl:5w1s", "ISIC:5w1s", "isic:5w1s/linear@ibm") == [
+        "chestx:5w1s/linear@ibm",
+        "isic:5w1s/linear@ibm",
+    ]
+
+
+def test_fields_of_a_task() -> None:
+    assert tasks("isic:7w20s") == [Task("isic", 7, 20, "linear", "ibm")]
+    (probe,) = tasks("isic:probe", options=Options())
+    assert probe.probe == "probe"
+    assert probe.k_shot is probe.adaptation is probe.protocol is None
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "rest"),
+    [
+        ("folder:/a/linear", "folder:/a/linear", (None, None, None)),
+        ("folder:/a/b@ibm", "folder:/a/b@ibm", (None, None, None)),
+        ("folder:/a:5w1s", "folder:/a", ("5w1s", None, None)),
+        ("folder:/a:b/c@d:5w1s/linear@ibm", "folder:/a:b/c@d", ("5w1s", "linear", "ibm")),
+        ("folder:/a:5w1s@ibm", "folder:/a", ("5w1s", None, "ibm")),
+        ("folder:/a:probe", "folder:/a", ("probe", None, None)),
+        ("folder:/a:5w1s/birds", "folder:/a:5w1s/birds", (None, None, None)),
+        ("folder:a b/5w1s", "folder:a b/5w1s", (None, None, None)),
+    ],
+)
+def test_folders_may_hold_every_separator(
+    text: str, folder: str, rest: tuple[str | None, ...]
+) -> None:
+    asked = parse(text)
+    assert (asked.dataset, asked[2:]) == (folder, rest)
+
+
+@given(st.text("ab:/@5w1s", min_size=1, max_size=12))
+def test_a_folder_is_found_before_a_complete_tail(path: str) -> None:
+    asked = parse(f"folder:{path}:4w2s/linear@startup")
+    tail = asked.text.removeprefix(asked.dataset)
+    assert asked.text == asked.dataset + tail
+    assert tail.startswith(":")
+    assert asked.adaptation == "linear"
+    assert asked.protocol == "startup"
+
+
+def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None:
+    folder = tmp_path / "my birds@home"
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "x.png").write_bytes(b"")
+    (task,) = tasks(f"folder:{folder}:2w1s")
+    assert task.dataset == f"folder:{folder}"
+    assert task.id == "folder-my-birds@home:2w1s/linear@ibm"
+    assert folder_name(task.dataset) == own_target(folder).name
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "flag"),
+    [
+        ("isic:5w1s", {"shots": (1,)}, "--shots"),
+        ("isic:5w1s", {"way": 5}, "--way"),
+        ("isic/linear", {"adaptations": ("linear",)}, "--adapt"),
+        ("isic@ibm", {"protocol": "ibm"}, "--protocol"),
+        ("folder:/a:5w1s", {"shots": (1,)}, "--shots"),
+    ],
+)
+def test_a_part_given_twice_is_refused(text: str, options: dict[str, object], flag: str) -> None:
+    with pytest.raises(UsageError, match=f"{flag} say the same part") as error:
+        tasks(text, options=Options(**options))  # type: ignore[arg-type]
+    assert error.value.exit_code == 2
+    assert flag in error.value.fix
+
+
+def test_a_probe_beside_shots_gives_nothing_twice() -> None:
+    assert ids("isic:probe", "chestx", options=Options(shots=(1,)))[0] == "isic:probe"
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":5w1s", "isic:5w", "isic:5x1s", "isic:", "isic:5w1s:5w1s", "isic@", "folder:"]
+)
+def test_malformed_ids_are_refused_with_the_grammar(text: str) -> None:
+    with pytest.raises(UsageError, match="malformed task") as error:
+        tasks(text)
+    assert "DATASET:5w1s/linear@ibm" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("isik", "did you mean 'isic'"),
+        ("isic/liner", "did you mean 'linear'"),
+        ("isic@startpu", "did you mean 'startup'"),
+    ],
+)
+def test_unknown_words_name_the_nearest(text: str, fix: str) -> None:
+    with pytest.raises(UnknownName) as error:
+        tasks(text)
+    assert fix in error.value.fix
+
+
+@pytest.mark.parametrize("text", ["isic:1w1s", "isic:5w0s", "isic:5w1001s", "isic:999999w1s"])
+def test_impossible_episodes_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="ways"):
+        tasks(text)
+
+
+def test_a_task_of_another_kind_than_the_command_runs_is_refused() -> None:
+    with pytest.raises(UsageError, match="runs no probe tasks"):
+        tasks("isic:probe")
+    with pytest.raises(UsageError, match="runs no episodic tasks"):
+        tasks("isic:5w1s", options=Options(kinds=("probe",)))
+    with pytest.raises(UsageError, match="no adaptation and no protocol"):
+        tasks("isic:probe/linear", options=Options())
+
+
+def test_integers() -> None:
+    assert integers(["1,5", "20"], "--shots") == (1, 5, 20)
+    with pytest.raises(UsageError, match="--shots 'x' is no whole number"):
+        integers(["1,x"], "--shots")

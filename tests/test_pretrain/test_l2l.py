@@ -1,0 +1,122 @@
+"""The only door to learn2learn: what it hands over, and what it says where nobody is in."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import EpisodeSpec
+from fsbench.data.episodes import EpisodeSampler
+from pretrain.meta import l2l
+from tests.contracts.test_layers import modules
+
+present = pytest.mark.skipif(
+    find_spec("learn2learn") is None, reason="learn2learn is not installed: run `make meta`"
+)
+LABELS = np.arange(24) % 4 * 3
+"""Classes 0, 3, 6 and 9 with six images each."""
+SPEC = EpisodeSpec(n_way=3, k_shot=2, n_query=3)
+
+
+def sampler() -> tuple[EpisodeSampler, dict[int, np.ndarray]]:
+    by_class = {int(c): np.flatnonzero(c == LABELS) for c in np.unique(LABELS)}
+    return EpisodeSampler(SPEC, "made up", dict.fromkeys(by_class, 6)), by_class
+
+
+class Numbered(torch.utils.data.Dataset[Tensor]):
+    """Image j is a pixel of value j."""
+
+    def __len__(self) -> int:
+        return len(LABELS)
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.full((1, 1, 1), float(index))
+
+
+@present
+def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
+    drawn, by_class = sampler()
+    tasks = l2l.taskset(drawn, Numbered(), by_class, 5)
+    learn2learn = l2l.package()
+    assert isinstance(tasks, learn2learn.data.Taskset)
+    assert len(tasks) == 5
+    for i in (3, 0, 4, 3):
+        (support, near), (query, asked) = learn2learn.data.partition_task(*tasks[i], shots=2)
+        ours = drawn.episode(i).images(by_class)
+        assert support.flatten().tolist() == ours[0].ravel().tolist()
+        assert query.flatten().tolist() == ours[1].ravel().tolist()
+        assert near.tolist() == [0, 0, 1, 1, 2, 2]
+        assert asked.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert [int(x[0]) for x, _ in tasks] == [int(tasks[i][0][0]) for i in range(5)]
+
+
+@present
+def test_a_taskset_knows_whose_images_these_are() -> None:
+    drawn, by_class = sampler()
+    found = l2l.taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
+    assert {c: list(images) for c, images in found.items()} == {
+        c: images.tolist() for c, images in by_class.items()
+    }
+
+
+@present
+@pytest.mark.parametrize("training", [True, False])
+def test_a_copy_shares_running_statistics_and_moves_them_in_training_only(training: bool) -> None:
+    network = nn.Sequential(nn.BatchNorm1d(2)).train(training)
+    copy = l2l.maml(network, 0.1, first_order=True)
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    copy.adapt(copy(x).square().sum())
+    assert isinstance(network[0].running_mean, Tensor)
+    expected = [0.2, 0.4] if training else [0.0, 0.0]
+    assert network[0].running_mean.tolist() == pytest.approx(expected)
+    assert network[0].weight.tolist() == [1.0, 1.0]
+    assert network[0].weight.grad is None
+
+
+@present
+def test_prototypes_are_mean_features_and_answers_minus_squared_distances() -> None:
+    support = torch.tensor([[0.0, 0.0], [0.0, 5.0], [2.0, 0.0], [0.0, 7.0]])
+    answer = l2l.prototypes(support, torch.tensor([0, 1, 0, 1]))
+    assert answer(torch.tensor([[1.0, 2.0]])).tolist() == [[-4.0, -17.0]]
+
+
+def test_without_the_package_the_message_is_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "learn2learn", None)
+    with pytest.raises(UsageError, match="needs the package learn2learn") as caught:
+        l2l.maml(nn.Linear(1, 1), 0.1, first_order=False)
+    assert "make meta" in caught.value.fix
+    assert "--no-build-isolation --no-deps" in caught.value.fix
+
+
+def test_importing_it_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "learn2learn.py").write_text("import sys; print('retired', file=sys.stderr)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "learn2learn", None)  # restored afterwards, whatever it was
+    del sys.modules["learn2learn"]
+    assert l2l.package().__file__ == str(tmp_path / "learn2learn.py")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_other_file_imports_learn2learn() -> None:
+    found = {name for name, path in modules() if "learn2learn" in imported(path)}
+    assert found == {"pretrain.meta.l2l"}
+
+
+def imported(path: Path) -> set[str]:
+    """Top-level packages that a file imports anywhere."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names}

@@ -1,0 +1,231 @@
+"""Affine tuning against a plain loop over single episodes, at the tolerances of design.md 5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes_affine import SIDE, ours, plain, spec, toy_inputs
+from tests.fakes_protocols import target
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.norms import n_affine
+from fsbench.backbones.weights import weights_hash
+from fsbench.core.errors import DataError, UsageError
+from fsbench.data.episodes import EpisodeSampler
+from protocols.affine.images import read
+from protocols.base import Inputs
+from protocols.episodic import affine
+from protocols.episodic.affine import batches, block_size, evaluate_block, piece_size, prepare
+from protocols.heads.outcomes import episode_records
+
+
+@pytest.fixture(scope="module")
+def toy() -> Inputs:
+    return toy_inputs()
+
+
+def largest(a: Tensor, b: Tensor) -> float:
+    """Largest difference, relative to the largest logit."""
+    return float((a - b).abs().max() / b.abs().max())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"k_shot": 3, "head": {"epochs": 12}, "affine": {"lr": 0.02, "weight_decay": 0.1}},
+        {"head": {"epochs": 20}, "affine": {"momentum": 0.5, "dampening": 0.3}},
+        {"bn_mode": "train", "head": {"epochs": 20}},
+    ],
+    ids=["whole schedule", "three shots", "momentum", "bn train"],
+)
+def test_float64_equals_the_plain_loop(toy: Inputs, fields: dict[str, Any]) -> None:
+    given = spec(**fields)
+    found = ours(toy, given, range(6, 8))
+    for row, i in enumerate((6, 7)):
+        assert largest(found[row], plain(toy, given, i)) <= 1e-6
+
+
+def test_float32_equals_the_plain_loop_for_ten_steps(toy: Inputs) -> None:
+    given = spec(k_shot=2, dtype="float32")
+    found = ours(toy, given, range(2), steps=10)
+    for i in range(2):
+        assert largest(found[i], plain(toy, given, i, steps=10)) <= 1e-4
+
+
+def test_the_whole_float32_schedule_flips_few_queries(toy: Inputs) -> None:
+    given = spec(dtype="float32")
+    found = ours(toy, given, range(4))
+    expected = torch.stack([plain(toy, given, i) for i in range(4)])
+    assert (found.argmax(2) != expected.argmax(2)).float().mean() <= 0.02
+    truth = torch.arange(5).repeat_interleave(3)
+    a, b = ((z.argmax(2) == truth).double().mean(1) for z in (found, expected))
+    assert abs((a - b).mean()) <= 0.02
+
+
+class Tokens(nn.Module):
+    """(B, C, H, W) -> (B, H * W, C)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(2).mT
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(dim=1)
+
+
+def zoo() -> nn.Module:
+    """Every kind of normalization layer that is known, torch's and timm's."""
+    from timm import layers as t
+
+    def conv() -> nn.Module:
+        return nn.Conv2d(6, 6, 3, padding=1)
+
+    maps = [
+        t.BatchNormAct2d(6),
+        t.GroupNormAct(6, num_groups=2),
+        t.LayerNorm2d(6),
+        t.LayerNormAct2d(6),
+        t.RmsNorm2d(6),
+        t.RmsNormAct2d(6),
+        t.GroupNorm1(6),
+        t.GroupNorm(6, num_groups=3),
+        nn.InstanceNorm2d(6, affine=True),
+        nn.BatchNorm2d(6, track_running_stats=False),
+        nn.LayerNorm((6, 4, 4)),
+    ]
+    tokens = [nn.LayerNorm(6), nn.RMSNorm(6), t.RmsNorm(6), t.LayerNorm(6), nn.LayerNorm((16, 6))]
+    net = nn.Sequential(nn.Conv2d(3, 6, 4, 4))
+    for norm in maps:
+        net.extend([conv(), norm])
+    net.append(Tokens())
+    for norm in tokens:
+        net.extend([nn.Linear(6, 6), norm])
+    for i, p in enumerate(net.parameters()):
+        nn.init.uniform_(p, -0.5, 1.0, generator=torch.Generator().manual_seed(i))
+    return net.append(Mean()).eval().requires_grad_(False)
+
+
+def test_every_kind_of_norm_equals_the_plain_loop_and_keeps_its_hooks(toy: Inputs) -> None:
+    assert toy.backbone is not None
+    net = zoo()
+    net[2].register_forward_hook(lambda module, args, out: out * 1.5)
+    facts = toy.backbone.facts.model_copy(update={"feature_dim": 6})
+    inputs = replace(toy, backbone=Backbone(facts, net))
+    given = spec(k_shot=2, head={"epochs": 8})
+    assert n_affine(net) == 10 * 12 - 2 * 6 + 2 * 96 + 6 * 2 + 6 + 6 + 2 * 6 + 2 * 96
+    found = ours(inputs, given, range(2))
+    for i in range(2):
+        assert largest(found[i], plain(inputs, given, i)) <= 1e-6
+
+
+@pytest.mark.parametrize(("ref", "count"), [("timm/resnet50", 53_120), ("timm/resnet18", 9_600)])
+def test_counts_of_the_source(ref: str, count: int) -> None:
+    backbone = backbones.load(ref, random_init=0)
+    assert backbone.facts.n_affine == n_affine(backbone.module) == count
+
+
+@pytest.mark.parametrize("bn_mode", ["eval", "train"])
+def test_nothing_of_the_backbone_changes(toy: Inputs, bn_mode: str) -> None:
+    assert toy.backbone is not None
+    module = toy.backbone.module
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    black = torch.zeros(3, 3, SIDE, SIDE)
+    features = toy.backbone.features(black)
+    evaluate_block(toy, spec(bn_mode=bn_mode, dtype="float32", head={"epochs": 2}), 0)
+    assert weights_hash(module.state_dict()) == weights_hash(before)
+    assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
+    assert torch.equal(toy.backbone.features(black), features)
+    assert not any(p.requires_grad for p in module.parameters())
+    assert not any(m.training for m in module.modules())
+
+
+def test_a_block_is_its_episodes_scored_one_by_one(toy: Inputs) -> None:
+    given = spec(head={"epochs": 4})
+    found, size = evaluate_block(toy, given, 1), block_size(given, 64)
+    assert found.index.tolist() == list(range(size, 2 * size))
+    for row in (0, size - 1):
+        right = plain(toy, given, size + row).argmax(1).view(5, 3) == torch.arange(5)[:, None]
+        np.testing.assert_array_equal(found.correct[row], right.numpy())
+
+
+def test_a_thread_a_piece_changes_no_bit(toy: Inputs) -> None:
+    given = spec(dtype="float32", head={"epochs": 3})
+    one = evaluate_block(toy, given, 0)
+    torch.set_num_threads(2)
+    two = evaluate_block(toy, given, 0)
+    assert torch.get_num_threads() == 2
+    np.testing.assert_array_equal(one.correct, two.correct)
+
+
+def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> None:
+    given = spec(dtype="float32", head={"epochs": 3})
+    sampler = EpisodeSampler(given.episode, toy.dataset.name, toy.dataset.class_counts)
+    episodes = [sampler.episode(i) for i in range(3)]
+    tuning, images_ = prepare(toy, given, range(3)), read(toy, given.image, episodes)
+    labels = torch.arange(5).repeat(3)
+    with torch.no_grad():
+        tuning.network.weight[1] = 1e30
+    for rows in batches(toy, given, episodes):
+        tuning.step(images_.support[rows], labels[rows])
+    records = episode_records(episodes, tuning.logits(images_.query), 3)
+    assert records.finite.tolist() == [True, False, True]
+    assert records.collapsed[1]
+    assert records.accuracy[1] == 0.2
+    good = ours(toy, given, range(3))
+    np.testing.assert_array_equal(
+        records.correct[[0, 2]], episode_records(episodes, good, 3).correct[[0, 2]]
+    )
+
+
+def test_sizes_are_functions_of_the_shapes() -> None:
+    def sizes(side: int, batch: int = 4) -> tuple[int, int, int]:
+        given = spec(image={"input_size": side}, head={"batch_size": batch})
+        cpu, gpu = piece_size(given, "cpu"), piece_size(given, "cuda:0")
+        return block_size(given, 512), cpu, gpu
+
+    assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
+        (20, 10, 20),
+        (20, 10, 20),
+        (10, 5, 10),
+        (10, 5, 10),
+        (4, 2, 4),
+        (4, 2, 4),
+    ]
+    assert sizes(32, 100) == (4, 2, 4)
+    assert all(600 % size == 100 % size == 0 for size in affine.BLOCKS)
+
+
+def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
+    assert toy.backbone is not None
+    facts = toy.backbone.facts
+    bare = replace(toy, backbone=Backbone(facts, nn.Flatten()))
+    with pytest.raises(UsageError, match="no normalization layer"):
+        evaluate_block(bare, spec(), 0)
+    with pytest.raises(UsageError, match="no normalization layer"):
+        affine.block_seconds(Backbone(facts, nn.Flatten()), spec(), "cpu")
+    small = replace(toy, dataset=target(counts=(3, 9, 9, 9, 9)))
+    with pytest.raises(DataError, match="need 4: class 0 has 3"):
+        evaluate_block(small, spec(), 0)
+
+
+def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
+    given = spec(bn_mode="train", image={"input_size": 8}, head={"epochs": 1})
+    with pytest.raises(UsageError, match="no batch statistics"):
+        ours(toy, given, range(2))
+
+
+def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 episodes in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
+    assert toy.backbone is not None
+    monkeypatch.setattr(affine, "step_seconds", lambda *a: 0.5)
+    for k_shot, steps in ((1, 200), (3, 400)):
+        found = affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
+        assert found == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))
