@@ -1,4 +1,5 @@
-"""Episodes that a paired comparison needs, by the z test that ranks entries (fsbench/core/statistics.py).
+"""Episodes that a paired comparison needs, by the z test that ranks entries
+(fsbench/core/statistics.py).
 
 The difference A - B of two accuracies over shared episodes has a standard deviation `sd`; the
 standard error of its mean over n episodes is sd / sqrt(n). All values are fractions.

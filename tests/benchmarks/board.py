@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from unittest.mock import patch
 
 from leaderboard.board.board import Board
@@ -38,10 +37,8 @@ Seconds = dict[str, tuple[float, float]]
 
 def make(folder: Path, entries: int) -> None:
     """Add what is missing to so many entries."""
-    tests = ModuleType("tests")  # other distributions install a package of this name
-    tests.__path__ = [str(Path(__file__).resolve().parents[1])]
-    sys.modules["tests"] = tests
-    from tests import fakes_board
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from support import board as fakes_board
 
     names = [f"entry-{i:04}" for i in range(entries)]
     fakes_board.board(folder, [name for name in names if not (folder / name).exists()])

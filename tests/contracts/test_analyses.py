@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from tests.fakes_analyses import Counting, classifier
-from tests.fakes_pretrain import equal, source, tiny
+from support.analyses import Counting, classifier
+from support.pretrain import equal, source, tiny
 
 from fsbench import backbones
 from fsbench.core.findings import Finding

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal, lines, tiny, weights
-from tests.fakes_ranks import NETWORK, RANKS, Job, alone, of_rank, record, together
+from support.pretrain import equal, lines, tiny, weights
+from support.ranks import NETWORK, RANKS, Job, alone, of_rank, record, together
 from torch import Tensor
 
 from pretrain import METHODS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.fakes_protocols import clouds, noise, separable, target
+from support.protocols import clouds, noise, separable, target
 from torch import Tensor
 from torch.nn.functional import normalize
 

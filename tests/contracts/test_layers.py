@@ -22,7 +22,7 @@ LAYERS = {
     "fsbench.results": 4,
     "leaderboard": 5,
     "fsbench.api": 6,
-    "fsbench.reproductions": 7,
+    "fsbench.reproductions": 6,
     "fsbench.sweep": 7,
     "fsbench.cli": 8,
     "fsbench.__main__": 9,

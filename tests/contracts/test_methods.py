@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 from torch import Tensor
 
 from fsbench import backbones

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.fakes_pretrain import SIDE, source, tiny, weights
+from support.pretrain import SIDE, source, tiny, weights
 
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import UsageError

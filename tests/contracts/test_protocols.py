@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.fakes_protocols import noise, separable, target
+from support.protocols import noise, separable, target
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.fuzz.cases import Tally
+from fuzz.cases import Tally
 
 
 @pytest.fixture

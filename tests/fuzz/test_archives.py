@@ -11,12 +11,12 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
 from fsbench.core.errors import DataError
 from fsbench.data import fetch
 from fsbench.data.fetch import unpack
-from tests.fuzz.cases import SIZES, Tally
 
 Member = tuple[str, bytes, str]
 """Name, content, kind: file, link (out of the folder), or a size that is stated wrongly."""

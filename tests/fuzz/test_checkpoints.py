@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from safetensors.torch import save, save_file
 
@@ -17,7 +18,6 @@ from fsbench.backbones import load
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.unwrap import PREFIXES, WRAPPERS
 from fsbench.core.errors import CheckpointError
-from tests.fuzz.cases import SIZES, Tally
 
 ARCH = "toy_resnet"
 REF = f"fsbench/{ARCH}"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import typer
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
 from fsbench.cli import evaluate
 from fsbench.cli.main import SETTINGS, run
 from fsbench.core.errors import FsbenchError, UsageError
-from tests.fuzz.cases import SIZES, Tally
 
 Given = dict[str, Any]
 UNTOLD = {"config", "kinds"}

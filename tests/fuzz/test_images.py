@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
@@ -18,7 +19,6 @@ from PIL import Image
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.data.images import decode_rgb, open_rgb
-from tests.fuzz.cases import SIZES, Tally
 
 Pixels = NDArray[np.uint8]
 Made = tuple[bytes, Pixels]

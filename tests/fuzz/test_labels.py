@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz.cases import QUICK, SIZES, Tally
+from fuzz.tables import HARMLESS, TABLES, Rows, Table, clean, harmless
 from hypothesis import strategies as st
 
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
-from tests.fuzz.cases import QUICK, SIZES, Tally
-from tests.fuzz.tables import HARMLESS, TABLES, Rows, Table, clean, harmless
 
 Fault = Callable[[Rows, str, Random], Rows]
 

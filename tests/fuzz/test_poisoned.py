@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from fuzz.cases import SIZES, Tally
+from fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 from hypothesis import strategies as st
 
 from fsbench.backbones import load
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError
-from tests.fuzz.cases import SIZES, Tally
-from tests.fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 
 ARCH = "fsbench/toy_resnet"
 TENSORS = {"stem.weight": torch.ones(3), "bn.weight": torch.zeros(2)}

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
+from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.results.reading import verified
-from tests import fakes
-from tests.fuzz.cases import SIZES, Tally
 
 DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
     "as it is": lambda data, at, more: data,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
@@ -15,7 +16,6 @@ from fsbench.backbones import load
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.sources.run import WEIGHTS
 from fsbench.core.errors import CheckpointError, FsbenchError
-from tests.fuzz.cases import SIZES, Tally
 
 RECORD = {
     "recipe": "toy/normal",

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
 from fsbench.api.request import parse_shard, parse_size, parse_tasks
@@ -18,7 +19,6 @@ from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import parse as parse_fields
-from tests.fuzz.cases import SIZES, Tally
 
 ODD = st.one_of(
     st.text(max_size=8),

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from tests.fakes import facts
-from tests.fakes_pretrain import CLASSES, SIDE, source
+from support.fakes import facts
+from support.pretrain import CLASSES, SIDE, source
 from torch import Tensor, nn
 
 from fsbench.backbones import Backbone, Classifier

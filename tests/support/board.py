@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
+from support import fakes
 
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
@@ -26,7 +27,6 @@ from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
 from leaderboard.board.board import write_entry
 from leaderboard.submission.candidate import Candidate
-from tests import fakes
 
 TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)

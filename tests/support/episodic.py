@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
-from tests.fakes_pretrain import tiny, trainer
+from support.pretrain import tiny, trainer
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional

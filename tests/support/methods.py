@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from support import fakes
 
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
 from leaderboard.methods.grouping import Group, Run, grouped
 from leaderboard.ranking.outcomes import Outcomes
-from tests import fakes
 
 COSTS: dict[str, Any] = {
     "source_fingerprint": "f" * 64,

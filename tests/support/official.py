@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from support import fakes
 
 from fsbench.core.records import ProbeRecords
 from fsbench.core.schema import DatasetRecord, Result
@@ -12,7 +13,6 @@ from fsbench.core.seeding import uniforms
 from fsbench.core.specs import ImageSpec, ProbeSpec
 from fsbench.data.catalog import all_facts
 from fsbench.results import ResultStore
-from tests import fakes
 
 SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
 

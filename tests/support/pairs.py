@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
+from support import fakes
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from leaderboard.ranking.rank import Outcomes
-from tests import fakes
 
 N = 40
 COUNT = 30

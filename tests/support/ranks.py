@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from tests.fakes_pretrain import SIDE, Killed, source
+from support.pretrain import SIDE, Killed, source
 from torch import Tensor, distributed
 
 from fsbench.data import SourceDataset, Split

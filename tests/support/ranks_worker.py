@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType
 
-HERE = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    # learn2learn installs a package `tests` of its own, which hides the folder of ours
-    ours = ModuleType("tests")
-    ours.__path__ = [str(HERE)]
-    sys.modules["tests"] = ours
-    sys.path.insert(0, str(HERE.parent))
-    from tests.fakes_ranks import work
+    sys.path[:0] = [str(TESTS.parent), str(TESTS)]
+    from support.ranks import work
 
     work(Path(sys.argv[1]))
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from support import fakes
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts, Result, ScoreRecord
@@ -19,7 +20,6 @@ from leaderboard.board.board import Entry, EntryFile
 from leaderboard.board.definition import BoardFile
 from leaderboard.ranking.outcomes import Cell, Outcomes, draws, numbering
 from leaderboard.site.source import Source, of_entries
-from tests import fakes
 
 QUERIES = 75
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from tests.fakes_pretrain import epochs, tiny, trainer
+from support.pretrain import epochs, tiny, trainer
 from torch import Tensor
 
 from pretrain.training.loop import Trainer

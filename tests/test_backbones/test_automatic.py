@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import timm
 import torch
-from tests.fakes_pretrain import lines, source, tiny
+from support.pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones

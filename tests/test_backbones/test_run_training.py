@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import methods as fakes_methods
 
 from fsbench import backbones
 from fsbench.core.errors import CheckpointError
-from tests import fakes_methods
 
 
 def edit(folder: Path, **changes: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 
 from fsbench.api import analyze as api
 from fsbench.api import estimate

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes_pretrain import Killed, source
+from support.pretrain import Killed, source
 
 from fsbench.api import budget
 from fsbench.api.budget import Run, cells, panel, shown

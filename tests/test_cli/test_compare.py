@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes_pairs import COUNT, TASK, N, ahead, write
-from tests.fakes_pairs import pair as known
+from support import fakes
+from support.pairs import COUNT, TASK, N, ahead, write
+from support.pairs import pair as known
 
 from fsbench.api import wording
 from fsbench.cli.main import run
 from fsbench.core.power import Goal, episodes_needed
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 
 def call(*arguments: str) -> int:

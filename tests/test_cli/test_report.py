@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
@@ -15,7 +16,6 @@ from fsbench.core.specs import ImageSpec
 from fsbench.results.reading import read
 from fsbench.results.store import ResultStore
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 
 def call(*arguments: str | Path) -> int:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support import fakes
+from support import methods as fakes_methods
 
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
-from tests import fakes, fakes_methods
 
 
 def test_facts_without_training_are_written_as_before() -> None:

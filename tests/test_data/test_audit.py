@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes_protocols import target
+from support.protocols import target
 
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError

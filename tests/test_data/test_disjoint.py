@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes_protocols import target
+from support.protocols import target
 
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes_protocols import target
+from support.protocols import target
 
 from fsbench.cli.main import run
 from fsbench.core.specs import EpisodeSpec

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import fakes
 
 from fsbench.results.tracks import Data, track_of
 from leaderboard.board.columns import Column
 from leaderboard.board.standing import beside
 from leaderboard.board.tables import Table
-from tests import fakes
 
 LINEAR = "isic:5w1s/linear@ibm 64px"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
@@ -17,7 +18,6 @@ from leaderboard.board.board import Board, BoardFile, Column, EntryFile, column_
 from leaderboard.board.standing import views
 from leaderboard.submission.candidate import collect
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
@@ -19,7 +20,6 @@ from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import LINKS, Chain, chained, problems
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 Json = dict[str, Any]
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support import methods as fakes_methods
+from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
@@ -18,7 +20,6 @@ from leaderboard.board.board import Board, BoardFile, Column, column_of
 from leaderboard.submission.candidate import collect
 from leaderboard.submission.checks import RULES, check
 from leaderboard.submission.submit import submit
-from tests import fakes, fakes_methods
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
+from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
 from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Score

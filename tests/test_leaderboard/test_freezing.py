@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -14,7 +15,6 @@ from leaderboard.board.freezing import freeze
 from leaderboard.board.standing import views
 from leaderboard.submission.inspection import inspect
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 
 def add(board: Path, name: str, **given: object) -> None:

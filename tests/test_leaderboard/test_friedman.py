@@ -7,7 +7,7 @@ from math import nan, sqrt
 
 import numpy as np
 import pytest
-from tests.fakes_pairs import contenders
+from support.pairs import contenders
 
 from fsbench.core.errors import UsageError
 from fsbench.core.statistics import Score

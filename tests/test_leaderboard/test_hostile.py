@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
@@ -24,7 +25,6 @@ from leaderboard.submission import archive, limits
 from leaderboard.submission.candidate import collect
 from leaderboard.submission.declaration import declare
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes import DECLARATION
-from tests.fakes_forged import flipped, forge
+from support import fakes
+from support.fakes import DECLARATION
+from support.forged import flipped, forge
 
 from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords
@@ -21,7 +22,6 @@ from leaderboard.board.board import Board
 from leaderboard.submission.chain import chained
 from leaderboard.submission.inspection import inspect
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 
 @pytest.fixture(scope="module")

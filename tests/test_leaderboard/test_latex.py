@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_sheets import COLUMNS, ERROR, constant, hostile, swinging, view
+from support.sheets import COLUMNS, ERROR, constant, hostile, swinging, view
 
 from leaderboard.reports import FORMATS
 from leaderboard.reports._sheet import Sheet, sheet

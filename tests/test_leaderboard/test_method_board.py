@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes_methods import facts, outcomes, random_init
+from support import fakes
+from support.methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
 from fsbench.core import statistics
@@ -24,7 +25,6 @@ from leaderboard.methods.record import MethodBoard, Row
 from leaderboard.methods.render import markdown, tables
 from leaderboard.methods.sheet import as_csv
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
 Call = Callable[..., str]

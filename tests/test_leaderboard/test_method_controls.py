@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from support import fakes
+from support.methods import facts, groups, random_init, run
+
 from leaderboard.methods.controls import candidates, controls
 from leaderboard.methods.grouping import Group, flat, grouped
-from tests import fakes
-from tests.fakes_methods import facts, groups, random_init, run
 
 META = {"loader": "episodes"}
 

@@ -10,7 +10,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.fakes_methods import facts, outcomes, random_init
+from support import fakes
+from support.methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
 from fsbench.core.schema import BackboneFacts
@@ -19,7 +20,6 @@ from leaderboard.methods.figures import figures, needed, write
 from leaderboard.methods.record import Gain, MethodBoard, Row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.fakes_methods import facts, outcomes, random_init, run
+from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
 from leaderboard.methods.controls import Found

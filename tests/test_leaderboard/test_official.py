@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import DECLARATION
-from tests.fakes_official import SETS
+from support import fakes
+from support import official as fakes_official
+from support.fakes import DECLARATION
+from support.official import SETS
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
@@ -20,7 +22,6 @@ from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import views
 from leaderboard.submission.submit import submit
-from tests import fakes, fakes_official
 
 
 def named(name: str, **changes: object) -> object:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import save_file
+from support.sweep import images
 
 from fsbench import backbones
 from fsbench.cli.main import run
 from leaderboard.pilot.checks import classify_pixels, compare_gaps, recompute_cell
-from tests.fakes_sweep import images
 
 
 def call(*words: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from tests.fakes_pairs import contenders, outcomes
+from support.pairs import contenders, outcomes
 
 from fsbench.core.errors import UsageError
 from leaderboard.ranking.rank import Contenders, rank

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 from typer.main import get_command
 
 from fsbench.api.replay import evaluations, replays
@@ -28,7 +29,6 @@ from fsbench.results.reading import cells
 from leaderboard.board.board import Board
 from leaderboard.submission.submit import submit
 from pretrain.recipes import registry
-from tests import fakes
 
 SETS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("toy_tiles:5w1s", (), {}),
@@ -129,7 +129,7 @@ def test_no_reference_injects(ref: str, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_what_could_do_harm_when_printed_or_pasted_is_refused(tmp_path: Path) -> None:
-    from tests.fakes_forged import forge
+    from support.forged import forge
 
     board = entry(tmp_path)
     assert replays(Board.open(board).entry("entry"), "board")

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support import fakes
+from support import site as fakes_site
 
 from fsbench.api.replay import Replay, replays
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from leaderboard.board.board import Entry
 from leaderboard.ranking.outcomes import Cell
-from tests import fakes, fakes_site
 
 TEXTS = ("ref", "architecture", "recipe", "task", "platform", "device", "packages")
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.fakes_forged import flipped
+from support import fakes
+from support.forged import flipped
 
 from fsbench.api.rerun import Sample, compare, draw, samples
 from fsbench.core.errors import UnknownName, UsageError
@@ -15,7 +16,6 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
-from tests import fakes
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import fakes
 
 from fsbench.api.retraining import command
 from fsbench.cli.pretrain import choose
@@ -11,7 +12,6 @@ from fsbench.core.training import Training
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from tests import fakes
 
 COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
 

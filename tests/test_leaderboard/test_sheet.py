@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.fakes_sheets import COLUMNS, ERROR, constant, swinging, view
+from support.sheets import COLUMNS, ERROR, constant, swinging, view
 
 from leaderboard.reports._caption import grouped, sentences, title
 from leaderboard.reports._sheet import Sheet, sheet

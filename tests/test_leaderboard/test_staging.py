@@ -7,13 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from leaderboard.board.board import Board
 from leaderboard.submission import staging
 from leaderboard.submission.candidate import collect
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 
 def mean(board: Path, name: str = "entry") -> float:

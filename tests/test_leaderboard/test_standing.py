@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support import fakes
+
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.reading import cells
 from leaderboard.board.standing import paired_outcomes
-from tests import fakes
 
 
 def draws(root: Path) -> dict[str, str]:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support import fakes
 
 from fsbench.cli.main import run
 from leaderboard.ranking.record import BoardStatistics
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 

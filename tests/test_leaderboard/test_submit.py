@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 GIVEN = (
     "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",

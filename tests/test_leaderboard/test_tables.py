@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import fakes
 
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
@@ -20,7 +21,6 @@ from leaderboard.board.columns import Column, column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import find
 from leaderboard.board.tables import side, stands, tables
-from tests import fakes
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
@@ -16,7 +17,6 @@ from fsbench.results.tracks import Track
 from leaderboard.board.board import Board, BoardFile
 from leaderboard.board.standing import views
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"

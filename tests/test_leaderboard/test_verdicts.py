@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes import Heard
+from support import fakes
+from support.fakes import Heard
 
 from fsbench.core.errors import ValidationFailed
 from leaderboard.ranking.outcomes import Cell, paired_outcomes
 from leaderboard.submission import rulebook, verdict_file, verdicts
 from leaderboard.submission.rulebook import sources
 from leaderboard.submission.verdicts import kept
-from tests import fakes
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.fakes import DECLARATION
-from tests.fakes_forged import flipped, forge
+from support.fakes import DECLARATION
+from support.forged import flipped, forge
 
 from fsbench.api.evaluate import Models, Targets, evaluate
 from fsbench.api.machine import Machine

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.fakes_pairs import contenders
+from support.pairs import contenders
 
 from fsbench.core.errors import UsageError
 from leaderboard.ranking.rank import rank

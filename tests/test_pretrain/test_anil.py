@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from tests.fakes_episodic import Prepared, Weights, close, logits
+from support.episodic import Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 
 from fsbench.core.errors import DataError
 from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import killed_at, source, tiny
+from support.pretrain import killed_at, source, tiny
 
 from fsbench.core.errors import CheckpointError
 from pretrain.training import checkpoint

@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from tests.fakes_pretrain import lines, source, tiny, weights
+from support.pretrain import lines, source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS

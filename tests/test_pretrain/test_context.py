@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, lines, tiny, trainer
+from support.pretrain import epochs, lines, tiny, trainer
 
 from pretrain.training import optimizer
 from pretrain.training.context import Context

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal, killed_at, source, tiny, trainer, weights
+from support.pretrain import equal, killed_at, source, tiny, trainer, weights
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import equal, killed_at, lines, source, tiny, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import classifier, load

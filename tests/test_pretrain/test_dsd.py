@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 import torch
-from tests.fakes_events import (
+from support.events import (
     at_event,
     changed,
     finish_epoch,
@@ -16,7 +16,7 @@ from tests.fakes_events import (
     tensors,
     train_round,
 )
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import equal, killed_at, lines, source, tiny, weights
 
 from fsbench.core.errors import UsageError
 from pretrain.training.loop import pretrain

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec

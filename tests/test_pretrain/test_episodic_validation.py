@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_episodic import Prepared
-from tests.fakes_pretrain import equal, lines, source, tiny
+from support.episodic import Prepared
+from support.pretrain import equal, lines, source, tiny
 
 from fsbench import backbones
 from fsbench.data.episodes import EpisodeSampler

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from tests.fakes_events import changed, finish_epoch, open_round, tensors, train_round
-from tests.fakes_pretrain import equal, lines, tiny, trainer
+from support.events import changed, finish_epoch, open_round, tensors, train_round
+from support.pretrain import equal, lines, tiny, trainer
 
 
 @pytest.mark.parametrize("name", ["welsr", "wels", "dsd", "fc", "rescale", "kels", "imp", "lw"])

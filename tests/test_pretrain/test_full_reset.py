@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-
-from tests.fakes_stages import at_new_data
+from support.stages import at_new_data
 
 
 def test_parameters_start_over_and_statistics_do_not(tmp_path: Path) -> None:

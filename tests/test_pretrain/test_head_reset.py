@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.rules import build
+from support.stages import at_new_data
 
 from pretrain.methods.head_reset import ResetScope, select_layers
-from tests.fakes_rules import build
-from tests.fakes_stages import at_new_data
 
 HEAD = {"fc.weight", "fc.bias"}
 

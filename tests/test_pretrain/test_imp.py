@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_events import (
+from support.events import (
     Tensors,
     at_event,
     changed,
@@ -16,7 +16,7 @@ from tests.fakes_events import (
     tensors,
     train_round,
 )
-from tests.fakes_pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
 
 from fsbench.core.errors import UsageError
 from pretrain import METHODS

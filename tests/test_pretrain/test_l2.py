@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal, source, tiny, trainer, weights
+from support.pretrain import equal, source, tiny, trainer, weights
 
 from pretrain.training.loop import pretrain
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from contracts.test_layers import modules
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
 from pretrain.meta import l2l
-from tests.contracts.test_layers import modules
 
 present = pytest.mark.skipif(
     find_spec("learn2learn") is None, reason="learn2learn is not installed: run `make meta`"

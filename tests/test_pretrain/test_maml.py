@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_episodic import Answers, Prepared, Weights, close, logits
+from support.episodic import Answers, Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_pretrain import tiny, trainer
+from support.pretrain import tiny, trainer
 from torch import nn
 
 from fsbench.core.seeding import torch_generator

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_episodic import Prepared, Weights, close, logits
-from tests.fakes_pretrain import killed_at, source, tiny, trainer, weights
+from support.episodic import Prepared, Weights, close, logits
+from support.pretrain import killed_at, source, tiny, trainer, weights
 from torch import Tensor, nn
 from torch.nn import functional
 

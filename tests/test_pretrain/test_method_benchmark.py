@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks import methods as bench
 
 from pretrain import METHODS
 from pretrain.recipes.composition import META
-from tests.benchmarks import methods as bench
 
 TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, source, tiny, trainer
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.recipe import Recipe

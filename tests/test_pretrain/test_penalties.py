@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from tests.fakes_rules import build, context, images
+from support.rules import build, context, images
 from torch import Tensor, nn
 
 from pretrain.training.context import Context

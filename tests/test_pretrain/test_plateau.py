@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import equal, killed_at, lines, source, tiny, weights
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from pretrain.recipes.plateau import Plateau

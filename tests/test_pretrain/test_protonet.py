@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_episodic import Prepared
-from tests.fakes_pretrain import lines, source, tiny, weights
+from support.episodic import Prepared
+from support.pretrain import lines, source, tiny, weights
 
 from pretrain.methods import protonet
 from pretrain.training.batches import Batch

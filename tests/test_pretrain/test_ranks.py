@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_pretrain import equal, source, tiny
+from support.pretrain import equal, source, tiny
 from torch import Tensor, distributed, nn
 
 from fsbench.core import distributed as ranks

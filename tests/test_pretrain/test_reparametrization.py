@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, lines, tiny, trainer
+from support.pretrain import epochs, lines, tiny, trainer
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, source, tiny, trainer
 
 from fsbench.core.errors import UsageError
 from pretrain import METHODS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_events import (
+from support.events import (
     at_event,
     bare,
     changed,
@@ -16,7 +16,7 @@ from tests.fakes_events import (
     tensors,
     train_round,
 )
-from tests.fakes_pretrain import lines, tiny, trainer
+from support.pretrain import lines, tiny, trainer
 from torch import nn
 
 from fsbench.core.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes_pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.composition import META

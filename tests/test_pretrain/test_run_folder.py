@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from pretrain.training import run_folder

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes_rules import build, images
+from support.rules import build, images
 from torch import Tensor, nn
 
 from pretrain.weights import scaling

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, source, tiny, trainer
 
 from fsbench.cli.pretrain import choose
 from fsbench.core.errors import UnknownName, UsageError

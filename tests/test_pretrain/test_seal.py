@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, equal, tiny, trainer
+from support.pretrain import epochs, equal, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 

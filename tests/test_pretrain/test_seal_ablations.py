@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import (
+from support.pretrain import (
     epochs,
     equal,
     killed_at,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import equal as same
-from tests.fakes_pretrain import killed_at, lines, pretrain, source, tiny, weights
-from tests.fakes_stages import Event, at_new_data
+from support.pretrain import equal as same
+from support.pretrain import killed_at, lines, pretrain, source, tiny, weights
+from support.stages import Event, at_new_data
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes import scenarios

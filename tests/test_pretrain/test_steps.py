@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes_pretrain import lines, source, tiny
+from support.pretrain import lines, source, tiny
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.steps import epochs_of, fitted

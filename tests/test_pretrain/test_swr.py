@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, tiny, trainer
-from tests.fakes_rules import build, context, images, train
+from support.pretrain import epochs, tiny, trainer
+from support.rules import build, context, images, train
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap

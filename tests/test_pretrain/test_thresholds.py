@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap

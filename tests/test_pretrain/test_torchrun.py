@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-
-from tests.fakes_pretrain import equal, weights
-from tests.fakes_ranks import RANKS, torchrun, under_torchrun
+from support.pretrain import equal, weights
+from support.ranks import RANKS, torchrun, under_torchrun
 
 CALL = ("-m", "fsbench", "pretrain", "toy/seal", "--set", "width=2", "--threads", "1", "-o")
 

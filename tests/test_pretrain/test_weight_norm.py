@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_pretrain import epochs, tiny, trainer
+from support.pretrain import epochs, tiny, trainer
 from torch import Tensor
 
 from pretrain.methods.weight_norm import Normalized

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_events import (
+from support.events import (
     at_event,
     changed,
     finish_epoch,
@@ -15,7 +15,7 @@ from tests.fakes_events import (
     open_round,
     train_round,
 )
-from tests.fakes_pretrain import tiny, trainer
+from support.pretrain import tiny, trainer
 
 from fsbench.core.errors import UsageError
 from pretrain.training import checkpoint

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fakes_events import (
+from support.events import (
     at_event,
     changed,
     finish_epoch,
@@ -14,7 +14,7 @@ from tests.fakes_events import (
     open_round,
     train_round,
 )
-from tests.fakes_pretrain import lines, tiny
+from support.pretrain import lines, tiny
 
 from fsbench.core.errors import UsageError
 

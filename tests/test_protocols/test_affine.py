@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.fakes_affine import SIDE, ours, plain, spec, toy_inputs
-from tests.fakes_protocols import target
+from support.affine import SIDE, ours, plain, spec, toy_inputs
+from support.protocols import target
 from torch import Tensor, nn
 
 from fsbench import backbones

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 
 from protocols.episodic.centroid import Settings, fit
 

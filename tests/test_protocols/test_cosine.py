@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 
 from protocols.episodic.cosine import Settings, fit
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.analyses import inputs, subject
 from torch import Tensor, nn
 from torch.nn import functional
 
 from protocols.analyses import NotApplicable
 from protocols.analyses.dormant import Activity, Settings, dormant, run
-from tests.fakes_analyses import inputs, subject
 
 
 def test_scores_by_hand() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
-from tests.fakes_analyses import inputs, subject
+from support.analyses import inputs, subject
 from torch import Tensor, nn
 
 from fsbench.core.errors import CheckpointError

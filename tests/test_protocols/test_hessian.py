@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.fakes_analyses import FACTS, subject
+from support.analyses import FACTS, subject
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 

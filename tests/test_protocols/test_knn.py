@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 
 from protocols.episodic.knn import Settings, fit
 

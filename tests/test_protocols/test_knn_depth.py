@@ -11,7 +11,7 @@ import timm
 import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
-from tests.fakes_pretrain import source, tiny
+from support.pretrain import source, tiny
 from torch import Tensor
 
 from fsbench import backbones

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
-from tests.fakes_protocols import noise, separable, target
+from support.protocols import noise, separable, target
 
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.specs import KnnSpec

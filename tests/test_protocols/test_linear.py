@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from tests.fakes_protocols import noise, separable, target
+from support.protocols import noise, separable, target
 from torch import nn
 from torch.nn.functional import cross_entropy
 

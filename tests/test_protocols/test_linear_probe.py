@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.fakes_protocols import noise, separable, target
+from support.protocols import noise, separable, target
 from torch import nn
 
 from fsbench.core.errors import CheckpointError, DataError

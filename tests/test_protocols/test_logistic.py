@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.fakes_analyses import inputs, subject
+from support.analyses import inputs, subject
 from torch import nn
 
 from fsbench.core.errors import CheckpointError

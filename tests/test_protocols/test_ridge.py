@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 
 from protocols.episodic.ridge import Settings, fit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.fakes_analyses import inputs, subject
+from support.analyses import inputs, subject
 from torch import nn
 from torch.nn.functional import cross_entropy
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.analyses import inputs, subject
 from torch import nn
 
 from protocols.analyses.size_of_weights import Settings, run
-from tests.fakes_analyses import inputs, subject
 
 
 @pytest.mark.parametrize("n", [10, 256])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from tests.fakes_protocols import clouds
+from support.protocols import clouds
 from torch import Tensor
 
 from protocols.episodic import centroid

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
+from support.rules import build, images
 from torch import nn
 
 from fsbench.reproductions import _digits, swr_figure1
 from fsbench.reproductions._outcome import Verdict
 from fsbench.reproductions.swr_figure1 import SCALES, Found, Scaled
-from tests.fakes_rules import build, images
 
 
 def test_the_correction_multiplies_the_function_without_it_weights_alone_change() -> None:

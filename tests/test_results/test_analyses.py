@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support import fakes
 
 from fsbench.api.comparison import panels, table
 from fsbench.core.errors import UsageError
 from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
 from fsbench.results import analyses as store
 from fsbench.results import read
-from tests import fakes
 
 IMAGES = Images(name="tiny", fingerprint="f", input_size=8)
 

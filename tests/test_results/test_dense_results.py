@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fakes
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, concatenate
@@ -16,7 +17,6 @@ from fsbench.results import ResultStore, parquet
 from fsbench.results.reading import verified
 from fsbench.results.summary import records_digest
 from fsbench.results.table import table
-from tests import fakes
 
 TOTAL = 29
 """Thirty images a class, one shot."""

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import fakes
+from test_results.test_store import run
 
 from fsbench.results import Cell, ResultStore, building
-from tests import fakes
-from tests.test_results.test_store import run
 
 
 class Heard:

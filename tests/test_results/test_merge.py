@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import fakes
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import merge
-from tests import fakes
 
 ALL = range(fakes.N_EPISODES)
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import fakes
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import pages, parquet
-from tests import fakes
 
 SPEC = fakes.episodic(n_episodes=6)
 FUZZ = settings(max_examples=100, deadline=None, derandomize=True,

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from support import fakes
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.results import parquet
 from fsbench.results.summary import Records, records_digest
-from tests import fakes
 
 
 @st.composite

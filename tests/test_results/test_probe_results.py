@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fakes
 
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -16,7 +17,6 @@ from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.results import ResultStore, choices, episode_records, parquet, probe_records, read
 from fsbench.results.summary import outcomes, records_digest
 from fsbench.results.table import table
-from tests import fakes
 
 SIZE = ImageSpec(input_size=32)
 PUBLISHED = ProbeSpec(image=SIZE, epochs=3, held_out=0.1)

@@ -6,9 +6,10 @@ import platform
 import subprocess
 import sys
 
+from support import fakes
+
 from fsbench import __version__
 from fsbench.results.provenance import collect, differences, environment, git_commit, version
-from tests import fakes
 
 
 def test_collect_states_versions_and_what_it_was_given() -> None:

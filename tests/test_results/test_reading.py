@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import fakes
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.results import episode_records, parquet, probe_records, read
 from fsbench.results.summary import records_digest
-from tests import fakes
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.results import table
-from tests import fakes
 
 
 def call(*arguments: object) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fakes
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import BackboneFacts
@@ -13,7 +14,6 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.results import Cell, ResultStore, episode_records, read
 from fsbench.results.names import model_name, result_flags, stem, task_id
 from fsbench.results.provenance import environment
-from tests import fakes
 
 BLOCK = 8
 

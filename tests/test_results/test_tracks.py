@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fakes import DECLARATION
+from support import fakes
+from support.fakes import DECLARATION
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
@@ -15,7 +16,6 @@ from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
 from leaderboard.board.standing import views
 from leaderboard.submission.submit import submit
-from tests import fakes
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support import browser
+from support import methods as fakes_methods
+from support import site as fakes_site
 
 from fsbench.core import statistics
 from leaderboard.board.published import published
 from leaderboard.site import data, page
 from leaderboard.site.source import Source
-from tests import browser, fakes_methods, fakes_site
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import board as fakes_board
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from leaderboard.site import build, page
-from tests import fakes_board
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import site as fakes_site
 
 from leaderboard.site import data, page
-from tests import fakes_site
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
 HOME = Path(page.__file__).parent

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from support import site as fakes_site
+
 from leaderboard.site import data, page
-from tests import fakes_site
 
 MEGABYTE = 1_000_000
 

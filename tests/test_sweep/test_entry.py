@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes_sweep import ENTRY, place, read, sweep
+from support import fakes
+from support import methods as fakes_methods
+from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
@@ -14,7 +16,6 @@ from fsbench.sweep.committed import Held
 from fsbench.sweep.entry import Submitting
 from fsbench.sweep.evaluating import Trained
 from fsbench.sweep.graph import build
-from tests import fakes, fakes_methods
 
 
 def entry(root: Path) -> Submitting:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import Heard
-from tests.fakes_sweep import ENTRY, place, read, sweep
+from support.fakes import Heard
+from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analyzing import Analyzing

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import Fake
-from tests.fakes_sweep import place
+from support.sweep import place
 
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import Graph

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.sweep import ENTRY, hashes, read_json, sweep, write
 
 from fsbench.cli.main import run
-from tests.fakes_sweep import ENTRY, hashes, read_json, sweep, write
 
 SUBMIT = {**ENTRY, "name": "tiny-{method}-s{seed}"}
 
