@@ -41,7 +41,7 @@ def run(
 def test_the_name_is_the_file_and_a_value_of_the_spec(adaptation: str) -> None:
     protocol = EPISODIC.load(adaptation)
     assert protocol.ADAPTATION == adaptation == spec(adaptation).adaptation
-    assert protocol.__name__ == f"protocols.finetune_{adaptation}"  # type: ignore[attr-defined]
+    assert protocol.__name__ == f"protocols.episodic.{adaptation}"  # type: ignore[attr-defined]
 
 
 @every
