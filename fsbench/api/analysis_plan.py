@@ -56,7 +56,7 @@ def own(name: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 def settings(name: str, texts: Mapping[str, str], limit: int | None) -> Frozen:
     """Of one analysis, from the text of its fields."""
-    kind = ANALYSES.load(name).Settings
+    kind = ANALYSES.load(name).SETTINGS
     for field in texts:
         if field not in kind.model_fields:
             raise UnknownName(f"setting of {name}", field, kind.model_fields)

@@ -18,7 +18,7 @@ from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots
 from fsbench.results import analyses as store
 from protocols.analyses import ANALYSES, NotApplicable
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 FIX = "give --yes to start, or --device, a smaller --limit, fewer of --what"
 
@@ -30,7 +30,7 @@ class Bench:
     lenient: an analysis that finds nothing to look at is left out with a word.
     """
 
-    subject: Subject
+    subject: AnalysisInput
     output: Path
     overwrite: bool
     lenient: bool
@@ -84,7 +84,7 @@ class Bench:
     def refuse_long(self, wanted: Wanted, yes: bool) -> None:
         """Raises UsageError when what is left would take over an hour, unless `yes`."""
         left = {
-            name: ANALYSES.load(name).passes(self.subject, settings)
+            name: ANALYSES.load(name).estimate_passes(self.subject, settings)
             for name, settings in wanted.items()
             if self.earlier(name, settings) is None
         }

@@ -163,7 +163,7 @@ def analyses() -> list[Row]:
             "finds": summary(sys.modules[file.run.__module__].__doc__),
             "needs": [NEEDS[need] for need in file.NEEDS] or ["weights"],
             "source": file.SOURCE,
-            "settings": {n: f.get_default() for n, f in file.Settings.model_fields.items()},
+            "settings": {n: f.get_default() for n, f in file.SETTINGS.model_fields.items()},
         }
         for name, file in ANALYSES.items()
     ]

@@ -13,7 +13,7 @@ from fsbench.backbones.sources import run
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import Reporter
 from fsbench.data import DataRoots, SourceDataset, load_source
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Loader:
     report: Reporter
     known: dict[tuple[str, int], SourceDataset] = field(default_factory=dict)
 
-    def subject(self, index: int, head: bool, images: bool) -> Subject:
+    def subject(self, index: int, head: bool, images: bool) -> AnalysisInput:
         """A model with its head and images, where they are wanted. Raises as they do."""
         ref = self.models.refs[index]
         backbone = self.models.load(index, self.device, self.report)
@@ -39,7 +39,7 @@ class Loader:
         source = self.images(ref, backbone.facts.input_size) if images else None
         if network is not None and source is not None:
             self.compare(ref, network, source)
-        return Subject(backbone, network, source, self.device)
+        return AnalysisInput(backbone, network, source, self.device)
 
     def images(self, ref: str, size: int) -> SourceDataset:
         """The source at the size (px) that the backbone was trained at."""

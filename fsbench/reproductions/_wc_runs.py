@@ -26,7 +26,7 @@ from fsbench.reproductions._parallel import run_all
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
-    from protocols.analyses.weight_percentiles import Spread
+    from protocols.analyses.weight_percentiles import WeightSpread
 
 A, B = 0.8, 0.5
 """The paper's choice for ResNet-34 on CIFAR-10, behind its figures."""
@@ -82,7 +82,7 @@ class Job(NamedTuple):
 class Trace(NamedTuple):
     """Weights of every layer before training and after every epoch; accuracy (%) at the end."""
 
-    epochs: Sequence[Mapping[str, Spread]]
+    epochs: Sequence[Mapping[str, WeightSpread]]
     accuracy: float
 
 
@@ -131,12 +131,12 @@ def recipe(job: Job) -> Recipe:
 def trace_of(job: Job) -> Trace:
     """Train, looking at the weights after every epoch."""
     from pretrain.training.loop import pretrain
-    from protocols.analyses.weight_percentiles import weight_percentiles
+    from protocols.analyses.weight_percentiles import measure_percentiles
 
-    seen: list[Mapping[str, Spread]] = []
+    seen: list[Mapping[str, WeightSpread]] = []
 
     def watch(ctx: Context) -> None:
-        seen.append(weight_percentiles(ctx.model))
+        seen.append(measure_percentiles(ctx.model))
 
     with TemporaryDirectory() as folder:
         chosen = recipe(job)

@@ -82,7 +82,7 @@ def probe(run: Run) -> tuple[list[float], float]:
     """Accuracies (%) behind the blocks and mean depth of one run, on its validation images."""
     from fsbench.backbones import classifier
     from pretrain.training.loop import pretrain
-    from protocols.analyses.knn_depth import knn_depth
+    from protocols.analyses.knn_depth import probe_blocks
 
     name, seed = run
     method, generations, given = METHODS[name]
@@ -91,7 +91,7 @@ def probe(run: Run) -> tuple[list[float], float]:
     with TemporaryDirectory() as folder:
         chosen = _seal.recipe(method, EPOCHS, seed, strength, generations)
         out = pretrain(chosen, source, Path(folder) / "run")
-        found = knn_depth(classifier(f"run:{out}"), source.train, source.val)
+        found = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
     return [100 * float(a) for a in found.accuracies], float(found.depths.mean())
 
 

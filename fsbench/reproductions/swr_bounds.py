@@ -95,7 +95,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
 
 def _one(job: Job) -> Seen:
     from pretrain.weights import scaling
-    from protocols.analyses.balancedness import balancedness
+    from protocols.analyses.balancedness import compute_balancedness
 
     method, seed = job
     seen = Seen([], [], [], [])
@@ -103,7 +103,7 @@ def _one(job: Job) -> Seen:
     def watch(ctx: Context) -> None:
         kernels = _swr.kernels(ctx)
         seen.norms.append(scaling.norms(kernels).tolist())
-        seen.balance.append(balancedness(kernels))
+        seen.balance.append(compute_balancedness(kernels))
         seen.sizes[:] = [kernel.numel() for kernel in kernels]
 
     recipe = _swr.recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)

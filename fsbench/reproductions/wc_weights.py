@@ -35,7 +35,7 @@ from fsbench.reproductions._wc_runs import (
 )
 
 if TYPE_CHECKING:
-    from protocols.analyses.weight_percentiles import Spread
+    from protocols.analyses.weight_percentiles import WeightSpread
 
 SOURCE = "Weight Compander, section IV-D, Figures 3 and 4"
 CLAIM = "weight compander bounds large weights and leaves fewer weights at zero"
@@ -126,7 +126,7 @@ def spike(trace: Trace) -> float:
     return middle(end, 31, 69) / middle(end, 16, 84)
 
 
-def middle(spread: Spread, low: int, high: int) -> float:
+def middle(spread: WeightSpread, low: int, high: int) -> float:
     """Between two of the figures' percentiles."""
     from protocols.analyses.weight_percentiles import PERCENTILES
 
@@ -228,7 +228,7 @@ def lines(arm: str, trace: Trace) -> Panel:
 def courses(found: Traces) -> tuple[Panel, ...]:
     """Largest weight and dead share per epoch, means over the seeds."""
 
-    def course(phase: str, title: str, y: str, value: Callable[[Spread], float]) -> Panel:
+    def course(phase: str, title: str, y: str, value: Callable[[WeightSpread], float]) -> Panel:
         curves = []
         for arm, seeds in found[phase].items():
             epochs = range(len(seeds[0].epochs))

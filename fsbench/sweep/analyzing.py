@@ -36,7 +36,7 @@ class Analyzing(Job):
 
     @property
     def plan(self) -> Wanted:
-        return {name: REGISTRY.load(name).Settings(**given) for name, given in self.wanted.items()}
+        return {name: REGISTRY.load(name).SETTINGS(**given) for name, given in self.wanted.items()}
 
     def done(self, place: Place) -> bool:
         """Whether the records are there; the run itself may be gone."""

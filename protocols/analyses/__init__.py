@@ -1,16 +1,18 @@
-"""What a network looks like inside: the papers' analyses, one file each; the file name is the name.
+"""Analyses of a network, one file each; the file name is the public name.
 
 A file defines
 
-    SOURCE    where it comes from
-    NEEDS     besides weights: "head" (a source classifier, so a run of ours), "images"
-    Settings  frozen settings, every choice that the source leaves open among them; `images` is
-              always the number of images looked at, null for all
-    passes    (subject, settings) -> images that go through the network, in forward passes
-    run       (subject, settings, report) -> Finding, or NotApplicable
+    SOURCE           paper and section
+    NEEDS            what is needed besides weights: "head" (a source classifier, so a run of
+                     fsbench pretrain), "images"
+    SETTINGS         class of frozen settings, with every choice that the paper leaves open;
+                     `images` is always the number of images used, null for all
+    estimate_passes  (inputs, settings) -> number of images times forward passes
+    run              (inputs, settings, report) -> Finding; raises NotApplicable
 
-Nothing of the network is changed. Without "head" a file sees the head-free backbone of any
-reference. `fsbench analyze` runs them, stores what they find and draws several networks together.
+An analysis does not change the network. Without "head" in NEEDS it sees the head-free backbone of
+any reference. All files share these names because the registry reads them. `fsbench analyze` runs
+the files, stores their findings and draws several networks together.
 """
 
 from __future__ import annotations
@@ -25,28 +27,28 @@ if TYPE_CHECKING:
     from fsbench.core.findings import Finding
     from fsbench.core.progress import Reporter
     from fsbench.core.specs import Frozen
-    from protocols.analyses._subject import Subject
+    from protocols.analyses.inputs import AnalysisInput
 
 Need = Literal["head", "images"]
-PARTS = ("SOURCE", "NEEDS", "Settings", "passes", "run")
+PARTS = ("SOURCE", "NEEDS", "SETTINGS", "estimate_passes", "run")
 
 
 class NotApplicable(UsageError):
-    """The network has nothing that this analysis could look at."""
+    """The network lacks what the analysis measures."""
 
 
 class AnalysisFile(Protocol):
-    """A file of this package."""
+    """Interface of a file of this package."""
 
     SOURCE: str
     NEEDS: tuple[Need, ...]
-    Settings: type[Frozen]
+    SETTINGS: type[Frozen]
 
     @staticmethod
-    def passes(subject: Subject, settings: Frozen) -> float: ...
+    def estimate_passes(inputs: AnalysisInput, settings: Frozen) -> float: ...
 
     @staticmethod
-    def run(subject: Subject, settings: Frozen, report: Reporter) -> Finding: ...
+    def run(inputs: AnalysisInput, settings: Frozen, report: Reporter) -> Finding: ...
 
 
 def _module(module: ModuleType) -> AnalysisFile:
@@ -56,4 +58,6 @@ def _module(module: ModuleType) -> AnalysisFile:
     return cast("AnalysisFile", module)
 
 
-ANALYSES: Registry[AnalysisFile] = Registry("analysis", "protocols.analyses", _module)
+ANALYSES: Registry[AnalysisFile] = Registry(
+    "analysis", "protocols.analyses", _module, machinery=("inputs",)
+)

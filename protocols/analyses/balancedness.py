@@ -1,22 +1,24 @@
-"""Balancedness: how near the weights of a network are to their smallest functional equals.
+"""Balancedness: smallest norm among functionally equal weights, relative to the current norm.
 
-"Soft Weight Rescaling", appendix C (methods.md B6), and its official code; the smallest norm by
-Saul 2023, "Weight-balancing fixes and flows for deep learning", Algorithm 1.
+Paper: Recovering Plasticity of Neural Networks via Soft Weight Rescaling. S. Oh et al., 2025,
+appendix C, https://arxiv.org/abs/2507.04683
+Code:  https://github.com/CILAB-RL-TEAM/soft-weight-rescaling
+Smallest norm: Weight-Balancing Fixes and Flows for Deep Learning. L. K. Saul, TMLR 2023,
+Algorithm 1, https://openreview.net/forum?id=uaHyXxyp2r
 
-Under ReLU a hidden unit may have its incoming weights multiplied by a > 0 and its outgoing ones
-divided by it: the network computes the same. With p = q = 2 the entry-wise norm is the Frobenius
-norm of all weights together, and balancedness is
+    balancedness = min over a of |W(a)| / |W|        in (0, 1]; 1: no rescaling is smaller
 
-    min over a of |W(a)| / |W|        in (0, 1], 1: no rescaling is smaller
+W(a) are the weights after multiplying the incoming weights of every hidden unit i by a_i > 0 and
+dividing its outgoing weights by a_i; with ReLU the network computes the same function. |.| is the
+Frobenius norm of all weights together (the entry-wise norm with p = q = 2). The minimum is reached
+by repeating, for all hidden units at once,
 
-Every update multiplies all hidden units at once by
+    a_i = (sum of squares of outgoing weights / sum of squares of incoming weights) ^ (1 / 8)
 
-    a_i = (sum of squares of outgoing weights / that of incoming weights) ^ (1 / 8)
+which lowers the norm monotonically to its global minimum.
 
-which lowers the norm monotonically to its global minimum. As in the official code biases do not
-count. Linear layers only: a convolution's channels could be rescaled likewise, but neither the
-paper nor its code measures them, so the linear layers after them are measured as a chain of their
-own.
+Unit: none. Differences: none. As in the official code, biases do not count, and only linear layers
+are measured: those at the end of the network, as a chain.
 """
 
 from __future__ import annotations
@@ -34,44 +36,55 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "Soft Weight Rescaling, appendix C; Saul 2023, Algorithm 1"
 NEEDS: tuple[Need, ...] = ("head",)
 TOLERANCE = 1e-5
-"""Stop when no factor of an update is further from 1 (official code)."""
+"""Stop when every factor of an update is this close to 1 (official code)."""
 UPDATES = 100
-"""Updates at most (official code)."""
+"""Largest number of updates (official code)."""
 EXPONENT = 1 / 8
-"""Of the ratio of sums of squares: 1 / (4 max(p, q))."""
+"""Exponent of the ratio of sums of squares: 1 / (4 max(p, q))."""
 
 
-class Settings(Frozen):
-    """Of the search for the smallest norm, as in the official code."""
+class BalancednessSettings(Frozen):
+    """Settings of the search for the smallest norm, as in the official code."""
 
     tolerance: float = Field(TOLERANCE, gt=0)
     updates: int = Field(UPDATES, ge=1)
 
 
-def passes(subject: Subject, settings: Settings) -> int:
+SETTINGS = BalancednessSettings
+
+
+def estimate_passes(inputs: AnalysisInput, settings: BalancednessSettings) -> int:
     return 0
 
 
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Of the linear layers at the end, head included. Raises NotApplicable without two of them."""
-    weights = chain(subject.network)
-    found = balancedness(weights, settings.tolerance, settings.updates)
+def run(
+    inputs: AnalysisInput, settings: BalancednessSettings, report: Reporter = SILENT
+) -> Finding:
+    """Measure the linear layers at the end of the network, head included.
+
+    Raises NotApplicable for fewer than two of them.
+    """
+    weights = chain_weights(inputs.network)
+    value = compute_balancedness(weights, settings.tolerance, settings.updates)
     return Finding(
         measures=(
             Measure(name="linear layers in a chain", value=len(weights)),
-            Measure(name="balancedness", value=found),
+            Measure(name="balancedness", value=value),
         ),
-        views=(View.bar("balancedness", found),),
+        views=(View.bar("balancedness", value),),
     )
 
 
-def chain(network: Classifier) -> list[Tensor]:
-    """Weights of the fully-connected layers, which must feed each other without a norm between."""
+def chain_weights(network: Classifier) -> list[Tensor]:
+    """Return the weights of the fully-connected layers at the end.
+
+    Raises NotApplicable unless they feed each other without a norm layer in between.
+    """
     roles, linear = network.roles, network.roles.fully_connected
     between = roles.weighted[roles.weighted.index(linear[0]) :]
     if not roles.chain or len(linear) < 2 or between != linear:
@@ -83,50 +96,50 @@ def chain(network: Classifier) -> list[Tensor]:
     return [network.model.get_submodule(name).get_parameter("weight") for name in linear]
 
 
-def balancedness(
+def compute_balancedness(
     weights: Sequence[Tensor], tolerance: float = TOLERANCE, updates: int = UPDATES
 ) -> float:
-    """Smallest norm over current norm of a chain of linear weights (out, in), in (0, 1].
+    """Return smallest norm / current norm of a chain of linear weights (out, in), in (0, 1].
 
-    In float64. Raises UsageError for weights that do not chain or are all zero.
+    Computed in float64. Raises UsageError for weights that do not chain or are all zero.
     """
     squares = _squares(weights)
-    now = sum(float(layer.sum()) for layer in squares)
-    if now == 0:
+    current = sum(float(layer.sum()) for layer in squares)
+    if current == 0:
         raise UsageError("all weights are zero, so their balancedness is undefined")
-    least = _rescaled(squares, balancing(weights, tolerance, updates))
-    return float((sum(float(layer.sum()) for layer in least) / now) ** 0.5)
+    smallest = _rescale(squares, find_balancing_factors(weights, tolerance, updates))
+    return float((sum(float(layer.sum()) for layer in smallest) / current) ** 0.5)
 
 
-def balancing(
+def find_balancing_factors(
     weights: Sequence[Tensor], tolerance: float = TOLERANCE, updates: int = UPDATES
 ) -> list[Tensor]:
-    """Factors (units,) float64 of every hidden layer that give the chain its smallest norm.
+    """Return the factors (units,) of every hidden layer that give the chain its smallest norm.
 
     Layer l then has the weights a_l W_l / a_(l-1) and the bias a_l b_l. A unit without incoming or
-    without outgoing weights keeps its own: its norm has no smallest value above zero. Raises
-    UsageError for weights that do not chain.
+    without outgoing weights gets the factor 1, because its norm has no smallest value above zero.
+    Raises UsageError for weights that do not chain.
     """
     squares = _squares(weights)
-    found = [layer.new_ones(len(layer)) for layer in squares[:-1]]
+    factors = [layer.new_ones(len(layer)) for layer in squares[:-1]]
     for _ in range(updates):
         steps = [_update(*pair) for pair in pairwise(squares)]
-        squares = _rescaled(squares, steps)
-        found = [a * step for a, step in zip(found, steps, strict=True)]
+        squares = _rescale(squares, steps)
+        factors = [a * step for a, step in zip(factors, steps, strict=True)]
         if all(float((step - 1).abs().max()) < tolerance for step in steps):
             break
-    return found
+    return factors
 
 
 def _update(incoming: Tensor, outgoing: Tensor) -> Tensor:
-    """One multiplicative update of the units between two layers of squared weights."""
-    before, after = incoming.sum(dim=1), outgoing.sum(dim=0)
-    alive = (before > 0) & (after > 0)
-    return torch.where(alive, after / before, 1.0) ** EXPONENT
+    """Return one update of the factors of the units between two layers of squared weights."""
+    into, out = incoming.sum(dim=1), outgoing.sum(dim=0)
+    connected = (into > 0) & (out > 0)
+    return torch.where(connected, out / into, 1.0) ** EXPONENT
 
 
-def _rescaled(squares: Sequence[Tensor], factors: Sequence[Tensor]) -> list[Tensor]:
-    """Squared weights after multiplying hidden units by the factors."""
+def _rescale(squares: Sequence[Tensor], factors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the squared weights after multiplying hidden units by the factors."""
     one = squares[0].new_ones(1)
     sides = zip([*factors, one], [one, *factors], strict=True)
     return [
@@ -136,12 +149,12 @@ def _rescaled(squares: Sequence[Tensor], factors: Sequence[Tensor]) -> list[Tens
 
 
 def _squares(weights: Sequence[Tensor]) -> list[Tensor]:
-    """Squared weights in float64. Raises UsageError when one layer does not feed the next."""
+    """Return squared weights in float64. Raises UsageError unless each layer feeds the next."""
     shapes = [tuple(weight.shape) for weight in weights]
     flat = bool(shapes) and all(len(shape) == 2 for shape in shapes)
     if not flat or any(a[0] != b[1] for a, b in pairwise(shapes)):
         raise UsageError(
-            f"weights of shapes {shapes} are no chain of linear layers",
+            f"weights of shapes {shapes} are not a chain of linear layers",
             fix="give weights (out, in) in forward order, without convolutions",
         )
     return [weight.detach().double().square() for weight in weights]

@@ -1,14 +1,18 @@
-"""Dormant units: the share of units whose activity is next to nothing beside their layer's.
+"""Dormant units: share of units whose activity is small compared with the mean of their layer.
 
-Sokar et al. 2023, "The Dormant Neuron Phenomenon in Deep Reinforcement Learning", definition 3.1:
-the score of a unit is the mean of |activation| over inputs divided by the mean over the units of
-its layer, and the unit is tau-dormant when the score is at most tau. A channel of a convolution is
-one unit, its activity the mean over positions too (official code google/dopamine, weight
-recyclers). tau: 0.025 and 0.1 in the paper; 0 counts units that are exactly silent.
+Paper: The Dormant Neuron Phenomenon in Deep Reinforcement Learning. G. Sokar, R. Agarwal,
+P. S. Castro, U. Evci, ICML 2023, definition 3.1, https://arxiv.org/abs/2302.12902
+Code:  https://github.com/google/dopamine, weight recyclers
 
-A layer is every application of one of the functions in ACTIVATIONS, in forward order, however the
-network writes it, so a residual unit has two. The head has none and is left out, as there. Images
-are not augmented.
+    score of unit i = mean over inputs of |h_i| / mean over the units of its layer of the same
+    unit i is tau-dormant if its score <= tau        (tau: 0.025 and 0.1 in the paper)
+
+h_i is the activation; tau = 0 counts units that are exactly silent. A channel of a convolution is
+one unit, averaged over positions too. A layer is every application of one of ACTIVATIONS, in
+forward order, so a residual block has two; the head has none and does not count.
+
+Unit: fraction of units. Differences: images of the pretraining source, without augmentation,
+instead of observations of an agent.
 """
 
 from __future__ import annotations
@@ -25,36 +29,46 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses._subject import Part, Subject
+from protocols.analyses.inputs import AnalysisInput, SourcePart
 
 SOURCE = "Sokar et al. 2023, definition 3.1; code google/dopamine"
 NEEDS: tuple[Need, ...] = ("images",)
 ACTIVATIONS = frozenset(
     {"relu", "hardtanh", "leaky_relu", "elu", "gelu", "silu", "mish", "hardswish", "softplus"}
 )
-"""Names of torch's own operators; relu6 is a hardtanh."""
+"""Names of torch operators; relu6 is a hardtanh."""
 PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "linear"})
 
 
-class Settings(Frozen):
-    """tau: threshold of the score; images: random ones of `part`, the same for every network."""
+class DormantSettings(Frozen):
+    """Settings of the share of dormant units.
+
+    tau: threshold of the score; images: random ones of `part`, the same for every network.
+    """
 
     tau: float = Field(0.025, ge=0)
-    part: Part = "train"
+    part: SourcePart = "train"
     images: int | None = Field(1024, ge=1)
     batch_size: int = Field(256, ge=1)
     seed: int = Field(0, ge=0)
 
 
-def dormant(activity: Tensor, tau: float) -> Tensor:
-    """(units,) bool from the mean |activation| (units,) of a layer; a silent layer is dormant."""
+SETTINGS = DormantSettings
+
+
+def is_dormant(activity: Tensor, tau: float) -> Tensor:
+    """Return which units (units,) of a layer are dormant, given their mean |activation|.
+
+    A silent layer is dormant.
+    """
     return activity <= tau * activity.mean()
 
 
-class Activity(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While active, sums |activation| of every unit over the inputs and positions of every layer.
+class ActivitySums(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sums of |activation| over inputs and positions, for every unit of every layer.
 
-    Channels are axis 1 behind a convolution and the last axis behind a matrix product.
+    Collected while the mode is active. Channels are axis 1 after a convolution and the last axis
+    after a matrix product.
     """
 
     def __init__(self, totals: list[Tensor]) -> None:
@@ -79,7 +93,7 @@ class Activity(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def add(self, out: Tensor) -> None:
-        """One layer's activations (B, ...), as a mean over positions and a sum over images."""
+        """Add one layer's activations (B, ...): mean over positions, sum over images."""
         units = out.movedim(self.axis, -1)
         values = units.double().abs().flatten(1, -2) if units.ndim > 2 else units.double().abs()
         total = (values.mean(dim=1) if units.ndim > 2 else values).sum(dim=0)
@@ -90,27 +104,27 @@ class Activity(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.layer += 1
 
 
-def passes(subject: Subject, settings: Settings) -> int:
-    return len(subject.chosen(settings.part, settings.images, settings.seed))
+def estimate_passes(inputs: AnalysisInput, settings: DormantSettings) -> int:
+    return len(inputs.sample(settings.part, settings.images, settings.seed))
 
 
 @torch.no_grad()
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Raises NotApplicable for a network without any of the known activations."""
-    images = subject.chosen(settings.part, settings.images, settings.seed)
+def run(inputs: AnalysisInput, settings: DormantSettings, report: Reporter = SILENT) -> Finding:
+    """Measure the shares by layer. Raises NotApplicable for a network without ACTIVATIONS."""
+    images = inputs.sample(settings.part, settings.images, settings.seed)
     totals: list[Tensor] = []
-    for x, _ in subject.batches(images, settings.batch_size, report, "dormant units"):
-        with Activity(totals):
-            subject.backbone.module(x)
+    for x, _ in inputs.batches(images, settings.batch_size, report, "dormant units"):
+        with ActivitySums(totals):
+            inputs.backbone.module(x)
     if not totals:
         raise NotApplicable(
-            f"{subject.backbone.facts.ref} uses none of {', '.join(sorted(ACTIVATIONS))}",
+            f"{inputs.backbone.facts.ref} uses none of {', '.join(sorted(ACTIVATIONS))}",
             fix="leave dormant out of --what",
         )
-    found = [dormant(total, settings.tau) for total in totals]
-    shares = [float(each.double().mean()) for each in found]
-    units = sum(len(each) for each in found)
-    share = sum(int(each.sum()) for each in found) / units
+    layers = [is_dormant(total, settings.tau) for total in totals]
+    shares = [float(layer.double().mean()) for layer in layers]
+    units = sum(len(layer) for layer in layers)
+    share = sum(int(layer.sum()) for layer in layers) / units
     return Finding(
         measures=(
             Measure(name="images", value=len(images)),

@@ -1,10 +1,14 @@
-"""Effective rank: how many directions the features of a backbone use.
+"""Effective rank: the number of directions that the features of a backbone use.
 
-Roy and Vetterli 2007, "The effective rank: a measure of effective dimensionality": the exponential
-of the entropy (natural logarithm) of the singular values of the feature matrix (N, D) divided by
-their sum. It lies between 1 and min(N, D); equal singular values give min(N, D). Features are those
-of fsbench.backbones, the head's input, as they are; `centred` takes their mean away first. Images
-are not augmented.
+Paper: The Effective Rank: A Measure of Effective Dimensionality. O. Roy, M. Vetterli, EUSIPCO 2007.
+
+    p_i = sigma_i / sum of sigma,        effective rank = exp(- sum of p_i ln p_i)
+
+sigma_i are the singular values of the feature matrix (N, D). The rank lies between 1 and min(N, D);
+equal singular values give min(N, D).
+
+Unit: number of directions. Differences: none. Features are the input of the head; `centred`
+subtracts their mean first. Images are not augmented.
 """
 
 from __future__ import annotations
@@ -18,49 +22,57 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses._subject import Part, Subject
+from protocols.analyses.inputs import AnalysisInput, SourcePart
 
 SOURCE = "Roy and Vetterli 2007, The effective rank"
 NEEDS: tuple[Need, ...] = ("images",)
 
 
-class Settings(Frozen):
-    """images: random ones of `part`; more than D are needed for the rank to be about features."""
+class EffectiveRankSettings(Frozen):
+    """Settings of the effective rank.
 
-    part: Part = "train"
+    images: random ones of `part`; use more than D, which bounds the rank otherwise.
+    """
+
+    part: SourcePart = "train"
     centred: bool = False
     images: int | None = Field(4096, ge=1)
     batch_size: int = Field(256, ge=1)
     seed: int = Field(0, ge=0)
 
 
-def effective_rank(singular: Tensor) -> float:
-    """Of singular values (r,), not all zero; zeros among them count nothing."""
+SETTINGS = EffectiveRankSettings
+
+
+def compute_effective_rank(singular: Tensor) -> float:
+    """Return the effective rank of singular values (r,), not all zero; zeros do not count."""
     shares = singular.double() / singular.double().sum()
     return float(torch.special.entr(shares).sum().exp())
 
 
-def passes(subject: Subject, settings: Settings) -> int:
-    return len(subject.chosen(settings.part, settings.images, settings.seed))
+def estimate_passes(inputs: AnalysisInput, settings: EffectiveRankSettings) -> int:
+    return len(inputs.sample(settings.part, settings.images, settings.seed))
 
 
 @torch.no_grad()
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Raises CheckpointError for features that are not finite or all zero."""
-    images = subject.chosen(settings.part, settings.images, settings.seed)
-    parts = subject.batches(images, settings.batch_size, report, "effective rank")
-    features = torch.cat([subject.backbone.module(x).double().cpu() for x, _ in parts])
+def run(
+    inputs: AnalysisInput, settings: EffectiveRankSettings, report: Reporter = SILENT
+) -> Finding:
+    """Measure the rank. Raises CheckpointError for features that are not finite or all zero."""
+    images = inputs.sample(settings.part, settings.images, settings.seed)
+    parts = inputs.batches(images, settings.batch_size, report, "effective rank")
+    features = torch.cat([inputs.backbone.module(x).double().cpu() for x, _ in parts])
     if settings.centred:
         features -= features.mean(dim=0)
     if not features.isfinite().all() or not features.any():
         raise CheckpointError(
-            f"{subject.backbone.facts.ref} gives features that are not finite or all the same",
+            f"{inputs.backbone.facts.ref} gives features that are not finite or all the same",
             fix="check the checkpoint: the network is damaged or not trained",
         )
     singular = torch.linalg.svdvals(features)
-    rank, dim = effective_rank(singular), features.shape[1]
+    rank, dim = compute_effective_rank(singular), features.shape[1]
     curve = (singular / singular[0]).tolist()
-    kept = [(i, s) for i, s in enumerate(curve, start=1) if s > 0]
+    positive = [(i, s) for i, s in enumerate(curve, start=1) if s > 0]
     return Finding(
         measures=(
             Measure(name="images", value=len(features)),
@@ -73,8 +85,8 @@ def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Find
                 title="singular values of the features",
                 x="index",
                 y="singular value / largest",
-                at=tuple(float(i) for i, _ in kept),
-                values=tuple(s for _, s in kept),
+                at=tuple(float(i) for i, _ in positive),
+                values=tuple(s for _, s in positive),
                 log_x=True,
                 y_scale="log",
             ),

@@ -1,21 +1,28 @@
-"""Hessian: the largest eigenvalues of the training loss, and how many of them are negative.
+"""Hessian: the largest eigenvalues of the training loss, and the share of negative ones.
 
-SEAL, section 5 and Table 6, after Park and Kim 2022 (protocol.md 5): of every mini-batch the k
-eigenvalues of largest magnitude, pooled over mini-batches; the share of negative ones is a share of
-these, not of the full spectrum. Park and Kim take the loss with the L2 term and on augmented images
-and call it a mistake to leave either out. Neither paper gives code, so what is open is a field:
+Paper: Simulated Annealing in Early Layers Leads to Better Generalization (SEAL). A. M. Sarfi et
+al., CVPR 2023, section 5, Table 6, https://arxiv.org/abs/2304.04858
+Procedure: How Do Vision Transformers Work? N. Park, S. Kim, ICLR 2022,
+https://arxiv.org/abs/2202.06709
 
-| field           | Park and Kim | here                                                  |
-|-----------------|--------------|-------------------------------------------------------|
-| top             | e.g. 5       | 5                                                     |
-| l2              | with         | with: (weight_decay of the recipe / 2) times |w|^2    |
-| augmentation    | with         | with: the recipe's own                                |
-| label_smoothing | not said     | none                                                  |
-| batch_size      | not said     | 64, four batches of random training images            |
+    H v = lambda v,    H = Hessian of cross-entropy + (weight_decay / 2) |w|^2 on one mini-batch
 
-BatchNorm is in eval mode, so the loss is a plain function of the weights; all parameters count, and
-all are in the L2 term. Eigenvalues by Lanczos iteration (scipy's eigsh) over Hessian-vector
-products, which autograd gives exactly.
+The k eigenvalues of largest magnitude are computed for every mini-batch and pooled; the share of
+negative ones is a share of these, not of the full spectrum. Park and Kim call it a mistake to leave
+out the L2 term or the augmentation. Neither paper publishes code for this, so open choices are
+settings:
+
+| setting         | Park and Kim | here                                           |
+|-----------------|--------------|------------------------------------------------|
+| top (k)         | e.g. 5       | 5                                              |
+| l2              | with         | with, weight_decay from the recipe             |
+| augmentation    | with         | with, as in the recipe                         |
+| label_smoothing | not stated   | none                                           |
+| batch_size      | not stated   | 64, four batches of random training images     |
+
+Unit: nats per squared weight. Differences: batch norm is in eval mode, so the loss is a plain
+function of the weights; all parameters count, and all are in the L2 term. Eigenvalues come from
+Lanczos iteration (scipy's eigsh) with exact Hessian-vector products.
 """
 
 from __future__ import annotations
@@ -37,16 +44,19 @@ from fsbench.core.seeding import Name, torch_generator
 from fsbench.core.specs import Frozen
 from fsbench.data.augmentation import Augmentation
 from protocols.analyses import Need
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "SEAL (CVPR 2023), section 5, Table 6; Park and Kim 2022"
 NEEDS: tuple[Need, ...] = ("head", "images")
 PRODUCT_PASSES = 100
-"""Forward passes that an image costs: some 25 products of about four passes each."""
+"""Forward passes per image: some 25 products of about four passes each."""
 
 
-class Settings(Frozen):
-    """tolerance: relative, of every eigenvalue; iterations: restarts of Lanczos at most."""
+class HessianSettings(Frozen):
+    """Settings of the eigenvalues.
+
+    tolerance: relative, of every eigenvalue; iterations: largest number of Lanczos restarts.
+    """
 
     top: int = Field(5, ge=1)
     l2: bool = True
@@ -59,36 +69,39 @@ class Settings(Frozen):
     seed: int = Field(0, ge=0)
 
 
+SETTINGS = HessianSettings
+
+
 Product = Callable[[Tensor], Tensor]
 
 
-def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
-    """v (n,) -> H v (n,) for the Hessian of a scalar in all parameters, flattened in order."""
+def make_hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
+    """Return v (n,) -> H v (n,), H the Hessian of a scalar in all parameters, flattened."""
     gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     curved = [i for i, gradient in enumerate(gradients) if gradient.requires_grad]
     sizes = [parameter.numel() for parameter in parameters]
 
     def product(v: Tensor) -> Tensor:
         parts = [part.view_as(p) for part, p in zip(torch.split(v, sizes), parameters, strict=True)]
-        found = torch.autograd.grad(
+        products = torch.autograd.grad(
             [gradients[i] for i in curved],
             parameters,
             [parts[i] for i in curved],
             retain_graph=True,
             materialize_grads=True,
         )
-        return torch.cat([part.flatten() for part in found])
+        return torch.cat([part.flatten() for part in products])
 
     return product
 
 
-def top_eigenvalues(
+def compute_top_eigenvalues(
     product: Product, start: Tensor, top: int, tolerance: float = 0.0, iterations: int = 100
 ) -> NDArray[np.float64]:
-    """The `top` eigenvalues of largest magnitude, ascending, of a symmetric map of vectors (n,).
+    """Return the `top` eigenvalues of largest magnitude of a symmetric map (n,), ascending.
 
-    start (n,): first vector, whose dtype and device the map works in. Raises UsageError for a map
-    of too few dimensions, FsbenchError where the iteration does not converge.
+    start (n,): first vector, with the dtype and device of the map. Raises UsageError for a map of
+    too few dimensions, FsbenchError if the iteration does not converge.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -97,9 +110,9 @@ def top_eigenvalues(
         raise UsageError(f"{top} eigenvalues of {n} parameters", fix=f"ask for at most {n - 1}")
 
     def multiply(v: NDArray[np.floating]) -> NDArray[np.floating]:
-        given = torch.from_numpy(np.ascontiguousarray(v.reshape(-1))).to(start)
-        found: NDArray[np.floating] = product(given).cpu().numpy()
-        return found
+        vector = torch.from_numpy(np.ascontiguousarray(v.reshape(-1))).to(start)
+        result: NDArray[np.floating] = product(vector).cpu().numpy()
+        return result
 
     operator: Any = LinearOperator((n, n), matvec=multiply, dtype=kind)
     try:
@@ -120,49 +133,51 @@ def top_eigenvalues(
     return np.sort(np.asarray(values, np.float64))
 
 
-def passes(subject: Subject, settings: Settings) -> int:
-    return PRODUCT_PASSES * len(subject.chosen("train", settings.images, settings.seed))
+def estimate_passes(inputs: AnalysisInput, settings: HessianSettings) -> int:
+    return PRODUCT_PASSES * len(inputs.sample("train", settings.images, settings.seed))
 
 
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Raises CheckpointError for a network whose loss is not finite."""
-    fields = subject.network.record.recipe_fields
+def run(inputs: AnalysisInput, settings: HessianSettings, report: Reporter = SILENT) -> Finding:
+    """Compute the eigenvalues. Raises CheckpointError for a network whose loss is not finite."""
+    fields = inputs.network.record.recipe_fields
     decay = float(fields.get("weight_decay", 0.0)) if settings.l2 else 0.0
     kind: Augmentation = fields.get("augmentation", "none") if settings.augmentation else "none"
-    images, names = subject.chosen("train", settings.images, settings.seed), stream(settings)
-    parameters, found = list(subject.network.model.parameters()), []
-    parts = subject.batches(images, settings.batch_size, report, "hessian", kind, names)
+    images, names = inputs.sample("train", settings.images, settings.seed), stream_names(settings)
+    parameters, eigenvalues = list(inputs.network.model.parameters()), []
+    parts = inputs.batches(images, settings.batch_size, report, "hessian", kind, names)
     for number, (x, y) in enumerate(parts):
-        logits = subject.network.model(x)
+        logits = inputs.network.model(x)
         loss = cross_entropy(logits, y, label_smoothing=settings.label_smoothing)
         loss = loss + decay / 2 * sum((p.square().sum() for p in parameters), loss.new_zeros(()))
         if not loss.isfinite():
             raise CheckpointError(
-                f"{subject.backbone.facts.ref} has no finite loss",
+                f"{inputs.backbone.facts.ref} has no finite loss",
                 fix="check the run: its log shows where the loss went",
             )
-        product = hessian_product(loss, parameters)
-        first = start(parameters, *names, number)
-        found.append(
-            top_eigenvalues(product, first, settings.top, settings.tolerance, settings.iterations)
+        product = make_hessian_product(loss, parameters)
+        first = draw_start_vector(parameters, *names, number)
+        eigenvalues.append(
+            compute_top_eigenvalues(
+                product, first, settings.top, settings.tolerance, settings.iterations
+            )
         )
-    return finding(np.concatenate(found), len(found), decay, kind)
+    return summarize_eigenvalues(np.concatenate(eigenvalues), len(eigenvalues), decay, kind)
 
 
-def stream(settings: Settings) -> tuple[Name, ...]:
+def stream_names(settings: HessianSettings) -> tuple[Name, ...]:
     return "hessian", settings.seed
 
 
-def start(parameters: Sequence[Tensor], *names: Name) -> Tensor:
-    """The first vector of the iteration (n,), in the dtype and on the device of the parameters."""
+def draw_start_vector(parameters: Sequence[Tensor], *names: Name) -> Tensor:
+    """Draw the first vector (n,), with the dtype and device of the parameters."""
     n = sum(parameter.numel() for parameter in parameters)
     return torch.randn(n, generator=torch_generator(*names, "start")).to(parameters[0])
 
 
-def finding(
+def summarize_eigenvalues(
     values: NDArray[np.float64], batches: int, decay: float, augmentation: Augmentation
 ) -> Finding:
-    """values: pooled over the batches."""
+    """Build the finding from eigenvalues pooled over the batches."""
     ordered = np.sort(values)[::-1]
     return Finding(
         measures=(

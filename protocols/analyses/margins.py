@@ -1,8 +1,14 @@
-"""Margins: by how much the network prefers the true class, on the training images it likes least.
+"""Margins: probability of the true class minus the largest other one, on training images.
 
-"The Impact of Reinitialization", section 4 and Figure 4 (methods.md A9): the probability of the
-true class less the largest other one, after the softmax, in [-1, 1]; drawn are the 400 smallest of
-the training sample. Images are not augmented.
+Paper: The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, section 4, Figure 4,
+https://arxiv.org/abs/2109.00267
+
+    margin(x, y) = p_y(x) - max over j != y of p_j(x),    p = softmax of the logits, in [-1, 1]
+
+The figure shows the 400 smallest margins of the training images.
+
+Unit: difference of probabilities. Differences: none known. Images are not augmented.
 """
 
 from __future__ import annotations
@@ -16,14 +22,17 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "reinitialization study, section 4, Figure 4"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class Settings(Frozen):
-    """smallest: margins that are kept; images: of train, null for all, as the paper has it."""
+class MarginsSettings(Frozen):
+    """Settings of the margins.
+
+    smallest: number of margins to show; images: of train, null for all as in the paper.
+    """
 
     smallest: int = Field(400, ge=1)
     images: int | None = Field(None, ge=1)
@@ -31,37 +40,40 @@ class Settings(Frozen):
     seed: int = Field(0, ge=0)
 
 
-def margins(logits: Tensor, labels: Tensor) -> Tensor:
-    """(N,) float64 in [-1, 1] of logits (N, C) and labels (N,)."""
-    shares = logits.double().softmax(dim=1)
-    true = shares.gather(1, labels[:, None])
-    others = shares.scatter(1, labels[:, None], -1.0)
+SETTINGS = MarginsSettings
+
+
+def compute_margins(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the margins (N,) float64 of logits (N, C) and labels (N,)."""
+    probabilities = logits.double().softmax(dim=1)
+    true = probabilities.gather(1, labels[:, None])
+    others = probabilities.scatter(1, labels[:, None], -1.0)
     return true[:, 0] - others.amax(dim=1)
 
 
-def passes(subject: Subject, settings: Settings) -> int:
-    return len(subject.chosen("train", settings.images, settings.seed))
+def estimate_passes(inputs: AnalysisInput, settings: MarginsSettings) -> int:
+    return len(inputs.sample("train", settings.images, settings.seed))
 
 
 @torch.no_grad()
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Raises CheckpointError for a network whose logits are not finite."""
-    model = subject.network.model
-    images = subject.chosen("train", settings.images, settings.seed)
-    parts = subject.batches(images, settings.batch_size, report, "margins")
-    found = torch.cat([margins(model(x), y) for x, y in parts]).cpu()
-    if not found.isfinite().all():
+def run(inputs: AnalysisInput, settings: MarginsSettings, report: Reporter = SILENT) -> Finding:
+    """Measure the margins. Raises CheckpointError for a network with non-finite logits."""
+    model = inputs.network.model
+    images = inputs.sample("train", settings.images, settings.seed)
+    parts = inputs.batches(images, settings.batch_size, report, "margins")
+    margins = torch.cat([compute_margins(model(x), y) for x, y in parts]).cpu()
+    if not margins.isfinite().all():
         raise CheckpointError(
-            f"{subject.backbone.facts.ref} gives logits that are not finite",
+            f"{inputs.backbone.facts.ref} gives logits that are not finite",
             fix="check the run: its log shows where the loss went",
         )
-    low = found.sort().values[: settings.smallest].tolist()
+    low = margins.sort().values[: settings.smallest].tolist()
     return Finding(
         measures=(
-            Measure(name="images", value=len(found)),
+            Measure(name="images", value=len(margins)),
             Measure(name="smallest margin", value=low[0]),
             Measure(name=f"mean of the {len(low)} smallest", value=sum(low) / len(low)),
-            Measure(name="wrong images", value=float((found < 0).double().mean()), share=True),
+            Measure(name="wrong images", value=float((margins < 0).double().mean()), share=True),
         ),
         views=(
             View(

@@ -1,10 +1,16 @@
-"""Sharpness: how much worse the network gets when Gaussian noise is added to its weights.
+"""Sharpness: increase of the training loss when Gaussian noise is added to the weights.
 
-"The Impact of Reinitialization", section 4 and Figure 5 (methods.md A9): the change of the training
-loss under w + N(0, sigma^2 I), swept over sigma. The noise goes to every parameter, those of
-normalisation layers included; BatchNorm stays in eval mode with its statistics. The loss is plain
-cross-entropy on training images without augmentation. The paper gives neither the sigmas nor the
-number of draws. All sigmas of a draw scale the same noise; the weights are put back bit for bit.
+Paper: The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, section 4, Figure 5,
+https://arxiv.org/abs/2109.00267
+
+    sharpness(sigma) = mean over draws of L(w + sigma z) - L(w),    z ~ N(0, I)
+
+The noise is added to every parameter, those of norm layers included; batch norm stays in eval mode
+with its statistics. L is plain cross-entropy on training images without augmentation.
+
+Unit: nats. Differences: the paper states neither the sigmas nor the number of draws. All sigmas of
+a draw scale the same noise; the weights are restored exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +31,18 @@ from fsbench.core.seeding import Name, torch_generator
 from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from protocols.analyses import Need
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "reinitialization study, section 4, Figure 5"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class Settings(Frozen):
-    """draws: noises, each used at every sigma; images: random ones of train, for all networks."""
+class SharpnessSettings(Frozen):
+    """Settings of the sharpness.
+
+    draws: noise vectors, each used at every sigma; images: random ones of train, the same for every
+    network.
+    """
 
     sigmas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
         (0.001, 0.002, 0.005, 0.01, 0.02, 0.05), min_length=1
@@ -43,18 +53,21 @@ class Settings(Frozen):
     seed: int = Field(0, ge=0)
 
 
-class Score(NamedTuple):
-    """loss: mean cross-entropy, maybe infinite or NaN; accuracy: a fraction."""
+SETTINGS = SharpnessSettings
+
+
+class LossAndAccuracy(NamedTuple):
+    """Mean cross-entropy, possibly infinite or NaN, and accuracy as a fraction."""
 
     loss: float
     accuracy: float
 
 
 @contextmanager
-def noised(model: nn.Module, sigma: float, *names: Name) -> Iterator[None]:
-    """Inside, every parameter has noise of the stream `names`; afterwards it is what it was."""
+def add_noise(model: nn.Module, sigma: float, *names: Name) -> Iterator[None]:
+    """Add noise from the stream `names` to every parameter, and restore it on exit."""
     parameters = list(model.parameters())
-    kept = [parameter.detach().clone() for parameter in parameters]
+    originals = [parameter.detach().clone() for parameter in parameters]
     generator = torch_generator(*names)
     try:
         with torch.no_grad():
@@ -64,48 +77,52 @@ def noised(model: nn.Module, sigma: float, *names: Name) -> Iterator[None]:
         yield
     finally:
         with torch.no_grad():
-            for parameter, old in zip(parameters, kept, strict=True):
-                parameter.copy_(old)
+            for parameter, original in zip(parameters, originals, strict=True):
+                parameter.copy_(original)
 
 
 @torch.no_grad()
-def score(subject: Subject, images: Split, batch_size: int) -> Score:
-    """Of the network as it is."""
-    loss, right = 0.0, 0
-    for x, y in subject.batches(images, batch_size):
-        logits = subject.network.model(x).double()
+def measure_loss(inputs: AnalysisInput, images: Split, batch_size: int) -> LossAndAccuracy:
+    """Measure loss and accuracy of the network with its current weights."""
+    loss, correct = 0.0, 0
+    for x, y in inputs.batches(images, batch_size):
+        logits = inputs.network.model(x).double()
         loss += float(cross_entropy(logits, y, reduction="sum"))
-        right += int(((logits.argmax(dim=1) == y) & logits.isfinite().all(dim=1)).sum())
-    return Score(loss / len(images), right / len(images))
+        correct += int(((logits.argmax(dim=1) == y) & logits.isfinite().all(dim=1)).sum())
+    return LossAndAccuracy(loss / len(images), correct / len(images))
 
 
-def passes(subject: Subject, settings: Settings) -> int:
+def estimate_passes(inputs: AnalysisInput, settings: SharpnessSettings) -> int:
     evaluations = 1 + settings.draws * len(settings.sigmas)
-    return evaluations * len(subject.chosen("train", settings.images, settings.seed))
+    return evaluations * len(inputs.sample("train", settings.images, settings.seed))
 
 
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Sigmas at which a draw has no finite loss are counted and left out of the picture."""
-    images = subject.chosen("train", settings.images, settings.seed)
-    model, rows = subject.network.model, []
+def run(inputs: AnalysisInput, settings: SharpnessSettings, report: Reporter = SILENT) -> Finding:
+    """Sweep sigma; draws without a finite loss are counted and left out of the figure."""
+    images = inputs.sample("train", settings.images, settings.seed)
+    model, rows = inputs.network.model, []
     steps = 1 + settings.draws * len(settings.sigmas)
-    with report.task(f"sharpness {subject.backbone.facts.ref}", steps, "noises") as advance:
-        clean = score(subject, images, settings.batch_size)
+    with report.task(f"sharpness {inputs.backbone.facts.ref}", steps, "noises") as advance:
+        clean = measure_loss(inputs, images, settings.batch_size)
         advance(1)
         for sigma in settings.sigmas:
             row = []
             for draw in range(settings.draws):
-                with noised(model, sigma, "sharpness", settings.seed, draw):
-                    row.append(score(subject, images, settings.batch_size))
+                with add_noise(model, sigma, "sharpness", settings.seed, draw):
+                    row.append(measure_loss(inputs, images, settings.batch_size))
                 advance(1)
             rows.append(row)
-    return finding(settings, clean, rows, len(images), subject.backbone.facts.ref)
+    return summarize_noise(settings, clean, rows, len(images), inputs.backbone.facts.ref)
 
 
-def finding(
-    settings: Settings, clean: Score, rows: Sequence[Sequence[Score]], images: int, ref: str
+def summarize_noise(
+    settings: SharpnessSettings,
+    clean: LossAndAccuracy,
+    rows: Sequence[Sequence[LossAndAccuracy]],
+    images: int,
+    ref: str,
 ) -> Finding:
-    """Numbers and curves from the scores (sigmas, draws). Raises CheckpointError."""
+    """Build the finding from the scores (sigmas, draws). Raises CheckpointError."""
     if not torch.tensor(clean.loss).isfinite():
         raise CheckpointError(
             f"{ref} has no finite loss", fix="check the run: its log shows where the loss went"
@@ -113,11 +130,11 @@ def finding(
     table = torch.tensor(rows, dtype=torch.float64)
     losses, accuracies = table[..., 0] - clean.loss, 100 * table[..., 1]
     finite = losses.isfinite()
-    drawn = finite.all(dim=1)
-    at = [s for s, whole in zip(settings.sigmas, drawn.tolist(), strict=True) if whole]
+    complete = finite.all(dim=1)
+    at = [s for s, whole in zip(settings.sigmas, complete.tolist(), strict=True) if whole]
     increases = [
         Measure(name=f"loss increase at sigma {s:g}", value=float(row.mean()))
-        for s, row in zip(at, losses[drawn], strict=True)
+        for s, row in zip(at, losses[complete], strict=True)
     ]
     return Finding(
         measures=(
@@ -128,14 +145,16 @@ def finding(
             Measure(name="draws without a finite loss", value=int((~finite).sum())),
         ),
         views=(
-            view("train loss under noise", "increase of the loss", at, losses[drawn]),
-            view("train accuracy under noise", "accuracy (%)", list(settings.sigmas), accuracies),
+            summarize_draws("train loss under noise", "increase of the loss", at, losses[complete]),
+            summarize_draws(
+                "train accuracy under noise", "accuracy (%)", list(settings.sigmas), accuracies
+            ),
         ),
     )
 
 
-def view(title: str, y: str, at: list[float], table: torch.Tensor) -> View:
-    """Mean and range over the draws of a table (sigmas, draws)."""
+def summarize_draws(title: str, y: str, at: list[float], table: torch.Tensor) -> View:
+    """Build the view of the mean and the range over the draws of a table (sigmas, draws)."""
     return View(
         title=title,
         x="sigma of the noise",

@@ -1,9 +1,14 @@
-"""Size of the weights: the norm of what the head gets times the norm of the head's weights.
+"""Size of weights: norm of the head's input times norm of the head's weights.
 
-"The Impact of Reinitialization", appendix D (methods.md A9): the Frobenius norm of the head's input
-over 256 random training images, which holds what all layers below contribute, normalisation layers
-included, times that of the head's weights. The paper compares its ratio to the baseline's. Images
-are not augmented.
+Paper: The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
+I. Alabdulmohsin, H. Maennel, D. Keysers, 2021, appendix D, https://arxiv.org/abs/2109.00267
+
+    size = |Z|_F |W_head|_F,    Z (N, D): input of the head for N = 256 random training images
+
+Z includes the contribution of all layers below, norm layers included. The paper reports the ratio
+to the baseline.
+
+Unit: none (a product of two norms). Differences: none known. Images are not augmented.
 """
 
 from __future__ import annotations
@@ -16,48 +21,58 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "reinitialization study, appendix D"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class Settings(Frozen):
-    """images: random ones of train, the same for every network."""
+class SizeOfWeightsSettings(Frozen):
+    """Settings of the size of weights.
+
+    images: random ones of train, the same for every network.
+    """
 
     images: int | None = Field(256, ge=1)
     batch_size: int = Field(256, ge=1)
     seed: int = Field(0, ge=0)
 
 
-def passes(subject: Subject, settings: Settings) -> int:
-    return len(subject.chosen("train", settings.images, settings.seed))
+SETTINGS = SizeOfWeightsSettings
+
+
+def estimate_passes(inputs: AnalysisInput, settings: SizeOfWeightsSettings) -> int:
+    return len(inputs.sample("train", settings.images, settings.seed))
 
 
 @torch.no_grad()
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    network = subject.network
+def run(
+    inputs: AnalysisInput, settings: SizeOfWeightsSettings, report: Reporter = SILENT
+) -> Finding:
+    """Measure both norms and their product."""
+    network = inputs.network
     head = network.model.get_submodule(network.roles.head)
-    images = subject.chosen("train", settings.images, settings.seed)
+    images = inputs.sample("train", settings.images, settings.seed)
     square = 0.0
 
-    def add(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def add_square(module: nn.Module, arguments: tuple[Tensor, ...]) -> None:
         nonlocal square
-        square += float(inputs[0].double().square().sum())
+        square += float(arguments[0].double().square().sum())
 
-    handle = head.register_forward_pre_hook(add)
+    handle = head.register_forward_pre_hook(add_square)
     try:
-        for x, _ in subject.batches(images, settings.batch_size, report, "size of weights"):
+        for x, _ in inputs.batches(images, settings.batch_size, report, "size of weights"):
             network.model(x)
     finally:
         handle.remove()
-    below, own = square**0.5, float(torch.linalg.norm(head.get_parameter("weight").double()))
+    input_norm = square**0.5
+    head_norm = float(torch.linalg.norm(head.get_parameter("weight").double()))
     return Finding(
         measures=(
             Measure(name="images", value=len(images)),
-            Measure(name="size of weights", value=below * own),
-            Measure(name="norm of the head's input", value=below),
-            Measure(name="norm of the head", value=own),
+            Measure(name="size of weights", value=input_norm * head_norm),
+            Measure(name="norm of the head's input", value=input_norm),
+            Measure(name="norm of the head", value=head_norm),
         ),
-        views=(View.bar("size of weights", below * own),),
+        views=(View.bar("size of weights", input_norm * head_norm),),
     )

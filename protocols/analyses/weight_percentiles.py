@@ -1,9 +1,17 @@
-"""How the weights of a network are spread: percentiles, the largest one, the share near zero.
+"""Weight percentiles: distribution of the weights, the largest one and the share near zero.
 
-"Weight Compander", section IV-D: its Figures 3 and 4 draw nine percentiles of the first
-convolution's weights per epoch, to show that large weights are bounded and fewer weights rest at
-zero. Counted are the kernels of convolutions and linear layers as forward uses them, so under a
-reparametrization the effective ones; biases and norm layers are not.
+Paper: Weight Compander: A Simple Weight Reparameterization for Regularization. R. Cakaj,
+J. Mehnert, B. Yang, 2023, section IV-D, Figures 3 and 4, https://arxiv.org/abs/2306.16993
+
+    percentile_p(w) for nine p;    max |w|;    share of weights with |w| < dead
+
+The figures draw the percentiles of the first convolution per epoch, to show that large weights are
+bounded and fewer weights stay at zero. Weights are the kernels of convolutions and linear layers as
+the forward pass uses them (with a reparametrization: the effective ones); biases and norm layers do
+not count.
+
+Unit: that of the weights. Differences: the paper says "approximately 0" without a number; here
+|w| < 0.01.
 """
 
 from __future__ import annotations
@@ -23,21 +31,24 @@ from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 SOURCE = "Weight Compander (Cakaj et al.), Figures 3 and 4"
 NEEDS: tuple[Need, ...] = ()
 PERCENTILES = (0.0, 7.0, 16.0, 31.0, 50.0, 69.0, 84.0, 93.0, 100.0)
-"""The lines of the figures, minimum and maximum included."""
+"""Percentiles of the figures, minimum and maximum included."""
 DEAD = 0.01
-"""The paper says "approximately 0" without a number; weights below this count as dead here."""
+"""Weights with a smaller magnitude count as dead (the paper states no number)."""
 ALL = "all"
-"""Name of the row of the whole network."""
+"""Key of the whole network."""
 KINDS = (_ConvNd, nn.Linear)
 
 
-class Settings(Frozen):
-    """percentiles: in [0, 100]; dead: weights with |w| below it count as near zero."""
+class WeightPercentilesSettings(Frozen):
+    """Settings of the percentiles.
+
+    percentiles: in [0, 100]; dead: weights with |w| below it count as near zero.
+    """
 
     percentiles: tuple[Annotated[float, Field(ge=0, le=100)], ...] = Field(
         PERCENTILES, min_length=1
@@ -45,8 +56,11 @@ class Settings(Frozen):
     dead: float = Field(DEAD, gt=0)
 
 
-class Spread(NamedTuple):
-    """n: weights; percentiles: of w; largest: max |w|; dead: share of |w| < threshold."""
+SETTINGS = WeightPercentilesSettings
+
+
+class WeightSpread(NamedTuple):
+    """Number of weights, percentiles of w, max |w|, and share of |w| < threshold."""
 
     n: int
     percentiles: tuple[float, ...]
@@ -54,20 +68,22 @@ class Spread(NamedTuple):
     dead: float
 
 
-def passes(subject: Subject, settings: Settings) -> int:
+def estimate_passes(inputs: AnalysisInput, settings: WeightPercentilesSettings) -> int:
     return 0
 
 
-def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Finding:
-    """Of the head-free backbone. Raises NotApplicable without convolution and linear layer."""
-    model, share = subject.backbone.module, f"weights near zero (|w| < {settings.dead:g})"
-    if not kernels(model):
+def run(
+    inputs: AnalysisInput, settings: WeightPercentilesSettings, report: Reporter = SILENT
+) -> Finding:
+    """Measure the head-free backbone. Raises NotApplicable without convolution and linear layer."""
+    model, share = inputs.backbone.module, f"weights near zero (|w| < {settings.dead:g})"
+    if not kernel_weights(model):
         raise NotApplicable(
-            f"{subject.backbone.facts.ref} has no convolution and no linear layer",
+            f"{inputs.backbone.facts.ref} has no convolution and no linear layer",
             fix="leave weight_percentiles out of --what",
         )
-    found = weight_percentiles(model, settings.percentiles, settings.dead)
-    whole = found.pop(ALL)
+    layers = measure_percentiles(model, settings.percentiles, settings.dead)
+    whole = layers.pop(ALL)
     return Finding(
         measures=(
             Measure(name="weights", value=whole.n),
@@ -87,69 +103,75 @@ def run(subject: Subject, settings: Settings, report: Reporter = SILENT) -> Find
                 title=share,
                 x="layer",
                 y="share of weights (%)",
-                at=tuple(range(1, len(found) + 1)),
-                values=tuple(100 * layer.dead for layer in found.values()),
-                places=tuple(found),
+                at=tuple(range(1, len(layers) + 1)),
+                values=tuple(100 * layer.dead for layer in layers.values()),
+                places=tuple(layers),
                 from_zero=True,
             ),
         ),
     )
 
 
-def weight_percentiles(
+def measure_percentiles(
     model: nn.Module, percentiles: Sequence[float] = PERCENTILES, dead: float = DEAD
-) -> dict[str, Spread]:
-    """The spread of every layer's weights by the layer's name, and of all of them (`all`).
+) -> dict[str, WeightSpread]:
+    """Return the spread of the weights by layer, and of all weights (`all`).
 
-    percentiles: in [0, 100], interpolated linearly in float64. Raises UsageError for other ones or
-    a network without convolution and linear layer, FsbenchError for weights that are not finite.
+    percentiles: in [0, 100], interpolated linearly in float64. Raises UsageError for others, or for
+    a network without convolution and linear layer; FsbenchError for weights that are not finite.
     """
     if not all(0 <= p <= 100 for p in percentiles):
         raise UsageError(f"percentiles {tuple(percentiles)}", fix="give numbers from 0 to 100")
-    values = {name: flat(name, weight) for name, weight in kernels(model).items()}
+    values = {name: flatten_finite(name, weight) for name, weight in kernel_weights(model).items()}
     if not values:
         raise UsageError(
             f"{type(model).__name__} has no convolution and no linear layer",
             fix="give a network with weights",
         )
     values[ALL] = np.concatenate(list(values.values()))
-    return {name: spread(weights, percentiles, dead) for name, weights in values.items()}
+    return {name: measure_spread(weights, percentiles, dead) for name, weights in values.items()}
 
 
-def kernels(model: nn.Module) -> Mapping[str, Tensor]:
-    """The effective weight of every convolution and linear layer, in the order of the modules."""
+def kernel_weights(model: nn.Module) -> Mapping[str, Tensor]:
+    """Return the effective weight of every convolution and linear layer, in module order."""
     return {n: m.weight.detach() for n, m in model.named_modules() if isinstance(m, KINDS)}
 
 
-def flat(name: str, weight: Tensor) -> NDArray[np.floating]:
-    """The values of a tensor in a copy of their own, float64 where they are, else float32."""
+def flatten_finite(name: str, weight: Tensor) -> NDArray[np.floating]:
+    """Return a flat copy of a tensor, float64 if it is float64, else float32."""
     dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
     values: NDArray[np.floating] = weight.to("cpu", dtype).flatten().numpy().copy()
     if not np.isfinite(values).all():
-        raise FsbenchError(f"the weights of {name} are not finite", fix="look at an earlier epoch")
+        raise FsbenchError(
+            f"the weights of {name} are not finite", fix="use the checkpoint of an earlier epoch"
+        )
     return values
 
 
-def spread(values: NDArray[np.floating], percentiles: Sequence[float], dead: float) -> Spread:
-    """Of values (N,), which are reordered."""
+def measure_spread(
+    values: NDArray[np.floating], percentiles: Sequence[float], dead: float
+) -> WeightSpread:
+    """Measure the spread of values (N,), which are reordered."""
     below = int(np.count_nonzero((values < dead) & (values > -dead)))
-    found = order_statistics(values, np.asarray(percentiles, np.float64) / 100)
-    lowest, highest = order_statistics(values, np.array([0.0, 1.0]))
-    return Spread(len(values), tuple(found.tolist()), max(-lowest, highest), below / len(values))
+    quantiles = select_quantiles(values, np.asarray(percentiles, np.float64) / 100)
+    lowest, highest = select_quantiles(values, np.array([0.0, 1.0]))
+    return WeightSpread(
+        len(values), tuple(quantiles.tolist()), max(-lowest, highest), below / len(values)
+    )
 
 
-def order_statistics(
+def select_quantiles(
     values: NDArray[np.floating], parts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Values at these parts (0 to 1) of the sorted order; they are partly sorted in place.
+    """Return the values at these parts (0 to 1) of the sorted order; sorts partly in place.
 
-    Only the needed places are put in order and only they become float64, so a large network costs
-    one copy of its weights.
+    Only the needed positions are sorted and converted to float64, so a large network costs one copy
+    of its weights.
     """
     at = parts * (len(values) - 1)
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, len(values) - 1)
     values.partition(np.union1d(low, high))
     a, b = values[low].astype(np.float64), values[high].astype(np.float64)
-    found: NDArray[np.float64] = a + (at - low) * (b - a)
-    return found
+    quantiles: NDArray[np.float64] = a + (at - low) * (b - a)
+    return quantiles

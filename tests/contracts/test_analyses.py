@@ -18,29 +18,29 @@ from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from pretrain.training.loop import pretrain
 from protocols.analyses import ANALYSES, Need, NotApplicable
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 NAMES = ANALYSES.names()
 SMALL = {"images": 16, "batch_size": 8, "smallest": 4, "draws": 2, "sigmas": (0.01, 0.1), "top": 2}
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> AnalysisInput:
     """A chain of layers, which every analysis has something to look at in."""
     run = tmp_path_factory.mktemp("runs") / "run"
     pretrain(tiny("normal", "architecture=mlp", "plan.epochs=1", "plan.rounds=1"), source(), run)
     ref = f"run:{run}"
-    return Subject(backbones.load(ref), backbones.classifier(ref), source())
+    return AnalysisInput(backbones.load(ref), backbones.classifier(ref), source())
 
 
 def settings(name: str, **more: object) -> Frozen:
-    kind = ANALYSES.load(name).Settings
+    kind = ANALYSES.load(name).SETTINGS
     chosen = {k: v for k, v in {**SMALL, **more}.items() if k in kind.model_fields}
     return kind.model_validate(chosen)
 
 
-def found(name: str, subject: Subject, **more: object) -> Finding:
-    return ANALYSES.load(name).run(subject, settings(name, **more), Counting())
+def found(name: str, inputs: AnalysisInput, **more: object) -> Finding:
+    return ANALYSES.load(name).run(inputs, settings(name, **more), Counting())
 
 
 def test_all_nine_are_found() -> None:
@@ -56,23 +56,25 @@ def test_it_says_where_it_comes_from_and_what_it_needs(name: str) -> None:
     assert len(file.SOURCE) > 10
     assert (sys.modules[f"protocols.analyses.{name}"].__doc__ or "").count("\n") > 3
     assert set(file.NEEDS) <= set(get_args(Need))
-    assert ("images" in file.NEEDS) == ("images" in file.Settings.model_fields)
+    assert ("images" in file.NEEDS) == ("images" in file.SETTINGS.model_fields)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_settings_are_complete_and_go_through_json(name: str) -> None:
-    made = ANALYSES.load(name).Settings()
+    made = ANALYSES.load(name).SETTINGS()
     assert type(made).model_validate_json(made.model_dump_json()) == made
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_finds_the_same_twice_and_leaves_the_network_alone(name: str, subject: Subject) -> None:
-    models = (subject.backbone.module, subject.network.model)
+def test_it_finds_the_same_twice_and_leaves_the_network_alone(
+    name: str, inputs: AnalysisInput
+) -> None:
+    models = (inputs.backbone.module, inputs.network.model)
     before = [{n: t.clone() for n, t in model.state_dict().items()} for model in models]
     torch.manual_seed(1)
-    first = found(name, subject)
+    first = found(name, inputs)
     torch.manual_seed(2)
-    assert found(name, subject) == first
+    assert found(name, inputs) == first
     for model, kept in zip(models, before, strict=True):
         assert equal(model.state_dict(), kept)
         assert not any(module.training for module in model.modules())
@@ -84,9 +86,9 @@ def test_it_finds_the_same_twice_and_leaves_the_network_alone(name: str, subject
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_have_names_of_their_own_and_shares_are_fractions(
-    name: str, subject: Subject
+    name: str, inputs: AnalysisInput
 ) -> None:
-    finding = found(name, subject)
+    finding = found(name, inputs)
     names = [measure.name for measure in finding.measures]
     assert len(set(names)) == len(names)
     assert all(0 <= measure.value <= 1 for measure in finding.measures if measure.share)
@@ -96,22 +98,22 @@ def test_numbers_have_names_of_their_own_and_shares_are_fractions(
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
-def test_it_looks_at_so_many_images_and_counts_them(name: str, subject: Subject) -> None:
+def test_it_looks_at_so_many_images_and_counts_them(name: str, inputs: AnalysisInput) -> None:
     seen: list[int] = []
 
-    def count(module: object, inputs: tuple[torch.Tensor, ...]) -> None:
-        seen.append(len(inputs[0]))
+    def count(module: object, arguments: tuple[torch.Tensor, ...]) -> None:
+        seen.append(len(arguments[0]))
 
-    models = {subject.backbone.module, subject.network.model}
+    models = {inputs.backbone.module, inputs.network.model}
     handles = [model.register_forward_pre_hook(count) for model in models]
     report = Counting()
     try:
-        ANALYSES.load(name).run(subject, settings(name), report)
+        ANALYSES.load(name).run(inputs, settings(name), report)
     finally:
         for handle in handles:
             handle.remove()
     assert report.done == report.total > 0, "progress reaches its end"
-    estimate = ANALYSES.load(name).passes(subject, settings(name))
+    estimate = ANALYSES.load(name).estimate_passes(inputs, settings(name))
     if name == "hessian":
         assert estimate >= 10 * sum(seen), "a product costs several passes"
     else:
@@ -119,45 +121,45 @@ def test_it_looks_at_so_many_images_and_counts_them(name: str, subject: Subject)
         assert sum(seen) == estimate + probe
 
 
-PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).Settings.model_fields]
+PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).SETTINGS.model_fields]
 
 
 @pytest.mark.parametrize("name", PARTED)
-def test_the_part_of_the_source_is_a_setting(name: str, subject: Subject) -> None:
+def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -> None:
     chosen = settings(name, part="val", images=None)
-    assert ANALYSES.load(name).passes(subject, chosen) == 12
-    finding = ANALYSES.load(name).run(subject, chosen, Counting())
+    assert ANALYSES.load(name).estimate_passes(inputs, chosen) == 12
+    finding = ANALYSES.load(name).run(inputs, chosen, Counting())
     assert {m.name: m.value for m in finding.measures}["images"] == 12
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
-def test_what_needs_no_head_does_without(name: str, subject: Subject) -> None:
-    bare = Subject(subject.backbone, None, subject.source)
-    assert found(name, bare) == found(name, subject)
+def test_what_needs_no_head_does_without(name: str, inputs: AnalysisInput) -> None:
+    bare = AnalysisInput(inputs.backbone, None, inputs.source)
+    assert found(name, bare) == found(name, inputs)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" not in ANALYSES.load(n).NEEDS])
-def test_what_needs_no_images_does_without(name: str, subject: Subject) -> None:
-    bare = Subject(subject.backbone, subject.classifier, None)
-    assert found(name, bare) == found(name, subject)
+def test_what_needs_no_images_does_without(name: str, inputs: AnalysisInput) -> None:
+    bare = AnalysisInput(inputs.backbone, inputs.classifier, None)
+    assert found(name, bare) == found(name, inputs)
 
 
-SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).Settings.model_fields]
+SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).SETTINGS.model_fields]
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_another_seed_chooses_other_images(name: str, subject: Subject) -> None:
+def test_another_seed_chooses_other_images(name: str, inputs: AnalysisInput) -> None:
     seen: dict[int, list[float]] = {0: [], 1: []}
     for seed, sums in seen.items():
 
         def watch(
-            module: object, inputs: tuple[torch.Tensor, ...], sums: list[float] = sums
+            module: object, arguments: tuple[torch.Tensor, ...], sums: list[float] = sums
         ) -> None:
-            sums += inputs[0].double().sum(dim=(1, 2, 3)).tolist()
+            sums += arguments[0].double().sum(dim=(1, 2, 3)).tolist()
 
-        models = {subject.backbone.module, subject.network.model}
+        models = {inputs.backbone.module, inputs.network.model}
         handles = [model.register_forward_pre_hook(watch) for model in models]
-        found(name, subject, seed=seed)
+        found(name, inputs, seed=seed)
         for handle in handles:
             handle.remove()
     assert set(seen[0]) != set(seen[1])
@@ -165,7 +167,7 @@ def test_another_seed_chooses_other_images(name: str, subject: Subject) -> None:
 
 def test_a_network_without_a_chain_has_no_balancedness() -> None:
     residual = backbones.load("fsbench/toy_resnet", random_init=0)
-    given = Subject(residual, classifier("toy_resnet"))
+    given = AnalysisInput(residual, classifier("toy_resnet"))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
         found("balancedness", given)
 
@@ -178,23 +180,23 @@ def test_only_layers_that_feed_each_other_plainly_are_balanced(broken: str) -> N
     changes = {"chain": False} if broken == "no chain" else {"weighted": weighted}
     other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
     backbone = backbones.load("fsbench/toy_resnet", random_init=0)
-    assert found("balancedness", Subject(backbone, network))
+    assert found("balancedness", AnalysisInput(backbone, network))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
-        found("balancedness", Subject(backbone, other))
+        found("balancedness", AnalysisInput(backbone, other))
 
 
 def test_chosen_images_are_random_sorted_the_same_for_all_and_all_when_asked() -> None:
     images = np.arange(40, dtype=np.uint8)[:, None, None, None]
     split = Split(images, np.arange(40))
-    given = Subject(
+    given = AnalysisInput(
         backbones.load("fsbench/toy_resnet", random_init=0),
         None,
         source().__class__(**{**vars(source()), "train": split}),
     )
-    some = given.chosen("train", 10, 0)
+    some = given.sample("train", 10, 0)
     assert len(some) == 10
     assert sorted(set(some.labels)) == list(some.labels) != list(range(10))
     assert np.array_equal(some.images[:, 0, 0, 0], some.labels)
-    assert np.array_equal(given.chosen("train", 10, 0).labels, some.labels)
-    assert not np.array_equal(given.chosen("train", 10, 1).labels, some.labels)
-    assert given.chosen("train", None, 0) is split
+    assert np.array_equal(given.sample("train", 10, 0).labels, some.labels)
+    assert not np.array_equal(given.sample("train", 10, 1).labels, some.labels)
+    assert given.sample("train", None, 0) is split

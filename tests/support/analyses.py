@@ -15,7 +15,7 @@ from fsbench.backbones import Backbone, Classifier
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.backbones.sources.run import RunRecord
 from fsbench.core.seeding import torch_generator
-from protocols.analyses._subject import Subject
+from protocols.analyses.inputs import AnalysisInput
 
 FACTS = facts(input_size=SIDE, mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
 
@@ -69,20 +69,24 @@ def record(**recipe: Any) -> RunRecord:
     )
 
 
-def subject(trunk: nn.Module, head: nn.Linear, spread: float = 0.3, **recipe: Any) -> Subject:
-    """A network with weights drawn anew (normal, `spread`), looking at the tiny source."""
+def analysis_input(
+    trunk: nn.Module, head: nn.Linear, spread: float = 0.3, **recipe: Any
+) -> AnalysisInput:
+    """A network with weights drawn anew (normal, `spread`), with images of the tiny source."""
     net = Net(trunk, head).eval()
     generator = torch_generator("analyses")
     for parameter in net.parameters():
         parameter.data = spread * torch.randn(parameter.shape, generator=generator).to(parameter)
     roles = RoleMap(("fc",), (("trunk",),), "fc", ("fc",), ("trunk",))
     network = Classifier(net, "net", roles, FACTS, record(**recipe))
-    return Subject(Backbone(FACTS, trunk), network, source())
+    return AnalysisInput(Backbone(FACTS, trunk), network, source())
 
 
-def inputs(given: Subject, n: int | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Normalised training images and labels that a subject chooses, by hand."""
-    chosen = given.chosen("train", n, seed)
+def normalised_images(
+    given: AnalysisInput, n: int | None = None, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Normalised training images and labels that an analysis samples, computed by hand."""
+    chosen = given.sample("train", n, seed)
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
     return (torch.from_numpy(chosen.images) / 255 - mean) / std, torch.from_numpy(chosen.labels)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fsbench.core import seeding
 from fsbench.core.errors import UsageError
-from protocols.analyses.balancedness import balancedness, balancing
+from protocols.analyses.balancedness import compute_balancedness, find_balancing_factors
 
 SIZES = (5, 7, 6, 3)
 
@@ -45,17 +45,17 @@ def outputs(weights: list[Tensor], biases: list[Tensor], x: Tensor) -> Tensor:
 def test_two_layers_by_hand() -> None:
     """Unit 1: incoming 3, 4 (25), outgoing 2 (4): least 2 sqrt(100) = 20; unit 2 is balanced."""
     weights = [torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[2.0, 1.0]])]
-    assert balancedness(weights) == pytest.approx(((20 + 2) / (29 + 2)) ** 0.5, rel=1e-8)
-    (a,) = balancing(weights)
+    assert compute_balancedness(weights) == pytest.approx(((20 + 2) / (29 + 2)) ** 0.5, rel=1e-8)
+    (a,) = find_balancing_factors(weights)
     assert a.tolist() == pytest.approx([(4 / 25) ** 0.25, 1], rel=1e-4)
-    (one,) = balancing(weights, updates=1)
+    (one,) = find_balancing_factors(weights, updates=1)
     assert one.tolist() == pytest.approx([(4 / 25) ** 0.125, 1], rel=1e-12)
 
 
 def test_three_layers_by_hand() -> None:
     """One unit a layer: 1, 1, 9 become 9^(1/3) each; the first unit is balanced at first."""
     weights = [torch.tensor([[w]]) for w in (1.0, 1.0, 9.0)]
-    assert balancedness(weights) == pytest.approx((3 * 81 ** (1 / 3) / 83) ** 0.5, rel=1e-8)
+    assert compute_balancedness(weights) == pytest.approx((3 * 81 ** (1 / 3) / 83) ** 0.5, rel=1e-8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -66,7 +66,7 @@ def test_two_layers_have_a_closed_form(seed: int, spread: float) -> None:
     weights[0] = weights[0] * torch.linspace(-spread, spread, 6, dtype=torch.float64)[:, None].exp()
     r, c = weights[0].square().sum(1), weights[1].square().sum(0)
     least = float((2 * (r * c).sqrt()).sum())
-    assert balancedness(weights) == pytest.approx(least**0.5 / norm(weights), rel=1e-8)
+    assert compute_balancedness(weights) == pytest.approx(least**0.5 / norm(weights), rel=1e-8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -74,23 +74,23 @@ def test_two_layers_have_a_closed_form(seed: int, spread: float) -> None:
 def test_the_least_norm_does_not_depend_on_the_scale_of_units(seed: int, spread: float) -> None:
     weights = chain(seed)
     other = rescaled(weights, [(spread * w[:, 0]).exp() for w in chain(seed + 1)[:-1]])
-    least = [balancedness(w, updates=2000) * norm(w) for w in (weights, other)]
+    least = [compute_balancedness(w, updates=2000) * norm(w) for w in (weights, other)]
     assert least[0] == pytest.approx(least[1], rel=1e-7)
-    assert 0 < balancedness(other) <= 1
+    assert 0 < compute_balancedness(other) <= 1
 
 
 def test_the_rescaled_network_is_stationary_and_computes_the_same() -> None:
     weights = chain(0)
     biases = [torch.linspace(-1, 1, len(w), dtype=torch.float64) for w in weights]
-    factors = balancing(weights)
+    factors = find_balancing_factors(weights)
     found = rescaled(weights, factors)
     for before, after in pairwise(found):
         torch.testing.assert_close(before.square().sum(1), after.square().sum(0), rtol=1e-3, atol=0)
     moved = [a * b for a, b in zip([*factors, torch.ones(3)], biases, strict=True)]
     x = chain(1, (5, 9))[0]
     torch.testing.assert_close(outputs(found, moved, x), outputs(weights, biases, x))
-    assert norm(found) / norm(weights) == pytest.approx(balancedness(weights), rel=1e-12)
-    assert balancedness(found) == pytest.approx(1, abs=1e-8)
+    assert norm(found) / norm(weights) == pytest.approx(compute_balancedness(weights), rel=1e-12)
+    assert compute_balancedness(found) == pytest.approx(1, abs=1e-8)
 
 
 def test_against_a_general_minimizer() -> None:
@@ -109,40 +109,40 @@ def test_against_a_general_minimizer() -> None:
 
     start = torch.zeros(13, dtype=torch.float64).numpy()
     found = minimize(value_and_slope, start, jac=True, options={"gtol": 1e-9})
-    assert balancedness(weights) == pytest.approx(found.fun**0.5 / norm(weights), rel=1e-8)
+    assert compute_balancedness(weights) == pytest.approx(found.fun**0.5 / norm(weights), rel=1e-8)
 
 
 def test_more_updates_lower_the_norm_and_the_tolerance_stops_them() -> None:
     weights = rescaled(chain(5), [torch.full((n,), 3.0).double() for n in SIZES[1:-1]])
-    found = [balancedness(weights, updates=n) for n in (0, 1, 2, 5, 100)]
+    found = [compute_balancedness(weights, updates=n) for n in (0, 1, 2, 5, 100)]
     assert found[0] == 1
     assert found == sorted(found, reverse=True)
     assert len(set(found)) == 5
-    assert balancedness(weights, tolerance=10) == found[1]
+    assert compute_balancedness(weights, tolerance=10) == found[1]
 
 
 def test_units_without_incoming_or_outgoing_weights_are_left_alone() -> None:
     weights = chain(2)
     weights[0][1] = 0
     weights[2][:, 4] = 0
-    first, second = balancing(weights)
+    first, second = find_balancing_factors(weights)
     assert float(first[1]) == float(second[4]) == 1
-    assert 0 < balancedness(weights) < 1
+    assert 0 < compute_balancedness(weights) < 1
 
 
 def test_small_weights_are_measured_in_double() -> None:
     weights = [1e-30 * w.float() for w in chain(4)]
-    assert balancedness(weights) == pytest.approx(balancedness(chain(4)), rel=1e-6)
+    assert compute_balancedness(weights) == pytest.approx(compute_balancedness(chain(4)), rel=1e-6)
 
 
 @pytest.mark.parametrize(
     "shapes", [(), ((3, 4), (2, 4)), ((3, 4, 5, 5), (2, 3))], ids=["none", "gap", "convolution"]
 )
 def test_what_is_no_chain_is_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
-    with pytest.raises(UsageError, match="no chain"):
-        balancedness([torch.ones(shape) for shape in shapes])
+    with pytest.raises(UsageError, match="not a chain"):
+        compute_balancedness([torch.ones(shape) for shape in shapes])
 
 
 def test_a_network_of_zeros_has_no_balancedness() -> None:
     with pytest.raises(UsageError, match="all weights are zero"):
-        balancedness([torch.zeros(2, 3)])
+        compute_balancedness([torch.zeros(2, 3)])

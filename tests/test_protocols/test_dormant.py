@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.analyses import inputs, subject
+from support.analyses import analysis_input, normalised_images
 from torch import Tensor, nn
 from torch.nn import functional
 
 from protocols.analyses import NotApplicable
-from protocols.analyses.dormant import Activity, Settings, dormant, run
+from protocols.analyses.dormant import ActivitySums, DormantSettings, is_dormant, run
 
 
 def test_scores_by_hand() -> None:
     activity = torch.tensor([0.0, 0.02, 0.1, 3.88])  # mean 1
-    assert dormant(activity, 0).tolist() == [True, False, False, False]
-    assert dormant(activity, 0.025).tolist() == [True, True, False, False]
-    assert dormant(activity, 0.1).tolist() == [True, True, True, False]
-    assert dormant(100 * activity, 0.025).tolist() == [True, True, False, False]
-    assert dormant(torch.zeros(3), 0).all(), "a layer without any activity is dormant"
+    assert is_dormant(activity, 0).tolist() == [True, False, False, False]
+    assert is_dormant(activity, 0.025).tolist() == [True, True, False, False]
+    assert is_dormant(activity, 0.1).tolist() == [True, True, True, False]
+    assert is_dormant(100 * activity, 0.025).tolist() == [True, True, False, False]
+    assert is_dormant(torch.zeros(3), 0).all(), "a layer without any activity is dormant"
 
 
 def activities(model: nn.Module, *batches: Tensor) -> list[Tensor]:
     totals: list[Tensor] = []
     for x in batches:
-        with torch.no_grad(), Activity(totals):
+        with torch.no_grad(), ActivitySums(totals):
             model(x)
     return totals
 
@@ -73,15 +73,15 @@ def test_channels_come_last_behind_a_linear_layer_on_tokens_and_maps() -> None:
 def test_shares_of_layers_and_of_the_network() -> None:
     trunk = nn.Sequential(nn.Conv2d(3, 8, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     wide = nn.Sequential(trunk, nn.Linear(8, 4), nn.ReLU())
-    given = subject(wide, nn.Linear(4, 4), spread=0.1)
+    given = analysis_input(wide, nn.Linear(4, 4), spread=0.1)
     bias = trunk[0].bias
     bias.data[:] = torch.tensor([-9, -9, -9, 9, 9, 9, 9, 9])  # type: ignore[union-attr]
-    x, _ = inputs(given)
+    x, _ = normalised_images(given)
     with torch.no_grad():
         parts = [trunk[:2](x).mean(dim=(0, 2, 3)), wide(x).mean(dim=0)]
     expected = [float((p <= 0.025 * p.mean()).double().mean()) for p in parts]
     assert expected[0] == 3 / 8
-    finding = run(given, Settings(batch_size=16))
+    finding = run(given, DormantSettings(batch_size=16))
     found = {m.name: m.value for m in finding.measures}
     assert finding.views[0].values == pytest.approx([100 * e for e in expected])
     assert found["units"] == 12
@@ -90,6 +90,6 @@ def test_shares_of_layers_and_of_the_network() -> None:
 
 
 def test_a_network_without_activations_has_no_dormant_units() -> None:
-    plain = subject(nn.Sequential(nn.AvgPool2d(4), nn.Flatten()), nn.Linear(12, 4))
+    plain = analysis_input(nn.Sequential(nn.AvgPool2d(4), nn.Flatten()), nn.Linear(12, 4))
     with pytest.raises(NotApplicable, match="uses none of elu, gelu"):
-        run(plain, Settings())
+        run(plain, DormantSettings())

@@ -7,11 +7,11 @@ import pytest
 import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
-from support.analyses import inputs, subject
+from support.analyses import analysis_input, normalised_images
 from torch import Tensor, nn
 
 from fsbench.core.errors import CheckpointError
-from protocols.analyses.effective_rank import Settings, effective_rank, run
+from protocols.analyses.effective_rank import EffectiveRankSettings, compute_effective_rank, run
 
 
 @pytest.mark.parametrize(
@@ -19,16 +19,18 @@ from protocols.analyses.effective_rank import Settings, effective_rank, run
     [([3, 3, 3, 3], 4), ([7, 0, 0], 1), ([2, 1, 1], 2**1.5), ([1, 1, 0, 0], 2)],
 )
 def test_by_hand(singular: list[float], rank: float) -> None:
-    assert effective_rank(torch.tensor(singular, dtype=torch.float32)) == pytest.approx(rank)
+    assert compute_effective_rank(torch.tensor(singular, dtype=torch.float32)) == pytest.approx(
+        rank
+    )
 
 
 @drawn(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.floats(1e-3, 1e3))
 def test_it_lies_between_one_and_the_rank_whatever_the_scale(
     values: list[float], by: float
 ) -> None:
-    found = effective_rank(torch.tensor(values, dtype=torch.float64))
+    found = compute_effective_rank(torch.tensor(values, dtype=torch.float64))
     assert 1 - 1e-9 <= found <= len(values) * (1 + 1e-9)
-    scaled = effective_rank(by * torch.tensor(values, dtype=torch.float64))
+    scaled = compute_effective_rank(by * torch.tensor(values, dtype=torch.float64))
     assert scaled == pytest.approx(found, rel=1e-9)
 
 
@@ -36,14 +38,16 @@ def test_it_lies_between_one_and_the_rank_whatever_the_scale(
 @pytest.mark.parametrize("part", ["train", "val"])
 def test_it_is_that_of_the_backbones_features(centred: bool, part: str) -> None:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
-    given = subject(trunk, nn.Linear(12, 4))
+    given = analysis_input(trunk, nn.Linear(12, 4))
     chosen = given.split(part)  # type: ignore[arg-type]
     features = given.backbone.features(torch.from_numpy(chosen.images)).double().numpy()
     features = features - features.mean(0) if centred else features
     values = np.linalg.svd(features, compute_uv=False)
     shares = values / values.sum()
     expected = np.exp(-(shares * np.log(shares)).sum())
-    settings = Settings.model_validate({"centred": centred, "part": part, "batch_size": 9})
+    settings = EffectiveRankSettings.model_validate(
+        {"centred": centred, "part": part, "batch_size": 9}
+    )
     finding = run(given, settings)
     found = {m.name: m.value for m in finding.measures}
     assert found["effective rank"] == pytest.approx(expected, rel=1e-5)
@@ -64,16 +68,16 @@ class Constant(nn.Module):
 
 @pytest.mark.parametrize(("value", "centred"), [(0.0, False), (1.0, True), (float("nan"), False)])
 def test_features_without_any_direction_are_refused(value: float, centred: bool) -> None:
-    given = subject(Constant(value), nn.Linear(12, 4))
+    given = analysis_input(Constant(value), nn.Linear(12, 4))
     given.backbone.module.value.data.fill_(value)  # type: ignore[union-attr,operator]
     with pytest.raises(CheckpointError, match="not finite or all the same"):
-        run(given, Settings(centred=centred))
+        run(given, EffectiveRankSettings(centred=centred))
 
 
 def test_small_networks_see_the_same_images() -> None:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
-    given = subject(trunk, nn.Linear(12, 4))
-    x, _ = inputs(given, 10)
-    expected = effective_rank(torch.linalg.svdvals(trunk(x).double()))
-    finding = run(given, Settings(images=10))
+    given = analysis_input(trunk, nn.Linear(12, 4))
+    x, _ = normalised_images(given, 10)
+    expected = compute_effective_rank(torch.linalg.svdvals(trunk(x).double()))
+    finding = run(given, EffectiveRankSettings(images=10))
     assert finding.measures[2].value == pytest.approx(expected)

@@ -6,20 +6,25 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.analyses import FACTS, subject
+from support.analyses import FACTS, analysis_input
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.findings import Finding
 from fsbench.data.augmentation import augment
-from protocols.analyses._subject import Subject
-from protocols.analyses.hessian import Settings, hessian_product, run, top_eigenvalues
+from protocols.analyses.hessian import (
+    HessianSettings,
+    compute_top_eigenvalues,
+    make_hessian_product,
+    run,
+)
+from protocols.analyses.inputs import AnalysisInput
 
-SETTINGS = Settings(images=8, batch_size=4, top=3, tolerance=0, augmentation=False)
+SETTINGS = HessianSettings(images=8, batch_size=4, top=3, tolerance=0, augmentation=False)
 
 
-def network(**recipe: object) -> Subject:
+def network(**recipe: object) -> AnalysisInput:
     """44 parameters in float64, a BatchNorm with statistics of its own among them."""
     norm = nn.BatchNorm2d(2)
     norm.running_mean.add_(0.3)  # type: ignore[union-attr]
@@ -27,7 +32,7 @@ def network(**recipe: object) -> Subject:
     trunk = nn.Sequential(
         nn.AvgPool2d(4), nn.Conv2d(3, 2, 1), norm, nn.GELU(), nn.Flatten(), Double()
     ).double()
-    return subject(trunk, nn.Linear(8, 3).double(), **recipe)
+    return analysis_input(trunk, nn.Linear(8, 3).double(), **recipe)
 
 
 class Double(nn.Module):
@@ -36,7 +41,7 @@ class Double(nn.Module):
 
 
 def dense(
-    given: Subject, x: Tensor, y: Tensor, decay: float, smoothing: float = 0.0
+    given: AnalysisInput, x: Tensor, y: Tensor, decay: float, smoothing: float = 0.0
 ) -> NDArray[np.float64]:
     """All eigenvalues of the Hessian of mean cross-entropy plus (decay / 2) |w|^2."""
     model = given.network.model
@@ -57,10 +62,10 @@ def dense(
 
 
 def expected(
-    given: Subject, decay: float, smoothing: float = 0.0, kind: str = "none"
+    given: AnalysisInput, decay: float, smoothing: float = 0.0, kind: str = "none"
 ) -> NDArray[np.float64]:
     """The three largest in magnitude of both mini-batches, in descending order."""
-    chosen = given.chosen("train", 8, 0)
+    chosen = given.sample("train", 8, 0)
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
     pooled: list[float] = []
     for start in (0, 4):
@@ -75,8 +80,10 @@ def expected(
 @pytest.fixture(autouse=True)
 def _three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny source has four classes, the network three."""
-    plain = Subject.batches
-    monkeypatch.setattr(Subject, "batches", lambda *given: ((x, y % 3) for x, y in plain(*given)))
+    plain = AnalysisInput.batches
+    monkeypatch.setattr(
+        AnalysisInput, "batches", lambda *given: ((x, y % 3) for x, y in plain(*given))
+    )
 
 
 def values(finding: Finding) -> NDArray[np.float64]:
@@ -125,7 +132,7 @@ def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:
     w = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64, requires_grad=True)
     unused = torch.ones(1, dtype=torch.float64, requires_grad=True)
     loss = w.pow(4).sum() + w.prod() + 0 * unused.sum()
-    product = hessian_product(loss, [w, unused])
+    product = make_hessian_product(loss, [w, unused])
     hand = torch.tensor([[12.0, 0.5, -2.0], [0.5, 48.0, 1.0], [-2.0, 1.0, 3.0]])
     v = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
     found = product(torch.cat([v, torch.ones(1).double()]))
@@ -139,16 +146,16 @@ def test_the_largest_magnitudes_are_found_negative_ones_too(dtype: torch.dtype) 
         dtype
     )
     matrix = turn @ spectrum.diag() @ turn.T
-    found = top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
+    found = compute_top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
     assert found == pytest.approx([-4, 3, 5], rel=1e-5)
 
 
 def test_what_cannot_be_found_says_so() -> None:
     eye = torch.arange(200.0).double()
     with pytest.raises(UsageError, match="8 eigenvalues of 8"):
-        top_eigenvalues(lambda v: v, torch.ones(8), 8)
+        compute_top_eigenvalues(lambda v: v, torch.ones(8), 8)
     with pytest.raises(FsbenchError, match="did not converge in 1 iterations"):
-        top_eigenvalues(lambda v: eye * v, torch.ones(200).double(), 5, 0.0, iterations=1)
+        compute_top_eigenvalues(lambda v: eye * v, torch.ones(200).double(), 5, 0.0, iterations=1)
     broken = network()
     broken.network.model.fc.bias.data.fill_(float("nan"))  # type: ignore[union-attr,operator]
     with pytest.raises(CheckpointError, match="no finite loss"):

@@ -19,8 +19,15 @@ from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
 from fsbench.data import Split
 from pretrain.training.loop import pretrain
-from protocols.analyses._subject import Subject
-from protocols.analyses.knn_depth import KnnDepth, Nearest, Probe, Settings, knn_depth, run
+from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.knn_depth import (
+    BlockProbe,
+    KnnDepth,
+    KnnDepthSettings,
+    NearestNeighbours,
+    probe_blocks,
+    run,
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +63,8 @@ def test_it_is_scikit_learns_probe_behind_every_block(
     network: Classifier, pooling: str, metric: str
 ) -> None:
     reference, query = unlearnable(), source().val
-    spec = Settings.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
-    found = knn_depth(network, reference, query, spec)
+    spec = KnnDepthSettings.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
+    found = probe_blocks(network, reference, query, spec)
     (seen, _), (asked, logits) = (outputs(network, s.images) for s in (reference, query))
     assert found.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
     assert np.array_equal(found.predicted, logits.argmax(1).numpy())
@@ -71,40 +78,44 @@ def test_it_is_scikit_learns_probe_behind_every_block(
 
 def test_batches_and_memory_change_nothing(network: Classifier) -> None:
     reference, query = unlearnable(), source().val
-    whole = knn_depth(network, reference, query)
-    for spec in (Settings(batch_size=3), Settings(memory=1), Settings(memory=700)):
-        parts = knn_depth(network, reference, query, spec)
+    whole = probe_blocks(network, reference, query)
+    for spec in (
+        KnnDepthSettings(batch_size=3),
+        KnnDepthSettings(memory=1),
+        KnnDepthSettings(memory=700),
+    ):
+        parts = probe_blocks(network, reference, query, spec)
         assert np.array_equal(parts.probes, whole.probes)
         assert np.array_equal(parts.predicted, whole.predicted)
 
 
 def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifier) -> None:
-    found = knn_depth(network, source().val, source().val, Settings(k=1))
+    found = probe_blocks(network, source().val, source().val, KnnDepthSettings(k=1))
     assert (found.probes == source().val.labels).all()
     assert (found.accuracies == 1).all()
 
 
 def test_it_leaves_the_network_as_it_was(network: Classifier) -> None:
     before = {n: t.clone() for n, t in network.model.state_dict().items()}
-    knn_depth(network, source().train, source().val)
+    probe_blocks(network, source().train, source().val)
     assert all(torch.equal(t, before[n]) for n, t in network.model.state_dict().items())
     assert not any(module._forward_hooks for module in network.model.modules())
 
 
 def test_neighbours_far_from_the_origin_are_told_apart() -> None:
     """Squares of 1e4 leave float32 no digits for distances of 0.1: hence the shift."""
-    nearest = Nearest(torch.full((1, 2), 1e4), 1)
+    nearest = NearestNeighbours(torch.full((1, 2), 1e4), 1)
     points = 1e4 + torch.tensor([[0.4, 0.0], [0.1, 0.0], [0.0, -0.3]])
-    nearest.see(points, torch.tensor([0, 1, 2]))
+    nearest.update(points, torch.tensor([0, 1, 2]))
     assert nearest.vote().tolist() == [1]
 
 
 def test_the_smallest_label_wins_a_tie_and_the_most_votes_win() -> None:
-    nearest = Nearest(torch.zeros(1, 1), 4)
-    nearest.see(torch.tensor([[0.1], [0.2]]), torch.tensor([7, 3]))
-    nearest.see(torch.tensor([[0.3], [0.4], [0.5]]), torch.tensor([7, 3, 3]))
+    nearest = NearestNeighbours(torch.zeros(1, 1), 4)
+    nearest.update(torch.tensor([[0.1], [0.2]]), torch.tensor([7, 3]))
+    nearest.update(torch.tensor([[0.3], [0.4], [0.5]]), torch.tensor([7, 3, 3]))
     assert nearest.vote().tolist() == [3]
-    nearest.see(torch.tensor([[0.0]]), torch.tensor([7]))
+    nearest.update(torch.tensor([[0.0]]), torch.tensor([7]))
     assert nearest.vote().tolist() == [7]
 
 
@@ -118,14 +129,14 @@ def test_depth_is_the_first_probe_from_which_on_all_agree() -> None:
 
 def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
     few = Split(source().train.images[:3], source().train.labels[:3])
-    with pytest.raises(UsageError, match="5 neighbours were asked of 3"):
-        knn_depth(network, few, source().val)
+    with pytest.raises(UsageError, match="k = 5 neighbours need as many"):
+        probe_blocks(network, few, source().val)
 
 
 def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifier) -> None:
-    given = Subject(backbones.load(network.facts.ref), network, source())
-    whole = knn_depth(network, source().train, source().val)
-    finding = run(given, Settings())
+    given = AnalysisInput(backbones.load(network.facts.ref), network, source())
+    whole = probe_blocks(network, source().train, source().val)
+    finding = run(given, KnnDepthSettings())
     accuracy, depth = finding.views
     assert accuracy.values == tuple(100 * whole.accuracies)
     assert accuracy.places == whole.blocks
@@ -138,12 +149,12 @@ def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifi
 
 
 def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> None:
-    probe = Probe(network, Settings())
+    probe = BlockProbe(network, KnnDepthSettings())
     maps = torch.arange(24.0).view(1, 2, 3, 4)
     tokens = maps.flatten(2).mT  # (1, 12, 2)
-    assert torch.equal(probe.pooled(maps), maps.mean(dim=(2, 3)))
-    assert torch.equal(probe.pooled(tokens), maps.mean(dim=(2, 3)))
-    assert torch.equal(probe.pooled(maps[:, :, 0, 0]), maps[:, :, 0, 0])
+    assert torch.equal(probe.pool(maps), maps.mean(dim=(2, 3)))
+    assert torch.equal(probe.pool(tokens), maps.mean(dim=(2, 3)))
+    assert torch.equal(probe.pool(maps[:, :, 0, 0]), maps[:, :, 0, 0])
 
 
 def test_maps_of_swin_have_their_channels_behind() -> None:
@@ -155,7 +166,7 @@ def test_maps_of_swin_have_their_channels_behind() -> None:
     roles = SimpleNamespace(blocks=[[block] for block in blocks])
     network: Any = SimpleNamespace(model=model.eval(), roles=roles, facts=facts)
     images = np.arange(2 * 3 * 32 * 32, dtype=np.uint8).reshape(2, 3, 32, 32)
-    features, _ = Probe(network, Settings()).features(images)
+    features, _ = BlockProbe(network, KnnDepthSettings()).features(images)
     assert [f.shape for f in features] == [(2, 8), (2, 16), (2, 32), (2, 64)]
     x = (torch.from_numpy(images).float() / 255 - 0.5) / 0.5
     with torch.no_grad():

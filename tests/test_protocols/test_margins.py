@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from support.analyses import inputs, subject
+from support.analyses import analysis_input, normalised_images
 from torch import nn
 
 from fsbench.core.errors import CheckpointError
 from fsbench.core.findings import Finding
-from protocols.analyses._subject import Subject
-from protocols.analyses.margins import Settings, margins, run
+from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.margins import MarginsSettings, compute_margins, run
 
 
-def linear() -> Subject:
-    return subject(nn.Sequential(nn.AvgPool2d(4), nn.Flatten()), nn.Linear(12, 4), spread=2.0)
+def linear() -> AnalysisInput:
+    return analysis_input(
+        nn.Sequential(nn.AvgPool2d(4), nn.Flatten()), nn.Linear(12, 4), spread=2.0
+    )
 
 
 def measures(finding: Finding) -> dict[str, float]:
@@ -24,9 +26,9 @@ def measures(finding: Finding) -> dict[str, float]:
 
 def test_by_hand() -> None:
     logits = torch.tensor([[0.8, 0.15, 0.05], [0.8, 0.15, 0.05], [0.25, 0.5, 0.25]]).log()
-    found = margins(logits, torch.tensor([0, 2, 1]))
+    found = compute_margins(logits, torch.tensor([0, 2, 1]))
     assert found.tolist() == pytest.approx([0.65, -0.75, 0.25])
-    sure = margins(torch.tensor([[200.0, 0.0], [200.0, 0.0]]), torch.tensor([0, 1]))
+    sure = compute_margins(torch.tensor([[200.0, 0.0], [200.0, 0.0]]), torch.tensor([0, 1]))
     assert sure.tolist() == [1, -1]
 
 
@@ -34,14 +36,14 @@ def test_the_smallest_of_all_training_images_in_order() -> None:
     given = linear()
     given.network.model.get_parameter("fc.weight").data.neg_()
     given.network.model.get_parameter("fc.bias").data[0] += 9
-    x, y = inputs(given)
+    x, y = normalised_images(given)
     logits = given.network.model(x).detach().double().numpy()
     shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     rows = np.arange(len(y))
     true = shares[rows, y].copy()
     shares[rows, y] = 0
     expected = np.sort(true - shares.max(1))
-    finding = run(given, Settings(smallest=7, batch_size=16))
+    finding = run(given, MarginsSettings(smallest=7, batch_size=16))
     (view,) = finding.views
     assert view.values == pytest.approx(expected[:7], rel=1e-5)
     assert view.at == (1, 2, 3, 4, 5, 6, 7)
@@ -55,7 +57,7 @@ def test_the_smallest_of_all_training_images_in_order() -> None:
 
 
 def test_fewer_images_than_asked_give_all_of_them() -> None:
-    finding = run(linear(), Settings(images=5))
+    finding = run(linear(), MarginsSettings(images=5))
     assert len(finding.views[0].values) == 5
     assert "mean of the 5 smallest" in measures(finding)
 
@@ -64,4 +66,4 @@ def test_broken_logits_are_refused() -> None:
     given = linear()
     given.network.model.get_parameter("fc.bias").data[0] = float("nan")
     with pytest.raises(CheckpointError, match="not finite"):
-        run(given, Settings())
+        run(given, MarginsSettings())

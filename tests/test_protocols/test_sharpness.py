@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.analyses import inputs, subject
+from support.analyses import analysis_input, normalised_images
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError
 from fsbench.core.findings import Finding
 from fsbench.core.seeding import torch_generator
-from protocols.analyses._subject import Subject
-from protocols.analyses.sharpness import Settings, noised, run
+from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.sharpness import SharpnessSettings, add_noise, run
 
-SETTINGS = Settings(sigmas=(0.1, 0.5), draws=2, batch_size=16)
+SETTINGS = SharpnessSettings(sigmas=(0.1, 0.5), draws=2, batch_size=16)
 
 
-def network() -> Subject:
+def network() -> AnalysisInput:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), nn.BatchNorm1d(12))
-    return subject(trunk, nn.Linear(12, 4), spread=0.5)
+    return analysis_input(trunk, nn.Linear(12, 4), spread=0.5)
 
 
 def measures(finding: Finding) -> dict[str, float]:
     return {m.name: m.value for m in finding.measures}
 
 
-def by_hand(given: Subject, sigma: float, draw: int) -> tuple[float, float]:
+def by_hand(given: AnalysisInput, sigma: float, draw: int) -> tuple[float, float]:
     """Loss and accuracy (%) with noise drawn parameter by parameter."""
     model = given.network.model
     kept = {n: p.detach().clone() for n, p in model.named_parameters()}
     generator = torch_generator("sharpness", 0, draw)
-    x, y = inputs(given)
+    x, y = normalised_images(given)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += sigma * torch.randn(parameter.shape, generator=generator)
@@ -67,7 +67,7 @@ def test_noise_is_gaussian_and_scales() -> None:
     before = torch.cat([p.detach().flatten().clone() for p in model.parameters()])
     added = []
     for sigma in (0.01, 0.02):
-        with noised(model, sigma, "noise", 3):
+        with add_noise(model, sigma, "noise", 3):
             added.append(torch.cat([p.detach().flatten() for p in model.parameters()]) - before)
     assert float(added[0].std()) == pytest.approx(0.01, rel=0.02)
     assert abs(float(added[0].mean())) < 2e-4
@@ -80,7 +80,7 @@ def test_the_weights_come_back_bit_for_bit_even_after_an_error() -> None:
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
 
     def fail() -> None:
-        with noised(model, 0.3, "noise"):
+        with add_noise(model, 0.3, "noise"):
             assert not torch.equal(model.weight, before["weight"])
             raise KeyError
 
@@ -91,7 +91,7 @@ def test_the_weights_come_back_bit_for_bit_even_after_an_error() -> None:
 
 
 def test_a_draw_without_a_finite_loss_is_counted_and_its_sigma_left_out() -> None:
-    finding = run(network(), Settings(sigmas=(0.1, 1e38), draws=2))
+    finding = run(network(), SharpnessSettings(sigmas=(0.1, 1e38), draws=2))
     loss, right = finding.views
     assert loss.at == (0.1,)
     assert right.at == (0.1, 1e38)

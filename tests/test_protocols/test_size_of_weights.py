@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.analyses import inputs, subject
+from support.analyses import analysis_input, normalised_images
 from torch import nn
 
-from protocols.analyses.size_of_weights import Settings, run
+from protocols.analyses.size_of_weights import SizeOfWeightsSettings, run
 
 
 @pytest.mark.parametrize("n", [10, 256])
 def test_it_is_the_norm_of_the_heads_input_times_that_of_its_weights(n: int) -> None:
     trunk = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    given = subject(trunk, nn.Linear(4, 4))
-    x, _ = inputs(given, n)
+    given = analysis_input(trunk, nn.Linear(4, 4))
+    x, _ = normalised_images(given, n)
     with torch.no_grad():
         below = trunk(x).square().sum().sqrt()
         own = given.network.model.get_parameter("fc.weight").square().sum().sqrt()
-    finding = run(given, Settings(images=n, batch_size=7))
+    finding = run(given, SizeOfWeightsSettings(images=n, batch_size=7))
     found = {m.name: m.value for m in finding.measures}
     assert found["images"] == min(n, 40)
     assert found["norm of the head's input"] == pytest.approx(float(below), rel=1e-5)
@@ -28,4 +28,4 @@ def test_it_is_the_norm_of_the_heads_input_times_that_of_its_weights(n: int) -> 
 
 
 def test_the_paper_takes_256_training_images() -> None:
-    assert Settings().images == 256
+    assert SizeOfWeightsSettings().images == 256

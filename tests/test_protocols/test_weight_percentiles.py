@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.seeding import torch_generator
-from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, weight_percentiles
+from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, measure_percentiles
 
 
 def linear(values: list[float], dtype: torch.dtype = torch.float64) -> nn.Linear:
@@ -36,7 +36,7 @@ def network() -> nn.Module:
 
 
 def test_by_hand() -> None:
-    found = weight_percentiles(linear([-0.5, 0.009, 0.3, -0.01, -0.002]), (0, 10, 50, 75, 100))
+    found = measure_percentiles(linear([-0.5, 0.009, 0.3, -0.01, -0.002]), (0, 10, 50, 75, 100))
     assert list(found) == ["", "all"]
     assert found["all"] == found[""]
     spread = found["all"]
@@ -53,7 +53,7 @@ def test_the_lines_of_the_paper_figures() -> None:
 
 def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
     model = network()
-    found = weight_percentiles(model)
+    found = measure_percentiles(model)
     assert list(found) == ["0", "3", "all"]
     parts = [model[i].weight.detach().flatten().double().numpy() for i in (0, 3)]
     for name, values in zip(found, (*parts, np.concatenate(parts)), strict=True):
@@ -68,7 +68,7 @@ def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
 def test_looking_changes_nothing() -> None:
     model = network()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    weight_percentiles(model)
+    measure_percentiles(model)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
@@ -77,7 +77,7 @@ def test_looking_changes_nothing() -> None:
     st.lists(st.floats(0, 100), min_size=1, max_size=5),
 )
 def test_percentiles_are_numpys(values: list[float], percentiles: list[float]) -> None:
-    spread = weight_percentiles(linear(values), percentiles)["all"]
+    spread = measure_percentiles(linear(values), percentiles)["all"]
     expected = np.percentile(np.array(values), percentiles)
     assert spread.percentiles == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert spread.largest == max(map(abs, values))
@@ -86,20 +86,20 @@ def test_percentiles_are_numpys(values: list[float], percentiles: list[float]) -
 def test_lower_precision_is_interpolated_in_float64() -> None:
     low, high = 1.0, 1.0 + 2**-7
     for dtype in (torch.bfloat16, torch.float32):
-        spread = weight_percentiles(linear([high, low], dtype), (30,))["all"]
+        spread = measure_percentiles(linear([high, low], dtype), (30,))["all"]
         assert spread.percentiles[0] == pytest.approx(low + 0.3 * 2**-7, rel=1e-15)
 
 
 def test_float64_stays_float64() -> None:
     value = 1.0 + 2**-40
-    assert weight_percentiles(linear([value]), (50,))["all"].percentiles == (value,)
+    assert measure_percentiles(linear([value]), (50,))["all"].percentiles == (value,)
 
 
 def test_more_weights_than_torch_quantile_takes() -> None:
     layer = nn.Linear(2**12, 2**12 + 1, bias=False)  # torch.quantile stops at 2**24
     ramp = torch.linspace(-1, 1, layer.weight.numel(), dtype=torch.float64)
     layer.weight.data = ramp.flip(0).float().view_as(layer.weight)
-    spread = weight_percentiles(layer, (0, 25, 50, 100), dead=0.25)["all"]
+    spread = measure_percentiles(layer, (0, 25, 50, 100), dead=0.25)["all"]
     assert spread.percentiles == pytest.approx((-1, -0.5, 0, 1), abs=1e-7)
     assert spread.dead == pytest.approx(0.25, abs=1e-6)
 
@@ -112,7 +112,7 @@ class Arctan(nn.Module):
 def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
     layer = linear([-1e6, 0.004, 1.0])
     parametrize.register_parametrization(layer, "weight", Arctan())
-    found = weight_percentiles(layer, (100,))
+    found = measure_percentiles(layer, (100,))
     assert list(found) == ["", "all"]
     assert found["all"].largest == pytest.approx(math.pi / 4, rel=1e-5)
     assert found["all"].percentiles == pytest.approx((math.pi / 8,))
@@ -121,8 +121,8 @@ def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(UsageError, match="0 to 100"):
-        weight_percentiles(network(), (50, 101))
+        measure_percentiles(network(), (50, 101))
     with pytest.raises(UsageError, match="no convolution"):
-        weight_percentiles(nn.Sequential(nn.BatchNorm2d(3)))
+        measure_percentiles(nn.Sequential(nn.BatchNorm2d(3)))
     with pytest.raises(FsbenchError, match="not finite"):
-        weight_percentiles(linear([1.0, math.nan]))
+        measure_percentiles(linear([1.0, math.nan]))

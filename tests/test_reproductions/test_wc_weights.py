@@ -24,14 +24,14 @@ from fsbench.reproductions._wc_runs import (
     shortened,
     trace_of,
 )
-from protocols.analyses.weight_percentiles import Spread
+from protocols.analyses.weight_percentiles import WeightSpread
 
 LATER = "layer1.0.conv1"
 
 
-def spread(largest: float, dead: float, width: float) -> Spread:
+def spread(largest: float, dead: float, width: float) -> WeightSpread:
     lines = (-1.0, -0.9, -width / 2, -width / 8, 0.0, width / 8, width / 2, 0.9, 1.0)
-    return Spread(100, lines, largest, dead)
+    return WeightSpread(100, lines, largest, dead)
 
 
 def trace(largest: float = 0.5, dead: float = 0.2, width: float = 0.4, later: float = 0.3) -> Trace:

@@ -1,4 +1,4 @@
-"""What an analysis is given: a backbone, its source classifier, and images of the source."""
+"""Inputs of an analysis: a backbone, its source classifier, and images of the source."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from fsbench.core.seeding import Name, permutations
 from fsbench.data import SourceDataset, Split
 from fsbench.data.augmentation import Augmentation, augment
 
-Part = Literal["train", "val"]
+SourcePart = Literal["train", "val"]
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """backbone: head-free, frozen, on `device`; classifier: the same network with its head, for a
-    run of ours; source: images to look at. Both have the same weights, mean and std.
+class AnalysisInput:
+    """A backbone, and the network with its head and the source images where an analysis needs them.
+
+    backbone: head-free, frozen, on `device`; classifier: the same network with its head, for a run
+    of fsbench; source: pretraining data. Both networks have the same weights, mean and std.
     """
 
     backbone: Backbone
@@ -33,28 +35,28 @@ class Subject:
 
     @property
     def network(self) -> Classifier:
-        """Raises UsageError for a backbone without a head."""
+        """The classifier. Raises UsageError for a backbone without a head."""
         if self.classifier is None:
             raise UsageError(
                 f"{self.backbone.facts.ref} has no source classifier", fix="pass a run as run:DIR"
             )
         return self.classifier
 
-    def split(self, part: Part) -> Split:
-        """Images of the source. Raises UsageError without a source."""
+    def split(self, part: SourcePart) -> Split:
+        """Return a part of the source. Raises UsageError without a source."""
         if self.source is None:
             raise UsageError(
                 f"no images for {self.backbone.facts.ref}", fix="name a source with --source"
             )
         return self.source.train if part == "train" else self.source.val
 
-    def chosen(self, part: Part, n: int | None, seed: int) -> Split:
-        """n random images of a part in their order, the same for every network; None: all."""
-        whole = self.split(part)
-        if n is None or n >= len(whole):
-            return whole
-        index = np.sort(permutations(1, len(whole), "analysis", part, seed)[0][:n])
-        return Split(whole.images[index], whole.labels[index])
+    def sample(self, part: SourcePart, n: int | None, seed: int) -> Split:
+        """Sample n images of a part, the same for every network, in their order; None: all."""
+        images = self.split(part)
+        if n is None or n >= len(images):
+            return images
+        index = np.sort(permutations(1, len(images), "analysis", part, seed)[0][:n])
+        return Split(images.images[index], images.labels[index])
 
     def batches(
         self,
@@ -65,9 +67,9 @@ class Subject:
         augmentation: Augmentation = "none",
         names: tuple[Name, ...] = (),
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Normalised images (B, 3, s, s) and labels (B,) on the device.
+        """Yield normalised images (B, 3, s, s) and labels (B,) on the device.
 
-        augmentation: of every batch, under the stream called `names`.
+        augmentation: applied to every batch, with the random stream `names`.
         """
         with report.task(f"{what} {self.backbone.facts.ref}", len(images), "images") as advance:
             for start in range(0, len(images), size):
