@@ -21,7 +21,7 @@ from leaderboard.board.published import ENTRIES
 from leaderboard.methods.build import of_board
 from leaderboard.methods.figures import named
 from leaderboard.pilot.checks import correlate_transfer
-from pretrain.recipes import RECIPES
+from pretrain.recipes.registry import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "pilot"
@@ -115,6 +115,16 @@ def test_links_and_figures_exist(page: str) -> None:
         assert target.exists(), f"{page} links to {path}"
         if anchor:
             assert anchor in heading_anchors(target.read_text(encoding="utf8")), f"#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_files_exist(page: str) -> None:
+    named_paths = re.findall(
+        r"`((?:fsbench|pretrain|protocols|leaderboard|tests)/[\w./*-]+)`", TEXTS[page]
+    )
+    for path in named_paths:
+        pattern = re.sub(r"NAME(-N)?|<\w+>", "*", path.rstrip("/"))
+        assert any(ROOT.glob(pattern)), f"{page} names {path}"
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
