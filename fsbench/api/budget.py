@@ -14,9 +14,9 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from fsbench.core.errors import UsageError
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
-from fsbench.reproductions._outcome import Curve, Panel
 
 if TYPE_CHECKING:
     from fsbench.data import SourceDataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fsbench.core.findings import Analysis, Measure, View
-from fsbench.reproductions._outcome import Curve, Panel
+from fsbench.core.panels import Curve, Panel
 from fsbench.results.names import model_name
 
 NAMED = 8

@@ -78,17 +78,14 @@ def analyze(
 
 
 def draw(found: Sequence[Analysis], folder: Path) -> None:
-    """A picture an analysis, all models in it."""
+    """Write a figure for each analysis, with all models in it."""
     from fsbench.api.comparison import panels
-    from fsbench.reproductions import _plot
+    from fsbench.core.panels import draw_panels
+    from fsbench.core.plotting import write_figure
 
-    if not _plot.available():
-        console.log("no pictures without matplotlib: pip install 'fsbench[report]'")
-        return
-    folder.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys(each.question.what for each in found):
         drawn = panels([each for each in found if each.question.what == name])
-        _plot.picture(drawn, "", folder / f"{name}.png")
+        write_figure(draw_panels(drawn, ""), folder / f"{name}.png")
         console.log(f"picture: {folder / f'{name}.png'}")
 
 

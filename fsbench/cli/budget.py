@@ -87,17 +87,15 @@ def numbers(values: list[str]) -> list[int]:
 
 
 def keep(runs: list[Run], output: Path, title: str) -> None:
-    """Write the figures, and the picture where matplotlib is installed."""
+    """Write the record of all runs and the picture."""
     from fsbench.api.budget import panel
-    from fsbench.reproductions import _plot
+    from fsbench.core.panels import draw_panels
+    from fsbench.core.plotting import write_figure
     from pretrain.training.files import write_atomic
 
     rows = [run.model_dump(mode="json") for run in runs]
     write_atomic(output / RECORD, json.dumps(rows, indent=1).encode())
-    if _plot.available():
-        _plot.picture([panel(runs, title)], "", output / PICTURE)
-    else:
-        console.reporter().log("no picture without matplotlib: pip install 'fsbench[report]'")
+    write_figure(draw_panels([panel(runs, title)], ""), output / PICTURE)
 
 
 def show(runs: list[Run], as_json: bool) -> None:

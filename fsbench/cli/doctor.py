@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 CORE = (
     "torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub",
-    "numpy", "scipy", "scikit-learn", "pydantic", "typer", "rich",
+    "numpy", "scipy", "scikit-learn", "matplotlib", "pydantic", "typer", "rich",
 )  # fmt: skip
 EXTRAS = {
     "learn2learn": "make meta",
-    "matplotlib": "report",
     "ray": "ray",
 }
 LOW_DISK = 5.0

@@ -72,7 +72,9 @@ def listing(as_json: bool) -> None:
 
 def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     """Run a claim and keep its figures where a folder is given."""
-    from fsbench.reproductions import CLAIMS, _plot
+    from fsbench.core.panels import draw_panels
+    from fsbench.core.plotting import write_figure
+    from fsbench.reproductions import CLAIMS
     from pretrain.training.files import write_atomic
 
     claim = CLAIMS.load(name)
@@ -80,10 +82,9 @@ def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())
-        if outcome.panels and _plot.available():
-            _plot.draw(outcome, output / f"{name}.png")
-        elif outcome.panels:
-            console.reporter().log("no picture without matplotlib: pip install 'fsbench[report]'")
+        if outcome.panels:
+            drawing = draw_panels(outcome.panels, f"{outcome.source}: {outcome.verdict}")
+            write_figure(drawing, output / f"{name}.png")
     return outcome
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from fsbench.core.panels import Panel
 from fsbench.core.specs import Frozen
 
 Verdict = Literal["reproduced", "direction only", "not reproduced"]
@@ -23,37 +24,6 @@ class Figure(Frozen):
     published: str
     ours: str
     verdict: Verdict
-
-
-class Curve(Frozen):
-    """Values over a common axis, ours or (published) the paper's own.
-
-    low, high: a range around every value, where there is one.
-    """
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    published: bool = False
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-
-
-class Panel(Frozen):
-    """One picture of an outcome; x and y name the axes with their units.
-
-    ticks: names of the positions 1, 2, ...; bars: every curve is one value, its label its name.
-    """
-
-    title: str
-    x: str
-    y: str
-    curves: tuple[Curve, ...]
-    log_x: bool = False
-    y_scale: Literal["linear", "log", "symlog"] = "linear"
-    from_zero: bool = False
-    ticks: tuple[str, ...] = ()
-    bars: bool = False
 
 
 class Outcome(Frozen):

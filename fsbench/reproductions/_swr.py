@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fsbench.core.errors import UsageError
+from fsbench.core.panels import Curve
 from fsbench.reproductions import _digits
-from fsbench.reproductions._outcome import Curve, Verdict
+from fsbench.reproductions._outcome import Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor

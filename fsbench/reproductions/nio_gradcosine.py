@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions._nio_runs import (
     OBJECTIVES,
@@ -21,15 +22,7 @@ from fsbench.reproductions._nio_runs import (
     Learned,
     learn,
 )
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    Curve,
-    Figure,
-    Outcome,
-    Panel,
-    Verdict,
-    overall,
-)
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 SOURCE = "NIO, appendix B.2 and C.2; log of the official code"

@@ -14,17 +14,10 @@ from statistics import mean, stdev
 from typing import NamedTuple
 
 from fsbench.core.errors import UsageError
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    Curve,
-    Figure,
-    Outcome,
-    Panel,
-    Verdict,
-    overall,
-)
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 SOURCE = "reinitialization study, Table 1"

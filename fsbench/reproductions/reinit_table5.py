@@ -16,17 +16,10 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.errors import UsageError
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    Curve,
-    Figure,
-    Outcome,
-    Panel,
-    Verdict,
-    overall,
-)
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:

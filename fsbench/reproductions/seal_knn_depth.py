@@ -13,17 +13,10 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _seal
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    Curve,
-    Figure,
-    Outcome,
-    Panel,
-    Verdict,
-    overall,
-)
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 SOURCE = "SEAL, section 5, Figure 2"

@@ -12,9 +12,10 @@ from itertools import permutations
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
+from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Curve, Figure, Outcome, Panel, Verdict, overall
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 from pretrain.method import Method, Neutral, Rank
 

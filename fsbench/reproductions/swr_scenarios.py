@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import NamedTuple
 
+from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Panel, Verdict, overall
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._parallel import run_all
 
 SOURCE = "soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4"

@@ -10,16 +10,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    Curve,
-    Figure,
-    Outcome,
-    Panel,
-    Verdict,
-    overall,
-)
+from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
 from fsbench.reproductions._wc_runs import (
     ARMS,
     BOUND,

@@ -1,25 +1,15 @@
-"""Numbers of every entry as bars, one or a few an entry."""
+"""Numbers of every entry as bars, one or a few for each entry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from leaderboard.charts import _legend
-from leaderboard.charts._axes import (
-    Plot,
-    Scale,
-    Tick,
-    horizontal_axis,
-    log_ticks,
-    padded,
-    round_ticks,
-    short_number,
-)
-from leaderboard.charts._svg import SMALL, Drawing, fitted, widest
+from fsbench.core import plotting
+from fsbench.core.plotting import GUIDE, SERIES, Drawing
 
 BAR, SPACE, TOP, FOOT = 11.0, 9.0, 8.0, 44.0
-LABELS = 0.38
+LABEL_SHARE = 0.38
 """Share of the width that row labels may take."""
 
 
@@ -33,67 +23,59 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """unit: what all numbers are, for the axis. log: for positive numbers of many sizes; marked:
-    a number that a line shows, e.g. the episodes there are."""
+    """unit: of all numbers, for the axis. log: for positive numbers of many sizes. reference: a
+    number that a dashed line shows. write: how a number is written.
+    """
 
     title: str
     unit: str
     series: tuple[str, ...]
     rows: tuple[Bar, ...]
     log: bool = False
-    marked: float | None = None
-    written: Callable[[float], str] = short_number
+    reference: float | None = None
+    write: Callable[[float], str] = plotting.short_number
+
+    @property
+    def description(self) -> str:
+        names = f": {', '.join(self.series)}" if len(self.series) > 1 else ""
+        return f"{self.unit} of {len(self.rows)} entries{names}."
 
 
-def draw(chart: Bars, name: str, width: float = 720) -> str:
-    """From the left; the number stands behind its bar."""
-    known = [v for row in chart.rows for v in row.values if v is not None]
-    known += [] if chart.marked is None else [chart.marked]
-    left = min(widest([row.label for row in chart.rows], SMALL), LABELS * width) + 14
-    right = width - widest([chart.written(v) for v in known], SMALL) - 14
-    high = BAR * len(chart.series) + SPACE
-    bottom = TOP + high * len(chart.rows)
+@plotting.style()
+def draw(chart: Bars, width: float = 720) -> Drawing:
+    """Return horizontal bars from the left, each followed by its number."""
+    labels = [row.label for row in chart.rows]
+    values = [v for row in chart.rows for v in row.values if v is not None]
     legend = chart.series if len(chart.series) > 1 else ()
-    foot = bottom + FOOT
-    drawing = Drawing(
-        name, chart.title, describe(chart), width, foot + _legend.height(legend, width)
-    )
-    x = scale(chart, known, left, right)
-    marks = log_ticks(x.low, x.high) if chart.log else round_ticks(x.low, x.high)
-    ticks = [Tick(at, chart.written(at)) for at in marks]
-    horizontal_axis(drawing, Plot(left, TOP, right, bottom), x, ticks, chart.unit)
-    if chart.marked is not None:
-        at = x(chart.marked)
-        line = {"stroke": "currentColor", "stroke_dasharray": "3 3"}
-        drawing.add("line", x1=at, x2=at, y1=TOP, y2=bottom, **line)
-    for i, row in enumerate(chart.rows):
-        bars(drawing, chart, row, TOP + high * i, x)
-    _legend.draw_legend(drawing, legend, foot, width)
-    return drawing.svg()
-
-
-def scale(chart: Bars, known: list[float], left: float, right: float) -> Scale:
-    """From zero, or from below the smallest number on a logarithmic axis."""
+    row_height = BAR * len(chart.series) + SPACE
+    top = TOP + plotting.legend_height(legend, width)
+    height = top + row_height * max(len(chart.rows), 1) + FOOT
+    left = min(plotting.widest(labels), LABEL_SHARE * width) + 14
+    drawing = Drawing.create(chart.title, chart.description, width, height)
+    right = plotting.widest([chart.write(v) for v in values]) + 8
+    axes = drawing.add_axes(left, top, right, FOOT)
+    shown = [*values, *(() if chart.reference is None else (chart.reference,))]
+    axes.set_xlim(*(plotting.padded(shown, log=True) if chart.log else (0, max(shown, default=1))))
     if chart.log:
-        return Scale(*padded(known or [1.0], log=True), left, right, log=True)
-    return Scale(0.0, max([*known, 0.0]) * 1.05 or 1.0, left, right)
-
-
-def describe(chart: Bars) -> str:
-    what = f": {', '.join(chart.series)}" if len(chart.series) > 1 else ""
-    return f"{chart.unit} of {len(chart.rows)} entries{what}."
-
-
-def bars(drawing: Drawing, chart: Bars, row: Bar, top: float, x: Scale) -> None:
-    middle = top + BAR * len(row.values) / 2 + 4
-    label = drawing.write(
-        x.start - 8, middle, fitted(row.label, x.start - 10, SMALL), "end", font_size=SMALL
-    )
-    drawing.hint(label, row.label)
-    for i, value in enumerate(row.values):
-        if value is None:
-            continue
-        y, style = top + BAR * i, f"fill:{_legend.colour(i)}"
-        long = max(x(value) - x.start, 1.0)
-        drawing.add("rect", x=x.start, y=y, width=long, height=BAR - 2, style=style)
-        drawing.write(x.start + long + 4, y + BAR - 2, chart.written(value), font_size=SMALL)
+        plotting.set_log_scale(axes)
+    axes.set_xlabel(chart.unit)
+    plotting.label_rows(drawing, axes, labels, left - 12)
+    if chart.reference is not None:
+        axes.axvline(chart.reference, **GUIDE)
+    start, thickness = axes.get_xlim()[0], BAR / row_height
+    for i, row in enumerate(chart.rows):
+        for j, value in enumerate(row.values):
+            if value is not None:
+                y = i + thickness * (j - (len(row.values) - 1) / 2)
+                colour = SERIES[j % len(SERIES)]
+                axes.barh(y, value - start, thickness * 0.82, left=start, color=colour)
+                axes.annotate(
+                    chart.write(value),
+                    (value, y),
+                    (4, 0),
+                    textcoords="offset points",
+                    va="center_baseline",
+                )
+    handles = [axes.plot([], [], color=SERIES[j % len(SERIES)])[0] for j in range(len(legend))]
+    plotting.add_legend(axes, handles, legend, width, left)
+    return drawing

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from leaderboard.charts._svg import GAIN, LOSS, SMALL, Drawing, fitted, interval, signed, widest
+from fsbench.core import plotting
+from fsbench.core.plotting import FONT_SIZE, GAIN, INK, LOSS, Drawing, fit_text, signed
 
-ROW, HEAD, LEGEND = 26.0, 20.0, 46.0
-"""Heights in pixels."""
-LABELS = 0.36
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROW, HEAD, LONGEST_HEAD, FOOT = 26.0, 20.0, 150.0, 46.0
+"""Heights in pixels: of a row, of the names of the columns, and of the legend."""
+LABEL_SHARE = 0.36
 """Share of the width that row labels may take."""
-SLIMMEST, WIDEST = 16.0, 84.0
+SLIMMEST, WIDEST, ROOM_FOR_NUMBERS = 16.0, 84.0, 46.0
 """Widths of a cell."""
 STRONGEST = 0.62
-"""Opacity of the largest gain: black and white text both stay readable on it."""
-Row = tuple[float | None, ...]
+"""Opacity of the largest gain; text stays readable on it in both schemes."""
+Values = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -27,121 +33,97 @@ class HeatMap:
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    values: tuple[Row, ...]
-    low: tuple[Row, ...]
-    high: tuple[Row, ...]
+    values: tuple[Values, ...]
+    low: tuple[Values, ...]
+    high: tuple[Values, ...]
 
     @property
     def largest(self) -> float:
         """The largest absolute gain: the end of the colour scale."""
         return max((abs(v) for row in self.values for v in row if v is not None), default=0) or 0.01
 
+    @property
+    def description(self) -> str:
+        return (
+            f"Gain over the control in points: {len(self.rows)} methods by {len(self.columns)} "
+            f"targets; the 95 % interval excludes 0 in {len([*self.significant()])} cells."
+        )
 
-@dataclass(frozen=True)
-class Layout:
-    """left: where cells begin; cell: their width; top: where they begin; upright: rotated heads."""
-
-    left: float
-    cell: float
-    top: float
-    upright: bool
-
-
-def draw(chart: HeatMap, name: str, width: float = 720) -> str:
-    """Blue for a gain, orange for a loss, a dot where the 95 % interval excludes 0."""
-    at = layout(chart, width)
-    right = at.left + at.cell * len(chart.columns)
-    bottom = at.top + ROW * len(chart.rows)
-    drawing = Drawing(name, chart.title, describe(chart), max(width, right + 1), bottom + LEGEND)
-    for j, column in enumerate(chart.columns):
-        head(drawing, at, j, column)
-    for i, row in enumerate(chart.rows):
-        y = at.top + ROW * i
-        label = drawing.write(at.left - 6, y + 17, fitted(row, at.left - 8), "end")
-        drawing.hint(label, row)
-        for j in range(len(chart.columns)):
-            cell(drawing, chart, at, i, j)
-    legend(drawing, chart.largest, at.left if right - at.left > 220 else 8.0, bottom)
-    return drawing.svg()
+    def significant(self) -> Iterator[tuple[int, int]]:
+        """Yield row and column of the cells whose interval is known and excludes 0."""
+        for i, (lows, highs) in enumerate(zip(self.low, self.high, strict=True)):
+            for j, (low, high) in enumerate(zip(lows, highs, strict=True)):
+                if low is not None and high is not None and (low > 0 or high < 0):
+                    yield i, j
 
 
-def layout(chart: HeatMap, width: float) -> Layout:
-    left = min(widest(chart.rows), LABELS * width) + 10
+@plotting.style()
+def draw(chart: HeatMap, width: float = 720) -> Drawing:
+    """Return blue cells for gains, orange ones for losses, a dot where the interval excludes 0."""
+    left = min(plotting.widest(chart.rows), LABEL_SHARE * width) + 12
     cell = min(max((width - left - 1) / max(len(chart.columns), 1), SLIMMEST), WIDEST)
-    longest = widest(chart.columns, SMALL)
+    longest = plotting.widest(chart.columns)
     upright = longest + 6 > cell
-    return Layout(left, cell, min(longest, 150.0) + 12 if upright else HEAD, upright)
+    top = min(longest, LONGEST_HEAD) + 12 if upright else HEAD
+    right_end = left + cell * max(len(chart.columns), 1)
+    height = top + ROW * max(len(chart.rows), 1) + FOOT
+    wide = max(width, right_end + 1)
+    drawing = Drawing.create(chart.title, chart.description, wide, height)
+    axes = drawing.add_axes(left, top, wide - right_end, FOOT)
+    axes.set_xlim(-0.5, max(len(chart.columns), 1) - 0.5)
+    plotting.label_rows(drawing, axes, chart.rows, left - 12)
+    axes.spines.bottom.set_visible(False)
+    axes.tick_params(axis="x", length=0, labelbottom=False, labeltop=True, pad=5)
+    room = top - 10 if upright else cell
+    axes.set_xticks(range(len(chart.columns)), [fit_text(name, room) for name in chart.columns])
+    if upright:
+        for label in axes.get_xticklabels():
+            label.set(rotation=90, rotation_mode="anchor", ha="left", va="center")
+    for i, row in enumerate(chart.values):
+        for j, value in enumerate(row):
+            add_cell(drawing, axes, chart, i, j, value, cell)
+    corner = cell >= ROOM_FOR_NUMBERS
+    dots = [(j + (0.5 - 5 / cell) * corner, i - 0.27 * corner) for i, j in chart.significant()]
+    axes.plot([x for x, _ in dots], [y for _, y in dots], "o", color=INK, markersize=4.4)
+    add_scale(drawing, chart.largest, left if wide - left > 220 else 8.0)
+    return drawing
 
 
-def describe(chart: HeatMap) -> str:
-    marked = sum(clear(*ends) for ends in pairs(chart))
-    return (
-        f"Gain over the control in points: {len(chart.rows)} methods by {len(chart.columns)} "
-        f"targets; the 95 % interval excludes 0 in {marked} cells."
-    )
+def add_cell(
+    drawing: Drawing, axes: Axes, chart: HeatMap, i: int, j: int, value: float | None, cell: float
+) -> None:
+    """Draw one cell: its colour, its number where that has room, and its hint."""
+    from matplotlib.patches import Rectangle
 
-
-def pairs(chart: HeatMap) -> list[tuple[float | None, float | None]]:
-    rows = zip(chart.low, chart.high, strict=True)
-    return [ends for low, high in rows for ends in zip(low, high, strict=True)]
-
-
-def clear(low: float | None, high: float | None) -> bool:
-    """Whether an interval is known and excludes 0."""
-    return low is not None and high is not None and (low > 0 or high < 0)
-
-
-def head(drawing: Drawing, at: Layout, j: int, column: str) -> None:
-    x = at.left + at.cell * (j + 0.5)
-    if not at.upright:
-        drawing.write(x, at.top - 7, column, "middle", font_size=SMALL)
-        return
-    text = fitted(column, at.top - 10, SMALL)
-    turned = f"rotate(-90 {x + 4:.2f} {at.top - 5:.2f})"
-    label = drawing.write(x + 4, at.top - 5, text, font_size=SMALL, transform=turned)
-    drawing.hint(label, column)
-
-
-def cell(drawing: Drawing, chart: HeatMap, at: Layout, i: int, j: int) -> None:
-    value, low, high = chart.values[i][j], chart.low[i][j], chart.high[i][j]
-    x, y = at.left + at.cell * j, at.top + ROW * i
-    where = {"x": x + 0.5, "y": y + 0.5, "width": at.cell - 1, "height": ROW - 1}
+    gap_x, gap_y = 0.5 / cell, 0.5 / ROW
+    corner, size = (j - 0.5 + gap_x, i - 0.5 + gap_y), (1 - 2 * gap_x, 1 - 2 * gap_y)
     if value is None:
-        drawing.add("rect", **where, fill="none", stroke="currentColor", stroke_opacity=0.15)
+        axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=INK, alpha=0.15))
         return
-    colour = GAIN if value > 0 else LOSS
-    strength = STRONGEST * abs(value) / chart.largest
-    box = drawing.add("rect", **where, style=f"fill:{colour}", fill_opacity=strength)
-    drawing.hint(
-        box, f"{chart.rows[i]}, {chart.columns[j]}: {signed(value)} points{interval(low, high)}"
+    colour, alpha = GAIN if value > 0 else LOSS, STRONGEST * abs(value) / chart.largest
+    box = axes.add_patch(Rectangle(corner, *size, facecolor=colour, alpha=alpha, linewidth=0))
+    drawing.add_hint(
+        box,
+        f"{chart.rows[i]}, {chart.columns[j]}: {signed(value)} points"
+        f"{plotting.interval(chart.low[i][j], chart.high[i][j])}",
     )
-    shown = at.cell >= 44
-    if shown:
-        text = signed(value, 1 if at.cell < 52 else 2)
-        drawing.write(
-            x + at.cell / 2, y + 17, text, "middle", font_size=SMALL, pointer_events="none"
-        )
-    if clear(low, high):
-        cx, cy = (x + at.cell - 5, y + 6) if shown else (x + at.cell / 2, y + ROW / 2)
-        drawing.add("circle", cx=cx, cy=cy, r=2.2, fill="currentColor", pointer_events="none")
+    if cell >= ROOM_FOR_NUMBERS:
+        text = signed(value, 1 if cell < 56 else 2)
+        axes.text(j, i + 0.36 * FONT_SIZE / ROW, text, ha="center", va="baseline")
 
 
-def legend(drawing: Drawing, largest: float, x: float, bottom: float) -> None:
-    """The colour scale from the largest loss to the largest gain."""
+def add_scale(drawing: Drawing, largest: float, left: float) -> None:
+    """Draw the colour scale below the map, from the largest loss to the largest gain."""
     steps, size = 11, 10.0
-    y = bottom + 10
-    for k in range(steps):
-        part = 2 * k / (steps - 1) - 1
-        drawing.add(
-            "rect",
-            x=x + size * k,
-            y=y,
-            width=size,
-            height=size,
-            style=f"fill:{GAIN if part > 0 else LOSS}",
-            fill_opacity=STRONGEST * abs(part),
-        )
+    _, height = drawing.size
+    axes = drawing.add_axes(left, height - FOOT + 10, drawing.size[0] - left - 120, FOOT - 20)
+    axes.set_axis_off()
+    shares = [2 * k / (steps - 1) - 1 for k in range(steps)]
+    colours = [(GAIN if share > 0 else LOSS, STRONGEST * abs(share)) for share in shares]
+    axes.bar(range(steps), 1, 1, color=colours)
+    axes.set(xlim=(-0.5, 12 - 0.5), ylim=(0, 1))
+    y = height - FOOT + 19
     ends = f"{signed(-largest, 1)} to {signed(largest, 1)} points"
-    drawing.write(x + size * steps + 8, y + 9, ends, font_size=SMALL)
-    drawing.add("circle", cx=x + 3, cy=y + 24, r=2.2, fill="currentColor")
-    drawing.write(x + 12, y + 28, "95 % interval excludes 0", font_size=SMALL)
+    drawing.write(left + size * steps + 8, y, ends)
+    axes.plot(-0.2, -1.4, "o", color=INK, markersize=4.4, clip_on=False)
+    drawing.write(left + 12, y + 19, "95 % interval excludes 0")

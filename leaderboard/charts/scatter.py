@@ -1,109 +1,246 @@
-"""One number of every entry against another: a point each, with the interval of the second."""
+"""One number of every entry against another: a labelled point each, and the Pareto front."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import cos, radians, sin
+from typing import TYPE_CHECKING, NamedTuple
 
-from leaderboard.charts._axes import (
-    Plot,
-    Scale,
-    Tick,
-    horizontal_axis,
-    left_margin,
-    padded,
-    percents,
-    round_ticks,
-    vertical_axis,
-)
-from leaderboard.charts._labels import Labels, around
-from leaderboard.charts._svg import GAIN, LOSS, SMALL, Drawing, interval, percent
+from fsbench.core import plotting
+from fsbench.core.plotting import FONT_SIZE, GAIN, GUIDE, INK, LOSS, PAPER, Drawing, fit_text
 
-HEIGHT, FOOT = 320.0, 44.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HEIGHT, TOP, RIGHT, FOOT = 364.0, 24.0, 14.0, 44.0
+LABEL_SHARE = 0.3
+"""Share of the width that a label may take."""
+MARK, HAIR = 6.0, 2.0
+"""Pixels that stay free around a point, and on both sides of a line."""
+DISTANCES = (8.0, 20.0, 34.0, 50.0, 70.0)
+"""Between a point and its label, in pixels; from the second on, a line joins them."""
+ANGLES = (0, 180, 90, -90, 45, 135, -45, -135, 22, 158, -22, -158, 67, 113, -67, -113)
 
 
 @dataclass(frozen=True)
-class Dot:
-    """An entry at (x, y) and the ends of the 95 % interval of y; sure: y differs from the level."""
+class Point:
+    """An entry at (x, y) and the ends of the 95 % interval of y.
+
+    significant: whether y differs from the level of the chart.
+    """
 
     label: str
     x: float
     y: float
     low: float | None = None
     high: float | None = None
-    sure: bool = False
+    significant: bool = False
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """x, y: what the axes show, with units; y is a fraction shown in percent, and x too unless it
-    is `plain`. level: where a line is drawn across, e.g. a gain of 0; even: and where x equals y.
+    """x, y: labels of the axes, with units. y is a fraction drawn in percent.
+
+    percent_x: x is a fraction, too. log_x: x is positive and drawn by its logarithm. level: a value
+    of y with a dashed line, e.g. a gain of 0; diagonal: a dashed line where x equals y. front: a
+    line joins the points that no other beats in both, x being a cost.
     """
 
     title: str
     x: str
     y: str
-    dots: tuple[Dot, ...]
-    plain: bool = False
+    points: tuple[Point, ...]
+    percent_x: bool = True
+    log_x: bool = False
     level: float | None = None
-    even: bool = False
+    diagonal: bool = False
+    front: bool = False
+
+    @property
+    def best(self) -> list[Point]:
+        """Points of the front, if it is drawn."""
+        return pareto_front(self.points) if self.front else []
+
+    @property
+    def description(self) -> str:
+        text = f"{self.y} against {self.x} of {len(self.points)} entries."
+        names = ", ".join(point.label for point in self.best)
+        return f"{text} None beats in both: {names}." if names else text
+
+    def scaled_x(self, point: Point) -> float:
+        """Return x as the axis shows it."""
+        return 100 * point.x if self.percent_x else point.x
+
+    def colour(self, point: Point) -> str:
+        """Return blue and orange for what is significant or on the front, else black."""
+        if point in self.best:
+            return GAIN
+        return (GAIN if point.y >= (self.level or 0.0) else LOSS) if point.significant else INK
+
+    def hint(self, point: Point) -> str:
+        """Return name and numbers of a point."""
+        x = f"{plotting.percent(point.x)} %" if self.percent_x else plotting.short_number(point.x)
+        ends = plotting.interval(point.low, point.high)
+        return f"{point.label}: {x}, {plotting.percent(point.y)} %{ends}"
 
 
-def draw(chart: Scatter, name: str, width: float = 720) -> str:
-    """Coloured where a point is sure to differ from the level."""
-    ends = [v for d in chart.dots for v in (d.y, d.low, d.high) if v is not None] or [0.0, 1.0]
-    ends += [] if chart.level is None else [chart.level]
-    low, high = padded(ends)
-    left, right = padded([d.x for d in chart.dots] or [0.0, 1.0])
-    ticks = [Tick(tick.at, tick.label.replace("-", "−")) for tick in percents(low, high)]
-    plot = Plot(left_margin(ticks), 24.0, width - 12, HEIGHT)
-    drawing = Drawing(name, chart.title, describe(chart), width, HEIGHT + FOOT)
-    x = Scale(left, right, plot.left, plot.right)
-    y = Scale(low, high, plot.bottom, plot.top)
-    drawing.write(0, 12, chart.y, font_size=SMALL)
-    vertical_axis(drawing, plot, y, ticks)
-    horizontal_axis(drawing, plot, x, across(chart, left, right), chart.x)
-    lines(drawing, chart, plot, x, y)
-    labels = Labels(plot, [around(x(d.x), y(d.y)) for d in chart.dots])
-    for dot in chart.dots:
-        mark(drawing, chart, dot, x, y)
-    for dot in chart.dots:
-        labels.place(drawing, dot.label, x(dot.x), y(dot.y))
-    return drawing.svg()
+def pareto_front(points: Sequence[Point]) -> list[Point]:
+    """Return points that no other matches in x (a cost) and y and beats in one, cheapest first."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.x, -p.y)):
+        if not front or point.y > front[-1].y or (point.x, point.y) == (front[-1].x, front[-1].y):
+            front.append(point)
+    return front
 
 
-def describe(chart: Scatter) -> str:
-    return f"{chart.y} against {chart.x} of {len(chart.dots)} entries."
+@plotting.style()
+def draw(chart: Scatter, width: float = 720) -> Drawing:
+    """Return points with intervals; coloured where they are significant or on the front."""
+    drawing = Drawing.create(chart.title, chart.description, width, HEIGHT)
+    axes = drawing.add_axes(44, TOP, RIGHT, FOOT)
+    drawing.write(2, 12, fit_text(chart.y, width))
+    axes.set_xlabel(fit_text(chart.x, width - 60))
+    axes.set_xlim(*plotting.padded([chart.scaled_x(p) for p in chart.points], chart.log_x))
+    ends = [v for p in chart.points for v in (p.y, p.low, p.high, chart.level) if v is not None]
+    axes.set_ylim(*plotting.padded([100 * v for v in ends]))
+    if chart.log_x:
+        plotting.set_log_scale(axes)
+    axes.grid(axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.spines.left.set_visible(False)
+    add_lines(axes, chart)
+    for point in chart.points:
+        x, colour = chart.scaled_x(point), chart.colour(point)
+        if point.low is not None and point.high is not None:
+            ends = [100 * point.low, 100 * point.high]
+            axes.plot([x, x], ends, color=colour, alpha=0.5, linewidth=1)
+        face = PAPER if colour == INK else colour
+        (mark,) = axes.plot(x, 100 * point.y, "o", color=colour, markerfacecolor=face)
+        drawing.add_hint(mark, chart.hint(point))
+    add_labels(axes, chart)
+    return drawing
 
 
-def across(chart: Scatter, low: float, high: float) -> list[Tick]:
-    """Ticks of the horizontal axis."""
-    return (
-        [Tick(at, f"{at:g}") for at in round_ticks(low, high)]
-        if chart.plain
-        else percents(low, high)
-    )
-
-
-def lines(drawing: Drawing, chart: Scatter, plot: Plot, x: Scale, y: Scale) -> None:
-    """The level, and the points where both numbers are equal."""
-    dashed = {"stroke": "currentColor", "stroke_dasharray": "3 3", "opacity": 0.6}
+def add_lines(axes: Axes, chart: Scatter) -> None:
+    """Draw the level, the points where both numbers are equal, and the front."""
     if chart.level is not None:
-        at = y(chart.level)
-        drawing.add("line", x1=plot.left, x2=plot.right, y1=at, y2=at, **dashed)
-    if chart.even:
-        low, high = max(x.low, y.low), min(x.high, y.high)
+        axes.axhline(100 * chart.level, **GUIDE)
+    if chart.diagonal:
+        low = max(axes.get_xlim()[0], axes.get_ylim()[0])
+        high = min(axes.get_xlim()[1], axes.get_ylim()[1])
         if low < high:
-            drawing.add("line", x1=x(low), y1=y(low), x2=x(high), y2=y(high), **dashed)
+            axes.plot([low, high], [low, high], **GUIDE)
+    corners = front_corners(axes, chart)
+    if corners:
+        axes.plot(*zip(*corners, strict=True), color=GAIN, linewidth=1.5)
 
 
-def mark(drawing: Drawing, chart: Scatter, dot: Dot, x: Scale, y: Scale) -> None:
-    px, py = x(dot.x), y(dot.y)
-    above = dot.y >= (chart.level or 0.0)
-    colour = (GAIN if above else LOSS) if dot.sure else "currentColor"
-    if dot.low is not None and dot.high is not None:
-        ends = {"x1": px, "x2": px, "y1": y(dot.low), "y2": y(dot.high)}
-        drawing.add("line", **ends, style=f"stroke:{colour}", opacity=0.5)
-    style = f"fill:{colour}" if dot.sure else "fill:none;stroke:currentColor"
-    found = drawing.add("circle", cx=px, cy=py, r=4, style=style, pointer_events="all")
-    where = f"{dot.x:.4g}" if chart.plain else f"{percent(dot.x)} %"
-    drawing.hint(found, f"{dot.label}: {where}, {percent(dot.y)} %{interval(dot.low, dot.high)}")
+def front_corners(axes: Axes, chart: Scatter) -> list[tuple[float, float]]:
+    """Return the line of the front: level to the next point, then up."""
+    places = [(chart.scaled_x(point), 100 * point.y) for point in chart.best]
+    steps = [corner for a, b in pairwise(places) for corner in ((b[0], a[1]), b)]
+    return [*places[:1], *steps, *((axes.get_xlim()[1], y) for _, y in places[-1:])]
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels; y grows upwards."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def meets(self, other: Box) -> bool:
+        """Return whether two boxes overlap."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.bottom < other.top and other.bottom < self.top
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a label may stand: its offset from the point, and what it and its line cover."""
+
+    offset: tuple[float, float]
+    anchor: str
+    label: Box
+    line: tuple[Box, ...]
+
+    def is_free(self, frame: Box, obstacles: Sequence[Box]) -> bool:
+        """Return whether the label lies inside the frame and, with its line, on no obstacle."""
+        inside = self.label.left >= frame.left and self.label.right <= frame.right
+        inside = inside and self.label.bottom >= frame.bottom and self.label.top <= frame.top
+        return inside and not any(
+            box.meets(old) for box in (self.label, *self.line) for old in obstacles
+        )
+
+
+def add_labels(axes: Axes, chart: Scatter) -> None:
+    """Label the points, those of the front first, where a label hides no point or label.
+
+    A place that hides no line either is preferred; a point without any has its name in its hint.
+    """
+    to_pixels = axes.transData.transform
+    at = {point: (chart.scaled_x(point), 100 * point.y) for point in chart.points}
+    taken = [around(*to_pixels(place)) for place in at.values()]
+    lines = line_boxes(axes)
+    x0, y0, x1, y1 = axes.bbox.extents
+    frame = Box(x0, y0, x1 + RIGHT - 2, y1 + FONT_SIZE)
+    for point in dict.fromkeys([*chart.best, *chart.points]):
+        text = fit_text(point.label, LABEL_SHARE * axes.bbox.width)
+        x, y = to_pixels(at[point])
+        places = list(places_around(x, y, plotting.text_width(text)))
+        free = (
+            p for avoided in ([*taken, *lines], taken) for p in places if p.is_free(frame, avoided)
+        )
+        place = next(free, None)
+        if place is None:
+            continue
+        taken += [place.label, *place.line]
+        arrow = {"arrowstyle": "-", "color": INK, "alpha": 0.4, "shrinkA": 1, "shrinkB": 4}
+        axes.annotate(
+            text,
+            at[point],
+            place.offset,
+            textcoords="offset points",
+            ha=place.anchor,
+            va="center",
+            arrowprops=arrow if place.line else None,
+        )
+
+
+def around(x: float, y: float, half: float = MARK) -> Box:
+    """Return a square around a place."""
+    return Box(x - half, y - half, x + half, y + half)
+
+
+def line_boxes(axes: Axes) -> list[Box]:
+    """Return what the lines of the chart cover: intervals, level, diagonal and front."""
+    boxes = []
+    for line in axes.lines:
+        corners = line.get_transform().transform(line.get_xydata())
+        for a, b in pairwise(corners):
+            steps = 1 if min(abs(a - b)) < 1 else 1 + int(max(abs(a - b)) / 10)
+            for k in range(steps):
+                ends = [a + (b - a) * part / steps for part in (k, k + 1)]
+                (left, right), (bottom, top) = (sorted(pair) for pair in zip(*ends, strict=True))
+                boxes.append(Box(left - HAIR, bottom - HAIR, right + HAIR, top + HAIR))
+    return boxes
+
+
+def places_around(x: float, y: float, width: float) -> Iterator[Place]:
+    """Yield the places for a label of this width, nearest first."""
+    for distance in DISTANCES:
+        for angle in ANGLES:
+            dx, dy = cos(radians(angle)), sin(radians(angle))
+            upright = abs(dx) < 0.1
+            # Straight above and below, the label needs half its height more.
+            offset = distance * dx, (distance + upright * FONT_SIZE / 2) * dy
+            cx, cy = x + offset[0], y + offset[1]
+            left = cx - width / 2 if upright else cx if dx > 0 else cx - width
+            label = Box(left - 1, cy - FONT_SIZE / 2, left + width + 1, cy + FONT_SIZE / 2 + 1)
+            steps = range(8, int(distance) - 3, 4) if distance > DISTANCES[0] else range(0)
+            line = tuple(around(x + k * dx, y + k * dy, 1) for k in steps)
+            anchor = "center" if upright else "left" if dx > 0 else "right"
+            yield Place(offset, anchor, label, line)

@@ -1,4 +1,4 @@
-"""What a method board says as pictures, one a question, drawn from its record alone.
+"""Figures of a method board, one for each question, drawn from its record alone.
 
     gains       which methods gain over plain training, and which of these survive Holm's correction
     targets     where: gains by column
@@ -8,7 +8,7 @@
     spread      how far pretraining seeds scatter, beside episodes
     episodes    how many episodes would settle the gains that are still open
 
-A question that the board cannot answer has no picture.
+A question that the board cannot answer has no figure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 
 from fsbench.core import statistics
-from fsbench.core.io import replacing
+from fsbench.core.plotting import Drawing, write_figure
 from fsbench.core.power import Goal, episodes_needed
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import Cell, Gain, MethodBoard, Row
@@ -28,23 +28,16 @@ from leaderboard.reports.render import shorten
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""
-PAPER = "background:#fff;color:#1b1b1b;"
-"""An image in a page does not take the page's colours."""
 LINEAR, AFFINE = "/linear", "/affine"
 """What tells their columns apart."""
 GAIN = "gain over plain training (points)"
 
 
-def figures(board: MethodBoard, beside: Sequence[MethodBoard] = ()) -> dict[str, str]:
-    """Name -> a stand-alone SVG image. beside: other tables of the board."""
-    drawn = {name: draw(board) for name, draw in QUESTIONS.items()}
-    drawn["adaptation"] = adaptation(board, (board, *beside))
-    return {name: alone(svg) for name, svg in drawn.items() if svg}
-
-
-def alone(svg: str) -> str:
-    """With colours of its own."""
-    return svg.replace('style="', f'style="{PAPER}', 1) + "\n"
+def figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict[str, Drawing]:
+    """Return drawings by name. others: other tables of the board."""
+    drawings = {name: draw(board) for name, draw in QUESTIONS.items()}
+    drawings["adaptation"] = adaptation(board, (board, *others))
+    return {name: drawing for name, drawing in drawings.items() if drawing}
 
 
 def gained(board: MethodBoard) -> Iterator[tuple[Row, Cell, Gain]]:
@@ -60,14 +53,14 @@ def ends(gain: Gain) -> tuple[float | None, float | None]:
     return (None, None) if half is None else (gain.gap - half, gain.gap + half)
 
 
-def gains(board: MethodBoard) -> str | None:
-    found = sorted(gained(board), key=lambda held: -held[2].gap)
+def gains(board: MethodBoard) -> Drawing | None:
     rows = [
-        gaps.Gap(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha) for row, _, g in found
+        gaps.Gap(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha)
+        for row, _, g in sorted(gained(board), key=lambda item: -item[2].gap)
     ]
-    judged = "after Holm's correction the gain lies"
-    chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), judged)
-    return gaps.draw(chart, "gains", WIDTH) if rows else None
+    criterion = "after Holm's correction the gain lies"
+    chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), criterion)
+    return gaps.draw(chart, WIDTH) if rows else None
 
 
 def seeded(row: Row, gain: Gain) -> str:
@@ -76,7 +69,7 @@ def seeded(row: Row, gain: Gain) -> str:
     return f"{row.name}, {n} seed{'s' if n > 1 else ''}"
 
 
-def targets(board: MethodBoard) -> str | None:
+def targets(board: MethodBoard) -> Drawing | None:
     rows = [row for row, _, _ in gained(board)]
     held = [[row.cells[column].gains.get("normal") for column in board.columns] for row in rows]
     limits = [[ends(gain) if gain else (None, None) for gain in line] for line in held]
@@ -88,13 +81,13 @@ def targets(board: MethodBoard) -> str | None:
         low=tuple(tuple(low for low, _ in line) for line in limits),
         high=tuple(tuple(high for _, high in line) for line in limits),
     )
-    return heat_map.draw(chart, "targets", WIDTH) if rows else None
+    return heat_map.draw(chart, WIDTH) if rows else None
 
 
-def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> str | None:
+def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | None:
     """Gains of affine tuning against those of linear heads, in the tasks and seeds that have both:
     in a table of their own, linear columns may have more seeds a row."""
-    dots: list[scatter.Dot] = []
+    points: list[scatter.Point] = []
     for other in boards:
         both = {c: t for c in board.columns if (t := c.replace(AFFINE, LINEAR)) in other.columns}
         both = {affine: linear for affine, linear in both.items() if affine != linear}
@@ -103,16 +96,16 @@ def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> str | None:
             seeds = sorted(x.keys() & y.keys())
             if seeds:
                 linear, affine = (mean(side[seed] for seed in seeds) for side in (x, y))
-                dots.append(scatter.Dot(twin.name, linear, affine))
+                points.append(scatter.Point(twin.name, linear, affine))
     chart = scatter.Scatter(
         title=f"{board.board}: linear and affine",
         x=f"linear heads: {GAIN}",
         y=f"affine tuning: {GAIN}",
-        dots=tuple(dots),
+        points=tuple(points),
         level=0.0,
-        even=True,
+        diagonal=True,
     )
-    return scatter.draw(chart, "adaptation", WIDTH) if dots else None
+    return scatter.draw(chart, WIDTH) if points else None
 
 
 def twins(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
@@ -133,9 +126,9 @@ def by_seed(row: Row, columns: Sequence[str]) -> dict[int, float]:
     return {seed: mean(gaps[seed] for gaps in known) for seed in seeds}
 
 
-def in_domain(board: MethodBoard) -> str | None:
-    dots = [
-        scatter.Dot(row.name, row.source_accuracy, row.overall.mean, *around(row.overall))
+def in_domain(board: MethodBoard) -> Drawing | None:
+    points = [
+        scatter.Point(row.name, row.source_accuracy, row.overall.mean, *around(row.overall))
         for row in board.rows
         if row.overall and row.source_accuracy is not None
     ]
@@ -143,33 +136,33 @@ def in_domain(board: MethodBoard) -> str | None:
         title=f"{board.board}: accuracy on the source and on the targets",
         x="validation accuracy on the source (%)",
         y="mean accuracy on the targets (%)",
-        dots=tuple(dots),
+        points=tuple(points),
     )
-    return scatter.draw(chart, "in_domain", WIDTH) if len(dots) > 1 else None
+    return scatter.draw(chart, WIDTH) if len(points) > 1 else None
 
 
 def around(cell: Cell) -> tuple[float | None, float | None]:
     return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
 
 
-def cost(board: MethodBoard) -> str | None:
+def cost(board: MethodBoard) -> Drawing | None:
     """Floating-point operations are the same on any machine, hours are not."""
-    dots = [
-        scatter.Dot(row.name, row.costs.flops / 1e12, g.gap, *ends(g), g.p_holm < board.alpha)
+    points = [
+        scatter.Point(row.name, row.costs.flops / 1e12, g.gap, *ends(g), g.p_holm < board.alpha)
         for row, _, g in gained(board)
     ]
     chart = scatter.Scatter(
         title=f"{board.board}: gain and cost",
         x="operations of a pretraining run (TFLOPs)",
         y=GAIN,
-        dots=tuple(dots),
-        plain=True,
+        points=tuple(points),
+        percent_x=False,
         level=0.0,
     )
-    return scatter.draw(chart, "cost", WIDTH) if dots else None
+    return scatter.draw(chart, WIDTH) if points else None
 
 
-def spread(board: MethodBoard) -> str | None:
+def spread(board: MethodBoard) -> Drawing | None:
     """Both as half-widths of the interval of the overall accuracy, of rows with several seeds."""
     rows = [
         bars.Bar(row.name, (100 * row.overall.ci95, 100 * row.overall.ci95_seeds))
@@ -181,12 +174,12 @@ def spread(board: MethodBoard) -> str | None:
         unit="half-width of the 95 % interval (points)",
         series=("over episodes, for these seeds", "over episodes and seeds"),
         rows=tuple(rows),
-        written="{:.2f}".format,
+        write="{:.2f}".format,
     )
-    return bars.draw(chart, "spread", WIDTH) if rows else None
+    return bars.draw(chart, WIDTH) if rows else None
 
 
-def episodes(board: MethodBoard) -> str | None:
+def episodes(board: MethodBoard) -> Drawing | None:
     """Episodes a column at which a gap of the size that was seen is found four times in five."""
     columns = len(board.columns)
     unsettled = [
@@ -196,13 +189,13 @@ def episodes(board: MethodBoard) -> str | None:
     ]
     chart = bars.Bars(
         title=f"{board.board}: episodes that would settle what is open",
-        unit="episodes a column to tell the method from plain training (line: those there are)",
+        unit="episodes needed to separate the method from plain training (dashed: episodes run)",
         series=("episodes",),
         rows=tuple(bars.Bar(name, (float(needed(gain, columns)),)) for name, gain in unsettled),
         log=True,
-        marked=max((gain.n / columns for _, gain in unsettled), default=None),
+        reference=max((gain.n / columns for _, gain in unsettled), default=None),
     )
-    return bars.draw(chart, "episodes", WIDTH) if unsettled else None
+    return bars.draw(chart, WIDTH) if unsettled else None
 
 
 def settled_by_episodes(gain: Gain) -> bool:
@@ -217,7 +210,7 @@ def needed(gain: Gain, columns: int) -> int:
     return episodes_needed(sd, Goal(gap=abs(gain.gap)))
 
 
-QUESTIONS: dict[str, Callable[[MethodBoard], str | None]] = {
+QUESTIONS: dict[str, Callable[[MethodBoard], Drawing | None]] = {
     "gains": gains,
     "targets": targets,
     "in_domain": in_domain,
@@ -227,24 +220,17 @@ QUESTIONS: dict[str, Callable[[MethodBoard], str | None]] = {
 }
 
 
-def named(boards: Sequence[MethodBoard]) -> dict[str, str]:
-    """File name -> SVG of the figures of all tables; the track leads in the names where there are
-    several."""
-    found = {}
+def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
+    """Write the figures of all tables as SVG files and return their paths.
+
+    Where there are several tables, the track begins the name of a file.
+    """
+    paths = []
     for board in boards:
         track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
-        beside = [other for other in boards if other is not board]
-        for name, svg in figures(board, beside).items():
-            found[f"{track}{name}.svg"] = svg
-    return found
-
-
-def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
-    """The figures as SVG files. Returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for name, svg in named(boards).items():
-        made.append(folder / name)
-        with replacing(made[-1]) as path:
-            path.write_text(svg, encoding="utf8")
-    return made
+        others = [other for other in boards if other is not board]
+        for name, drawing in figures(board, others).items():
+            path = folder / f"{track}{name}.svg"
+            write_figure(drawing, path)
+            paths.append(path)
+    return paths

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.charts.pareto import Point, front
+from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.record import Axis, Row
 
 
@@ -31,7 +31,7 @@ def best(rows: Sequence[Row], axis: Axis) -> set[str]:
     """Names of the rows on the front of one axis."""
     return {
         point.label
-        for point in front(
+        for point in pareto_front(
             [
                 Point(row.name, getattr(row.costs, axis), row.overall.mean)
                 for row in rows

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 
+from fsbench.core.panels import Curve
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
-from leaderboard.charts.shots import Curve
 from leaderboard.site import pairs
 from leaderboard.site.source import Track
 
@@ -48,14 +48,15 @@ def best(track: Track, by_shots: dict[int, list[str]]) -> list[str]:
 
 
 def curve(track: Track, name: str, by_shots: dict[int, list[str]]) -> Curve:
-    held = track.view.contenders[name]
-    means = [float(np.mean([held[c].values.mean() for c in cs])) for cs in by_shots.values()]
-    halves = [Z95 * pairs.overall_error(held, columns) for columns in by_shots.values()]
-    known = not any(np.isnan(halves))
+    """Return means and 95 % intervals of an entry by shots, in percent."""
+    outcomes = track.view.contenders[name]
+    means = [float(np.mean([outcomes[c].values.mean() for c in cs])) for cs in by_shots.values()]
+    halves = [Z95 * pairs.overall_error(outcomes, columns) for columns in by_shots.values()]
+    has_intervals = not any(np.isnan(halves))
     return Curve(
         label=name,
-        shots=tuple(by_shots),
-        means=tuple(means),
-        low=tuple(m - h for m, h in zip(means, halves, strict=True)) if known else (),
-        high=tuple(m + h for m, h in zip(means, halves, strict=True)) if known else (),
+        x=tuple(by_shots),
+        y=tuple(100 * m for m in means),
+        low=tuple(100 * (m - h) for m, h in zip(means, halves, strict=True) if has_intervals),
+        high=tuple(100 * (m + h) for m, h in zip(means, halves, strict=True) if has_intervals),
     )

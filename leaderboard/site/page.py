@@ -12,6 +12,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from fsbench.core.plotting import DARK, LIGHT, css_variables
 from leaderboard.site import palette
 from leaderboard.site.packing import embedded
 
@@ -59,8 +60,9 @@ def render(data: dict[str, Any]) -> str:
 
 
 def styles(home: Traversable) -> str:
-    """All style sheets, and the scale of the cells for light and dark pages."""
-    light, dark = palette.variables(palette.LIGHT), palette.variables(palette.DARK)
+    """Return all style sheets, and the colours of cells and charts for light and dark pages."""
+    light = palette.variables(palette.LIGHT) + css_variables(LIGHT)
+    dark = palette.variables(palette.DARK) + css_variables(DARK)
     scale = (
         f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root:not([data-theme=light])"
         f"{{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"

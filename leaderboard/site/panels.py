@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
-from xml.etree import ElementTree
 
-from leaderboard.charts import critical, heat_map, pareto, shots
+from fsbench.core.panels import Panel, draw_panels
+from fsbench.core.plotting import Drawing
+from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.build import of_view
 from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
-from leaderboard.ranking.record import BoardStatistics, Friedman
+from leaderboard.ranking.record import BoardStatistics
 from leaderboard.ranking.summary import caveats
 from leaderboard.reports.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
 
-Panel = dict[str, Any]
+Section = dict[str, Any]
+"""Title, note and drawings of a chart, as the page stores them."""
 PHONE, HALF, WHOLE = 358, 590, 1180
 """Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
-NAMESPACE = "http://www.w3.org/2000/svg"
 MOST = 24
 """Entries of a critical-difference diagram, best first, and methods of a heat map."""
 KINDS: dict[Kind, str] = {
@@ -29,10 +30,9 @@ KINDS: dict[Kind, str] = {
 }
 LAST: Kind = "random_init"
 """The control of a heat map where there is no other."""
-NEEDS_REPORT = "The diagram needs scikit-posthocs and matplotlib: pip install 'fsbench[report]'."
 
 
-def panels(track: Track, statistics: BoardStatistics) -> list[Panel]:
+def panels(track: Track, statistics: BoardStatistics) -> list[Section]:
     """Title, note and drawings (wide, narrow) of every chart that the track has the data for."""
     if not track.names:
         return []
@@ -41,21 +41,21 @@ def panels(track: Track, statistics: BoardStatistics) -> list[Panel]:
     return [panel for each in found for panel in each]
 
 
-def heat(board: MethodBoard) -> Iterator[Panel]:
+def heat(board: MethodBoard) -> Iterator[Section]:
     """Gain of each method over its controls, by column: a map a kind of control."""
     held = {kind: [row for row in board.rows if gains(row, kind)] for kind in KINDS}
     for kind, words in KINDS.items():
         if held[kind] and (
             kind != LAST or not any(held[other] for other in KINDS if other != LAST)
         ):
-            yield heat_panel(board, kind, words, held[kind])
+            yield heat_section(board, kind, words, held[kind])
 
 
 def gains(row: Row, kind: Kind) -> bool:
     return any(kind in cell.gains for cell in row.cells.values())
 
 
-def heat_panel(board: MethodBoard, kind: Kind, words: str, held: Sequence[Row]) -> Panel:
+def heat_section(board: MethodBoard, kind: Kind, words: str, held: Sequence[Row]) -> Section:
     rows = held[:MOST]
     found = [[at(row.cells, column, kind) for column in board.columns] for row in rows]
     chart = heat_map.HeatMap(
@@ -67,10 +67,10 @@ def heat_panel(board: MethodBoard, kind: Kind, words: str, held: Sequence[Row]) 
         high=grid(found, lambda gain: end(gain, 1)),
     )
     note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-    return panel(chart.title, note + best_of(rows, held), partial(heat_map.draw, chart), WHOLE)
+    return section(chart.title, note + best_of(rows, held), partial(heat_map.draw, chart), WHOLE)
 
 
-def best_of(shown: Sequence[object], held: Sequence[object]) -> str:
+def best_of(shown: Collection[object], held: Collection[object]) -> str:
     """A sentence where not all are drawn."""
     return f" The best {len(shown)} of {len(held)}." if len(shown) < len(held) else ""
 
@@ -81,7 +81,7 @@ def at(cells: Mapping[str, Cell], column: str, kind: Kind) -> Gain | None:
 
 def grid(
     gains: Sequence[Sequence[Gain | None]], value: Callable[[Gain], float | None]
-) -> tuple[heat_map.Row, ...]:
+) -> tuple[heat_map.Values, ...]:
     """A number of each gain, None where there is none."""
     return tuple(tuple(None if gain is None else value(gain) for gain in row) for row in gains)
 
@@ -90,89 +90,73 @@ def end(gain: Gain, side: int) -> float | None:
     return None if gain.ci95 is None else gain.gap + side * gain.ci95
 
 
-def front(board: MethodBoard) -> Iterator[Panel]:
+def front(board: MethodBoard) -> Iterator[Section]:
     """Accuracy against what pretraining cost."""
     points = tuple(
-        pareto.Point(row.name, row.costs.flops, row.overall.mean, *ends(row.overall))
+        scatter.Point(row.name, row.costs.flops, row.overall.mean, *ends(row.overall))
         for row in board.rows
         if row.overall is not None and row.costs.flops > 0
     )
     if len(points) > 1:
-        chart = pareto.Pareto("Accuracy against cost", "FLOPs of pretraining", points)
-        note = "Overall accuracy in percent; the stair joins methods that none beats in both."
-        yield panel(chart.title, note, partial(pareto.draw, chart))
+        chart = scatter.Scatter(
+            title="Accuracy against cost",
+            x="FLOPs of pretraining",
+            y="accuracy (%)",
+            points=points,
+            percent_x=False,
+            log_x=True,
+            front=True,
+        )
+        note = "Overall accuracy in percent; the line is the Pareto front (best for its cost)."
+        yield section(chart.title, note, partial(scatter.draw, chart))
 
 
 def ends(cell: Cell) -> tuple[float | None, float | None]:
     return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
 
 
-def by_shots(track: Track) -> Iterator[Panel]:
+def by_shots(track: Track) -> Iterator[Section]:
     """Mean over the data sets at each number of shots, of the best entries."""
-    for kind, found in curves(track).items():
-        chart = shots.Shots(f"Accuracy by shots, {kind}", found)
+    for kind, lines in curves(track).items():
+        chart = Panel(
+            title=f"Accuracy by shots, {kind}",
+            x="shots (images per class)",
+            y="accuracy (%)",
+            curves=lines,
+            log_x=True,
+        )
         note = "Mean over the data sets, best entries first; bands are 95 % intervals."
-        yield panel(chart.title, note, partial(shots.draw, chart))
+        yield section(chart.title, note, partial(draw_panels, [chart], chart.title))
 
 
-def ranks(statistics: BoardStatistics) -> Iterator[Panel]:
+def ranks(statistics: BoardStatistics) -> Iterator[Section]:
     """Average ranks over the columns and what Nemenyi's test does not separate."""
     tested = statistics.friedman
     title = "Critical difference"
     if tested is None:
         return
-    if tested.nemenyi is None or not critical.available():
-        missing = "" if critical.available() else NEEDS_REPORT
-        noted = missing or " ".join(caveats(tested, statistics.columns))
-        yield {"title": title, "note": noted, "drawings": []}
-        return
-    names = list(tested.average_ranks)[:MOST]
+    names = tuple(tested.average_ranks)[:MOST]
     chart = critical.Critical(
         title=title,
-        names=tuple(names),
+        names=names,
         ranks=tuple(tested.average_ranks[name] for name in names),
-        p=matrix(tested, names),
+        difference=tested.critical_difference,
+        cliques=tested.cliques,
         alpha=tested.alpha,
     )
     note = " ".join(
         (
             f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
             f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g})."
-            + best_of(names, list(tested.average_ranks)),
+            + best_of(names, tested.average_ranks),
             *caveats(tested, statistics.columns),
         )
     )
-    yield panel(title, note, partial(critical.draw, chart))
+    yield section(title, note, partial(critical.draw, chart))
 
 
-def matrix(tested: Friedman, names: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-    """Symmetric p-values in the order of the names."""
-    known = {(pair.a, pair.b): pair.p for pair in tested.nemenyi or ()}
-    known |= {(b, a): p for (a, b), p in known.items()}
-    return tuple(tuple(known.get((a, b), 1.0) for b in names) for a in names)
-
-
-def panel(
-    title: str, note: str, draw: Callable[[str, float], str | None], width: int = HALF
-) -> Panel:
-    """The drawings, without style attributes, which the page's policy forbids."""
+def section(title: str, note: str, draw: Callable[[float], Drawing], width: int = HALF) -> Section:
+    """Return a chart drawn for a desk and for a phone."""
     slug = "".join(c if c.isalnum() else "-" for c in title.lower())
-    drawn = [draw(f"{slug}-{pixels}", pixels) for pixels in (width, PHONE)]
-    return {
-        "title": title,
-        "note": note,
-        "whole": width == WHOLE,
-        "drawings": [unstyled(svg) for svg in drawn if svg],
-    }
-
-
-def unstyled(svg: str) -> str:
-    """Every declaration of a style attribute as an attribute of its own."""
-    ElementTree.register_namespace("", NAMESPACE)
-    root = ElementTree.fromstring(svg)
-    for element in root.iter():
-        for declaration in element.attrib.pop("style", "").split(";"):
-            name, found, value = declaration.partition(":")
-            if found:
-                element.set(name.strip(), value.strip())
-    return ElementTree.tostring(root, encoding="unicode")
+    drawings = [draw(pixels).to_svg(f"{slug}-{pixels}") for pixels in (width, PHONE)]
+    return {"title": title, "note": note, "whole": width == WHOLE, "drawings": drawings}

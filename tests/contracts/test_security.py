@@ -29,8 +29,7 @@ IMPORTERS = {"fsbench/core/registry.py", "fsbench/backbones/sources/py.py"}
 
 
 OWN = {
-    ("leaderboard/charts/critical.py", "ElementTree.fromstring"),
-    ("leaderboard/site/panels.py", "ElementTree.fromstring"),
+    ("fsbench/core/svg.py", "ElementTree.fromstring"),
     ("leaderboard/site/page.py", "Markup"),
 }
 """Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page."""

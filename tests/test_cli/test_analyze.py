@@ -15,7 +15,6 @@ from fsbench.api import estimate
 from fsbench.cli.main import run
 from fsbench.core.findings import Analysis
 from fsbench.data import SourceDataset
-from fsbench.reproductions import _plot
 from pretrain.training.loop import pretrain
 from protocols.analyses import margins
 
@@ -226,20 +225,6 @@ def test_long_work_wants_yes(
     assert not records(tmp_path)
     assert call(*command, "--yes") == 0
     assert call(*command) == 0, "nothing is left to do"
-
-
-def test_without_matplotlib_the_numbers_come_all_the_same(
-    runs: dict[str, str],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_plot, "available", lambda: False)
-    assert call("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path)) == 0
-    shown = capfd.readouterr()
-    assert "pip install 'fsbench[report]'" in shown.err
-    assert "smallest margin" in shown.out
-    assert not (tmp_path / "analyses").exists()
 
 
 def test_a_record_that_answers_something_else_is_not_believed(

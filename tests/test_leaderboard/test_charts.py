@@ -1,10 +1,13 @@
-"""What every chart keeps: well-formed, escaped, readable, the same for the same numbers."""
+"""Charts: well-formed, escaped, readable, equal for equal numbers, marks where the numbers are."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -12,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.charts import bars, critical, gaps, heat_map, histogram, pareto, scatter, shots
-from leaderboard.charts._labels import Box
-from leaderboard.charts._svg import SMALL, clean, extent, fitted, number, signed
+from fsbench.core.panels import Curve, Panel, draw_panels
+from fsbench.core.plotting import GAIN, INK, LOSS, Drawing, render_figure, text_width
+from leaderboard.charts import bars, critical, gaps, heat_map, scatter
+from leaderboard.charts.scatter import Box, Point, Scatter, pareto_front
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = (
@@ -34,84 +38,96 @@ def rows(shift: float) -> tuple[tuple[float | None, ...], ...]:
     )
 
 
-def a_heat_map(name: str, width: float) -> str:
+def a_heat_map(width: float) -> Drawing:
     chart = heat_map.HeatMap("<b>", NAMES, TASKS, rows(0), rows(-0.008), rows(0.008))
-    return heat_map.draw(chart, name, width)
+    return heat_map.draw(chart, width)
 
 
-def some_shots(name: str, width: float) -> str:
+def some_curves(width: float) -> Drawing:
     curves = tuple(
-        shots.Curve(n, (1, 5, 20, 50), tuple(m := [0.4 + 0.01 * i, 0.5, 0.6, 0.65]), *ends(m))
+        Curve(label=n, x=(1, 5, 20, 50), y=(y := (40.0 + i, 50.0, 60.0, 65.0)), **ends(y))
         for i, n in enumerate(NAMES)
     )
-    return shots.draw(shots.Shots("<b>", curves), name, width)
+    chart = Panel(title="<b>", x="shots", y="accuracy (%)", curves=curves, log_x=True)
+    return draw_panels([chart], "<b>", width)
 
 
-def ends(means: list[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    return tuple(m - 0.01 for m in means), tuple(m + 0.01 for m in means)
+def ends(means: tuple[float, ...]) -> dict[str, Any]:
+    return {"low": tuple(m - 1 for m in means), "high": tuple(m + 1 for m in means)}
 
 
-def a_pareto(name: str, width: float) -> str:
+def a_pareto(width: float) -> Drawing:
     points = tuple(
-        pareto.Point(n, 10.0 ** (i % 5 + 2), 0.4 + 0.03 * i, 0.39 + 0.03 * i, 0.41 + 0.03 * i)
+        Point(n, 10.0 ** (i % 5 + 2), 0.4 + 0.03 * i, 0.39 + 0.03 * i, 0.41 + 0.03 * i)
         for i, n in enumerate(NAMES)
     )
-    return pareto.draw(pareto.Pareto("<b>", "optimizer steps <i>", points), name, width)
+    chart = Scatter("<b>", "optimizer steps <i>", "%", points, False, log_x=True, front=True)
+    return scatter.draw(chart, width)
 
 
-def some_gaps(name: str, width: float) -> str:
-    found = tuple(
+def some_gaps(width: float) -> Drawing:
+    rows = tuple(
         gaps.Gap(t, 0.01 * (i - 6), 0.01 * (i - 7), 0.01 * (i - 5)) for i, t in enumerate(TASKS)
     )
-    return gaps.draw(gaps.Gaps("<b>", NAMES[4], NAMES[1], found), name, width)
+    return gaps.draw(gaps.Gaps("<b>", NAMES[4], NAMES[1], rows), width)
 
 
-def a_histogram(name: str, width: float) -> str:
-    values = tuple((i % 76) / 75 for i in range(600))
-    return histogram.draw(histogram.Histogram("<b>", values, 0.2), name, width)
-
-
-def a_critical(name: str, width: float) -> str:
-    pytest.importorskip("scikit_posthocs", reason="the report extra is not installed")
-    near = tuple(tuple(1.0 if abs(i - j) < 2 else 0.01 for j in range(8)) for i in range(8))
+def a_critical(width: float) -> Drawing:
     ranks = (1.2, 2.1, 3.3, 4.2, 5.0, 5.9, 6.8, 7.5)
-    drawn = critical.draw(critical.Critical("<b>", NAMES, ranks, near), name, width)
-    assert drawn is not None
-    return drawn
+    pairs = tuple((NAMES[i], NAMES[i + 1]) for i in range(7))
+    return critical.draw(critical.Critical("<b>", NAMES, ranks, 1.3, pairs), width)
 
 
-def a_scatter(name: str, width: float) -> str:
-    dots = tuple(
-        scatter.Dot(n, 0.2 + 0.01 * i, 0.4 - 0.03 * i, 0.39 - 0.03 * i, 0.41 - 0.03 * i, i % 2 == 0)
+def a_scatter(width: float) -> Drawing:
+    points = tuple(
+        Point(n, 0.2 + 0.01 * i, 0.4 - 0.03 * i, 0.39 - 0.03 * i, 0.41 - 0.03 * i, i % 2 == 0)
         for i, n in enumerate(NAMES)
     )
-    chart = scatter.Scatter("<b>", "in-domain <i> (%)", "gain (points)", dots, level=0.3, even=True)
-    return scatter.draw(chart, name, width)
+    x, y = "in-domain <i> (%)", "gain (points)"
+    return scatter.draw(Scatter("<b>", x, y, points, level=0.3, diagonal=True), width)
 
 
-def some_bars(name: str, width: float) -> str:
-    found = tuple(
+def some_bars(width: float) -> Drawing:
+    rows = tuple(
         bars.Bar(n, (10.0**i, None if i == 3 else 7.0 * i + 1)) for i, n in enumerate(NAMES)
     )
-    chart = bars.Bars("<b>", "episodes <i>", ("one", NAMES[1]), found, log=True, marked=600.0)
-    return bars.draw(chart, name, width)
+    chart = bars.Bars("<b>", "episodes <i>", ("one", NAMES[1]), rows, log=True, reference=600.0)
+    return bars.draw(chart, width)
 
 
-CHARTS = [
-    a_heat_map, some_shots, a_pareto, some_gaps, a_histogram, a_critical, a_scatter, some_bars,
-]  # fmt: skip
+CHARTS = [a_heat_map, some_curves, a_pareto, some_gaps, a_critical, a_scatter, some_bars]
 every = pytest.mark.parametrize("draw", CHARTS, ids=lambda draw: draw.__name__)
 widths = pytest.mark.parametrize("width", [358, 720, 1248])
-Draw = Callable[[str, float], str]
+Draw = Callable[[float], Drawing]
 
 
 def parsed(text: str) -> Element:
     return ElementTree.fromstring(text)
 
 
+def texts(drawing: Drawing) -> list[str]:
+    """Texts of the SVG in their order."""
+    return [str(e.text) for e in parsed(drawing.to_svg("t")).iter(f"{SVG}text")]
+
+
+def marks(drawing: Drawing) -> dict[str, Any]:
+    """Artists of the drawing by the hint that a pointer over them shows."""
+    artists = {a.get_gid(): a for ax in drawing.figure.axes for a in ax.findobj()}
+    return {hint: artists[gid] for gid, hint in drawing.hints.items()}
+
+
+def lines(drawing: Drawing) -> list[Any]:
+    """Lines of the first axes, without marks of single points."""
+    return [line for line in drawing.figure.axes[0].lines if len(line.get_xdata()) > 1]
+
+
+def data(line: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in line.get_xydata()]
+
+
 @every
 def test_well_formed_named_and_described(draw: Draw) -> None:
-    root = parsed(draw("one", 358))
+    root = parsed(draw(358).to_svg("one"))
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
     labels = [root.find(f"*[@id='{key}']") for key in str(root.get("aria-labelledby")).split()]
@@ -122,44 +138,49 @@ def test_well_formed_named_and_described(draw: Draw) -> None:
 
 @every
 def test_names_are_text_and_nothing_else(draw: Draw) -> None:
-    text = draw("one", 1248)
+    text = draw(1248).to_svg("one")
     tags = {element.tag.removeprefix(SVG) for element in parsed(text).iter()}
-    drawn = {"rect", "line", "circle", "text", "path", "polygon", "polyline", "g", "use", "defs"}
-    assert tags <= {"svg", "title", "desc", "clipPath", *drawn}
+    drawn = {"rect", "path", "g", "use", "defs", "clipPath", "text"}
+    assert tags <= {"svg", "title", "desc", *drawn}
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\u202a-\u202e]", text)
     attributes = {key for element in parsed(text).iter() for key in element.attrib}
-    assert not [key for key in attributes if key.lower().startswith("on")]
+    assert not [key for key in attributes if key.lower().startswith("on") or key == "style"]
 
 
 @every
 def test_ids_are_those_of_the_chart_alone(draw: Draw) -> None:
-    texts = [draw(name, 720) for name in ("one", "two")]
-    found = [[i for e in parsed(text).iter() if (i := e.get("id"))] for text in texts]
+    svgs = [draw(720).to_svg(name) for name in ("one", "two")]
+    found = [[i for e in parsed(svg).iter() if (i := e.get("id"))] for svg in svgs]
     assert all(len(set(ids)) == len(ids) for ids in found)
     assert not set(found[0]) & set(found[1])
-    for text, ids in zip(texts, found, strict=True):
+    for text, ids in zip(svgs, found, strict=True):
         used = re.findall(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"", text)
         assert {a or b for a, b in used} <= set(ids)
 
 
 @every
-def test_same_numbers_same_bytes(draw: Draw) -> None:
-    assert draw("one", 720) == draw("one", 720)
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_same_numbers_same_bytes(draw: Draw, suffix: str) -> None:
+    path = Path(f"one{suffix}")
+    first = draw(720)
+    assert render_figure(first, path) == render_figure(draw(720), path)
+    assert render_figure(first, path) == render_figure(first, path), "saving changes nothing"
 
 
 @every
 def test_colours_are_those_of_the_page(draw: Draw) -> None:
-    text = draw("one", 720)
-    assert not re.search(r"(fill|stroke)[=:] ?\"?(#|black|white)", text)
+    text = draw(720).to_svg("one")
+    assert not re.search(r"(fill|stroke|color)[=:] ?\"?(#|black|white|rgb)", text)
     assert "<style" not in text
-    for element in parsed(text).iter(f"{SVG}text"):
-        assert element.get("fill") == "currentColor"
+    root = parsed(text)
+    assert root.get("fill") == "currentColor"
+    assert not [e for e in root.iter(f"{SVG}text") if e.get("fill")]
 
 
 @every
 @widths
 def test_no_text_is_small_leaves_the_picture_or_meets_another(draw: Draw, width: float) -> None:
-    root = parsed(draw("one", width))
+    root = parsed(draw(width).to_svg("one"))
     wide, high = (float(str(root.get(side))) for side in ("width", "height"))
     boxes = [box(element) for element in root.iter(f"{SVG}text") if (element.text or "").strip()]
     assert boxes
@@ -174,79 +195,211 @@ def test_no_text_is_small_leaves_the_picture_or_meets_another(draw: Draw, width:
 
 def box(element: Element) -> Box:
     """What a text takes at most; the height is that of its letters, not of the line."""
-    style = str(element.get("style"))
-    size = float(
-        element.get("font-size") or (re.findall(r"font-size: ([\d.]+)px", style) or [12])[0]
-    )
-    assert size >= 11
-    anchor = (
-        element.get("text-anchor") or (re.findall(r"text-anchor: (\w+)", style) or ["start"])[0]
-    )
-    x, y = (float(str(element.get(key))) for key in "xy")
-    x += float(element.get("dx") or 0)
-    wide = extent(element.text or "", size)
-    left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+    assert element.get("font-size") is None, "all text has the size of the root, 11 px"
+    x, y = (float(element.attrib[key]) for key in "xy")
+    wide = text_width(element.text or "")
+    left = x - {None: 0.0, "middle": wide / 2, "end": wide}[element.get("text-anchor")]
     if (element.get("transform") or "").startswith("rotate(-90"):
-        return Box(x - 0.75 * size, y - wide, x, y)
-    return Box(left, y - 0.75 * size, left + wide, y)
+        return Box(x - 8, y - (x - left) - (wide if left == x else 0), x, y + (x - left))
+    return Box(left, y - 8, left + wide, y)
 
 
-@given(st.text(), st.floats(20, 300))
-def test_fitted_text_fits(text: str, room: float) -> None:
-    shown = fitted(text, room)
-    assert extent(shown) <= room
-    assert shown == clean(text) or shown.endswith("…")
+@every
+@widths
+def test_a_file_follows_the_scheme_of_its_reader(draw: Draw, width: float) -> None:
+    svg = render_figure(draw(width), Path("one.svg")).decode()
+    style = parsed(svg).findtext(f"{SVG}style") or ""
+    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
+    used = set(re.findall(r"var\((--chart-(?:paper|\d))\)", svg))
+    for scheme in (light, dark):
+        assert {"background", "color", *used} <= set(re.findall(r"[\w-]+(?=:#)", scheme))
+    assert re.findall(r"#\w+", light) != re.findall(r"#\w+", dark)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [(1.0, "1"), (0.125, "0.12"), (-0.001, "0"), (12.5, "12.5"), (100.0, "100")]
+def heat() -> heat_map.HeatMap:
+    return heat_map.HeatMap(
+        "gain",
+        ("a", "b"),
+        ("x", "y", "z"),
+        ((0.02, -0.01, None), (0.0, 0.005, -0.04)),
+        ((0.01, -0.02, None), (-0.01, 0.0, -0.05)),
+        ((0.03, 0.01, None), (0.01, 0.01, -0.03)),
+    )
+
+
+def test_cells_of_a_heat_map_have_colour_number_and_hint() -> None:
+    drawing = heat_map.draw(heat(), 300)
+    cells = {hint: mark for hint, mark in marks(drawing).items() if "points" in hint}
+    gain = cells["a, x: +2.00 points, 95 % interval 1.00 to 3.00"]
+    loss = cells["b, z: −4.00 points, 95 % interval -5.00 to -3.00"]
+    assert len(cells) == 5, "five of the six cells are measured"
+    assert gain.get_x() + gain.get_width() / 2 == pytest.approx(0)
+    assert loss.get_x() + loss.get_width() / 2 == pytest.approx(2)
+    assert loss.get_y() + loss.get_height() / 2 == pytest.approx(1)
+    assert (gain.get_alpha(), loss.get_alpha()) == (pytest.approx(0.31), pytest.approx(0.62))
+    assert same_colour(gain.get_facecolor(), GAIN)
+    assert same_colour(loss.get_facecolor(), LOSS)
+    numbers = [t for t in texts(drawing) if re.fullmatch(r"[+−]?\d\.\d\d", t)]
+    assert numbers == ["+2.00", "−1.00", "0.00", "+0.50", "−4.00"]
+    assert {"a", "b", "x", "y", "z"} <= set(texts(drawing))
+
+
+def same_colour(rgba: tuple[float, ...], colour: str) -> bool:
+    return "#" + "".join(f"{round(255 * c):02x}" for c in rgba[:3]) == colour
+
+
+def test_a_heat_map_marks_only_intervals_without_zero() -> None:
+    assert [*heat().significant()] == [(0, 0), (1, 2)]
+    drawing = heat_map.draw(heat(), 300)
+    assert "excludes 0 in 2 cells" in drawing.description
+    (dots,) = (line for line in drawing.figure.axes[0].lines if line.get_marker() == "o")
+    assert [(round(x), round(y)) for x, y in data(dots)] == [(0, 0), (2, 1)]
+
+
+def test_a_heat_map_of_many_columns_grows_and_shows_no_numbers() -> None:
+    n = 60
+    many = heat_map.HeatMap("g", ("a",), ("c",) * n, ((0.01,) * n,), ((0.0,) * n,), ((0.02,) * n,))
+    drawing = heat_map.draw(many, 358)
+    assert drawing.size[0] > 16 * n
+    assert "+1.00" not in texts(drawing)
+
+
+POINTS = (
+    Point("cheap", 100, 0.4),
+    Point("beaten", 1000, 0.39),
+    Point("best", 10_000, 0.6),
+    Point("middle", 1000, 0.5),
+    Point("dear", 20_000, 0.6),
 )
-def test_numbers_are_short(value: float, shown: str) -> None:
-    assert number(value) == shown
 
 
-def test_gaps_have_a_sign_unless_they_are_nothing() -> None:
-    assert [signed(v) for v in (0.0123, -0.005, 0.0, -0.00001)] == [
-        "+1.23",
-        "−0.50",
-        "0.00",
-        "0.00",
+def test_the_front_by_hand() -> None:
+    assert [p.label for p in pareto_front(POINTS)] == ["cheap", "middle", "best"]
+    twins = (*POINTS, Point("twin", 1000, 0.5))
+    assert [p.label for p in pareto_front(twins)] == ["cheap", "middle", "twin", "best"]
+    assert pareto_front(()) == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=12))
+def test_the_front_is_what_nothing_beats(pairs: list[tuple[int, int]]) -> None:
+    points = [Point(str(i), c, a / 10) for i, (c, a) in enumerate(pairs)]
+
+    def beaten(p: Point) -> bool:
+        return any(q.x <= p.x and q.y >= p.y and (q.x, q.y) != (p.x, p.y) for q in points)
+
+    assert {p.label for p in pareto_front(points)} == {p.label for p in points if not beaten(p)}
+
+
+def test_the_front_is_a_line_of_steps_through_its_points() -> None:
+    chart = Scatter("p", "steps", "accuracy (%)", POINTS, percent_x=False, log_x=True, front=True)
+    drawing = scatter.draw(chart, 500)
+    (stair,) = lines(drawing)
+    *corners, (_, last) = data(stair)
+    assert corners == [(100, 40), (1000, 40), (1000, 50), (10_000, 50), (10_000, 60)]
+    assert last == 60
+    dots = {hint.split(":")[0]: mark for hint, mark in marks(drawing).items()}
+    assert {name: data(mark) for name, mark in dots.items()} == {
+        p.label: [(p.x, 100 * p.y)] for p in POINTS
+    }
+    assert dots["beaten"].get_color() == INK
+    assert dots["middle"].get_color() == GAIN
+    assert "dear: 20k, 60.00 %" in drawing.hints.values()
+    assert drawing.figure.axes[0].get_xscale() == "log"
+    assert {p.label for p in POINTS} <= set(texts(drawing))
+    assert "None beats in both: cheap, middle, best." in drawing.description
+
+
+def test_a_level_and_a_diagonal_are_lines_and_significant_points_are_coloured() -> None:
+    points = (
+        Point("up", 0.2, 0.3, 0.25, 0.35, significant=True),
+        Point("down", 0.3, 0.1, significant=True),
+        Point("open", 0.25, 0.2),
+    )
+    plain = scatter.draw(Scatter("t", "x", "y", points))
+    lined = scatter.draw(Scatter("t", "x", "y", points, level=0.2, diagonal=True))
+    assert [data(line) for line in lines(plain)] == [[(20, 25), (20, 35)]]
+    level, diagonal = (data(line) for line in lines(lined) if line.get_linestyle() == "--")
+    assert [y for _, y in level] == [20, 20]
+    assert all(x == y for x, y in diagonal)
+    assert [mark.get_color() for mark in marks(lined).values()] == [GAIN, LOSS, INK]
+    assert "up: 20.00 %, 30.00 %, 95 % interval 25.00 to 35.00" in lined.hints.values()
+
+
+def test_gaps_by_hand() -> None:
+    rows = (
+        gaps.Gap("up", 0.02, 0.01, 0.03),
+        gaps.Gap("even", 0.0, -0.01, 0.01),
+        gaps.Gap("down", -0.02, -0.03, -0.01),
+        gaps.Gap("unknown", 0.01, None, None),
+    )
+    drawing = gaps.draw(gaps.Gaps("g", "A", "B", rows), 400)
+    shown = {h.split(":")[0]: m for h, m in marks(drawing).items() if "points" in h}
+    assert {name: data(mark)[0] for name, mark in shown.items()} == {
+        "up": (2, 0), "even": (0, 1), "down": (-2, 2), "unknown": (1, 3)
+    }  # fmt: skip
+    assert [mark.get_color() for mark in shown.values()] == [GAIN, INK, LOSS, INK]
+    zero, *intervals = lines(drawing)
+    assert zero.get_xdata() == [0, 0]
+    assert [data(line) for line in intervals] == [
+        [(1, 0), (3, 0)],
+        [(-1, 1), (1, 1)],
+        [(-3, 2), (-1, 2)],
     ]
+    assert {"← B ahead", "A ahead →", "+2.00", "0.00", "−2.00", "+1.00"} <= set(texts(drawing))
+    assert "above 0 in 1 and below it in 1" in drawing.description
 
 
-def test_small_text_is_what_the_rule_says() -> None:
-    assert SMALL == 11
-
-
-def test_a_gap_is_coloured_by_its_interval_or_by_what_is_said_of_it() -> None:
-    sides = [
+def test_a_gap_is_coloured_by_its_interval_or_by_a_test() -> None:
+    rows = [
         gaps.Gap("", 0.1, 0.05, 0.15),
         gaps.Gap("", -0.1, -0.2, 0.1),
         gaps.Gap("", 0.1, None, None),
     ]
-    assert [gap.side for gap in sides] == [1, 0, 0]
-    told = [gaps.Gap("", 0.1, 0.05, 0.15, sure=False), gaps.Gap("", -0.1, -0.2, 0.1, sure=True)]
-    assert [gap.side for gap in told] == [0, -1]
-
-
-def test_a_level_and_a_diagonal_are_lines_and_surely_other_points_are_coloured() -> None:
-    dots = (scatter.Dot("up", 0.2, 0.3, sure=True), scatter.Dot("down", 0.3, 0.1, sure=True))
-    open_ = scatter.Dot("open", 0.25, 0.2)
-    plain = scatter.Scatter("t", "x", "y", (*dots, open_))
-    lined = scatter.Scatter("t", "x", "y", (*dots, open_), level=0.2, even=True)
-    dashed = [scatter.draw(c, "n").count("stroke-dasharray") for c in (plain, lined)]
-    assert dashed == [0, 2]
-    drawn = list(parsed(scatter.draw(lined, "n")).iter(f"{SVG}circle"))
-    assert [str(e.get("style"))[:22] for e in drawn] == [
-        "fill:var(--chart-gain,", "fill:var(--chart-loss,", "fill:none;stroke:curre",
-    ]  # fmt: skip
+    assert [gap.side for gap in rows] == [1, 0, 0]
+    by_test = [gaps.Gap("", 0.1, 0.05, 0.15, False), gaps.Gap("", -0.1, -0.2, 0.1, True)]
+    assert [gap.side for gap in by_test] == [0, -1]
 
 
 def test_bars_are_as_long_as_their_numbers() -> None:
-    chart = bars.Bars(
-        "t", "points", ("a", "b"), (bars.Bar("x", (1.0, 2.0)), bars.Bar("y", (4.0, None)))
-    )
-    long = [float(str(e.get("width"))) for e in parsed(bars.draw(chart, "n")).iter(f"{SVG}rect")]
-    assert len(long) == 3
-    assert long[1] == pytest.approx(2 * long[0], abs=0.02)
-    assert long[2] == pytest.approx(4 * long[0], abs=0.04)
+    rows = (bars.Bar("x", (1.0, 2.0)), bars.Bar("y", (4.0, None)))
+    drawing = bars.draw(bars.Bars("t", "points", ("a", "b"), rows, reference=3.0))
+    axes = drawing.figure.axes[0]
+    assert [patch.get_width() for patch in axes.patches] == [1, 2, 4]
+    assert [patch.get_x() for patch in axes.patches] == [0, 0, 0]
+    assert {"x", "y", "a", "b", "1", "2", "4"} <= set(texts(drawing))
+    assert [line.get_xdata() for line in lines(drawing)] == [[3.0, 3.0]]
+
+
+def test_a_critical_difference_diagram_joins_what_does_not_differ() -> None:
+    chart = critical.Critical("c", ("a", "b", "c"), (1, 2, 3.5), 1.6, (("a", "b"), ("b", "c", "z")))
+    assert chart.bars() == [(1, 2), (2, 3.5)]
+    drawing = critical.draw(chart, 720)
+    assert {"a 1.00", "b 2.00", "c 3.50", "critical difference 1.60"} <= set(texts(drawing))
+    thick = [line for line in lines(drawing) if line.get_linewidth() == 3]
+    assert [tuple(line.get_xdata()) for line in thick] == chart.bars()
+    assert "a 1.00, b 2.00, c 3.50" in drawing.description
+    apart = critical.draw(critical.Critical("c", ("a", "b"), (1, 2), 0.5, ()), 720)
+    assert not [line for line in lines(apart) if line.get_linewidth() == 3]
+
+
+def test_empty_charts_are_drawn() -> None:
+    empty = [
+        heat_map.draw(heat_map.HeatMap("t", (), (), (), (), ())),
+        draw_panels([], "t"),
+        scatter.draw(Scatter("t", "steps", "%", (), log_x=True, front=True)),
+        gaps.draw(gaps.Gaps("t", "a", "b", ())),
+        bars.draw(bars.Bars("t", "n", ("a",), (), log=True)),
+        critical.draw(critical.Critical("t", (), (), 1.0, ())),
+    ]
+    for drawing in empty:
+        text = drawing.to_svg("x")
+        assert not math.isnan(float(parsed(text).attrib["height"]))
+        assert "nan" not in text
+
+
+def test_a_label_without_room_is_left_to_the_pointer() -> None:
+    crowd = tuple(Point(f"name-{i}", 100 + i, 0.5 + i * 1e-5) for i in range(40))
+    chart = Scatter("p", "steps", "%", (*crowd, Point("far", 9, 0.1)), False, log_x=True)
+    drawing = scatter.draw(chart, 358)
+    assert 0 < len([text for text in texts(drawing) if text.startswith("name-")]) < 40
+    assert len([hint for hint in drawing.hints.values() if hint.startswith("name-")]) == 40

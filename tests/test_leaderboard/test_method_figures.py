@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 from zlib import crc32
 
 import numpy as np
@@ -14,6 +13,7 @@ from support import fakes
 from support.methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
+from fsbench.core.plotting import INK, LOSS, Drawing, render_figure
 from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.build import method_board
 from leaderboard.methods.figures import figures, needed, write
@@ -21,7 +21,6 @@ from leaderboard.methods.record import Gain, MethodBoard, Row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.submit import submit
 
-SVG = "{http://www.w3.org/2000/svg}"
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"
 N = 200
 
@@ -53,10 +52,21 @@ def board() -> MethodBoard:
     return method_board("b", [LINEAR, AFFINE], held, known)
 
 
-def hints(svg: str, tag: str) -> list[str]:
-    """What the pointer shows at the marks."""
-    found = ElementTree.fromstring(svg).iter(f"{SVG}{tag}")
-    return [title for mark in found if (title := mark.findtext(f"{SVG}title"))]
+def hints(drawing: Drawing) -> list[str]:
+    """What a pointer shows over the marks with numbers."""
+    return [hint for hint in drawing.hints.values() if ": " in hint]
+
+
+def labels(drawing: Drawing) -> list[str]:
+    """What a pointer shows over the labels of rows."""
+    return [hint for hint in drawing.hints.values() if ": " not in hint]
+
+
+def colours(drawing: Drawing) -> dict[str, str]:
+    """Colours of the marks by the name that their hint begins with."""
+    marks = {mark.get_gid(): mark for mark in drawing.figure.axes[0].lines}
+    numbers = {gid: hint for gid, hint in drawing.hints.items() if ": " in hint}
+    return {hint.partition(":")[0]: marks[gid].get_color() for gid, hint in numbers.items()}
 
 
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
@@ -64,10 +74,8 @@ def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard)
     assert list(drawn) == [
         "gains", "targets", "in_domain", "cost", "spread", "episodes", "adaptation",
     ]  # fmt: skip
-    for svg in drawn.values():
-        root = ElementTree.fromstring(svg)
-        assert "background:#fff" in str(root.get("style"))
-    assert figures(board) == drawn
+    for name, drawing in figures(board).items():
+        assert render_figure(drawing, Path("a.svg")) == render_figure(drawn[name], Path("a.svg"))
 
 
 def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
@@ -79,24 +87,22 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
 
 
 def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
-    svg = figures(board)["gains"]
-    shown = hints(svg, "circle")
-    labels = [hint.partition(":")[0] for hint in shown]
-    assert labels == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
-    styles = [str(mark.get("style")) for mark in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
+    drawing = figures(board)["gains"]
+    shown = hints(drawing)
+    assert [*colours(drawing)] == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
+    styles = [*colours(drawing).values()]
     row = next(row for row in board.rows if row.name == "llf")
     assert row.overall is not None
     gain = row.overall.gains["normal"]
     assert f"{100 * gain.gap:+.2f} points" in shown[0]
-    assert "currentColor" in styles[1]
-    assert "--chart-loss" in styles[2]
+    assert styles[1:] == [INK, LOSS]
     sure = [
         r.overall.gains["normal"].p_holm < board.alpha
         for name in ("llf", "swr", "lw")
         for r in board.rows
         if r.name == name and r.overall
     ]
-    assert ["currentColor" not in style for style in styles] == sure
+    assert [style != INK for style in styles] == sure
 
 
 def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None:
@@ -108,16 +114,15 @@ def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None
         cell = row.overall.model_copy(update={"gains": gains})
         return row.model_copy(update={"overall": cell})
 
-    svg = figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
+    drawn = figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
     for name in ("gains", "cost"):
-        marks = ElementTree.fromstring(svg[name]).iter(f"{SVG}circle")
-        (style,) = (m.get("style") for m in marks if "swr" in str(m.findtext(f"{SVG}title")))
-        assert "--chart" not in str(style)
-    assert "swr" in svg["episodes"]
+        (colour,) = (c for label, c in colours(drawn[name]).items() if "swr" in label)
+        assert colour == INK
+    assert "swr" in labels(drawn["episodes"])
 
 
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
-    shown = "\n".join(hints(figures(board)["targets"], "rect"))
+    shown = "\n".join(hints(figures(board)["targets"]))
     for row in board.rows:
         for cell in row.cells.values():
             if "normal" in cell.gains:
@@ -127,7 +132,7 @@ def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
 
 
 def test_linear_stands_against_affine(board: MethodBoard) -> None:
-    shown = hints(figures(board)["adaptation"], "circle")
+    shown = hints(figures(board)["adaptation"])
     for row in board.rows:
         gains = [row.cells[c].gains.get("normal") for c in (LINEAR, AFFINE)]
         if all(gains):
@@ -147,29 +152,29 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     ]
     drawn = {path.name: path.read_text() for path in write(apart, tmp_path)}
     assert "linear-ibm-32px-adaptation.svg" not in drawn
-    shown = hints(drawn["affine-ibm-32px-adaptation.svg"], "circle")
+    shown = hints(figures(apart[1], apart[:1])["adaptation"])
+    assert all(hint in drawn["affine-ibm-32px-adaptation.svg"] for hint in shown)
     one_seed = figures(method_board("b", [LINEAR, AFFINE], first, known))
-    assert shown == hints(one_seed["adaptation"], "circle")
-    assert shown != hints(figures(board)["adaptation"], "circle")
+    assert shown == hints(one_seed["adaptation"])
+    assert shown != hints(figures(board)["adaptation"])
 
 
 def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> None:
-    svg = figures(board)["spread"]
-    assert set(hints(svg, "text")) >= {"normal", "llf"}
-    assert not {"lw", "swr"} & set(hints(svg, "text"))
+    drawing = figures(board)["spread"]
+    assert set(labels(drawing)) >= {"normal", "llf"}
+    assert not {"lw", "swr"} & set(labels(drawing))
     row = next(row for row in board.rows if row.name == "llf")
     assert row.overall is not None
     for half in (row.overall.ci95, row.overall.ci95_seeds):
         assert half is not None
-        assert f">{100 * half:.2f}<" in svg
+        assert f">{100 * half:.2f}<" in drawing.to_svg("a")
 
 
 def test_episodes_are_those_of_the_z_test_and_only_for_what_is_open(board: MethodBoard) -> None:
     gain = Gain(gap=0.01, ci95=0.0196, p=0.3, n=1200, seeds=(0,), covers="episodes")
     # standard error .01 at 600 episodes a column; 1.960 + .842 standard errors must make one gap
     assert needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
-    svg = figures(board)["episodes"]
-    assert [hint for hint in hints(svg, "text") if hint in {"llf", "lw", "swr"}] == ["swr"]
+    assert labels(figures(board)["episodes"]) == ["swr"]
 
 
 def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:

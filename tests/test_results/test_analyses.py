@@ -12,6 +12,7 @@ from support import fakes
 from fsbench.api.comparison import panels, table
 from fsbench.core.errors import UsageError
 from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
+from fsbench.core.panels import draw_panels
 from fsbench.results import analyses as store
 from fsbench.results import read
 
@@ -122,18 +123,9 @@ def test_views_of_one_title_share_a_panel() -> None:
 
 
 def test_panels_with_bars_ranges_and_names_are_drawn() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the report extra")
-    from matplotlib.figure import Figure
-
-    from fsbench.reproductions import _plot
-
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), y_scale="symlog")
     found = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    lines, bars = panels(found)
-    _plot.fill(left, lines)
-    _plot.fill(right, bars)
+    left, right = draw_panels(panels(found), "").figure.axes
     assert len(left.collections) == 2, "a range a model"
     assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
     assert left.get_yscale() == "symlog"
