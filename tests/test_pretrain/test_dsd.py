@@ -1,4 +1,4 @@
-"""DSD re-draws the smallest weights, or trains sparse and goes on from zero."""
+"""DSD redraws the smallest weights, or trains sparse and continues from zero."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPARSE = ("dsd.fill=zero", "dsd.sparse_epochs=2", "weight_decay=0.01")
 
 
 @pytest.mark.parametrize("scope", ["layer", "global"])
-def test_the_smallest_are_new_and_the_rest_keeps_its_bits(
+def test_the_smallest_weights_are_redrawn_and_the_rest_is_unchanged(
     tmp_path: Path, scope: Literal["layer", "global"]
 ) -> None:
     made, before, after = at_event("dsd", tmp_path, "width=8", f"dsd.scope={scope}")
@@ -52,7 +52,7 @@ def zeros(made_tensors: dict[str, torch.Tensor], names: set[str]) -> dict[str, t
     return {name: made_tensors[name] == 0 for name in names}
 
 
-def test_a_sparse_phase_holds_zeros_and_then_frees_them(tmp_path: Path) -> None:
+def test_a_sparse_phase_fixes_zeros_and_then_trains_them(tmp_path: Path) -> None:
     made, _, after = at_event("dsd", tmp_path, *SPARSE)
     names = kernel_names(made)
     pruned = zeros(after, names)
@@ -104,7 +104,7 @@ def test_a_sparse_phase_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monk
         assert lines(parts, "rewrites.jsonl") == lines(tmp_path / "whole", "rewrites.jsonl")
 
 
-def test_the_original_acts_once(tmp_path: Path) -> None:
+def test_the_original_method_acts_in_one_round(tmp_path: Path) -> None:
     made, *_ = at_event("dsd", tmp_path, *SPARSE, "dsd.events=1", "plan.rounds=3")
     finish_epoch(made)
     train_round(made)
@@ -117,6 +117,6 @@ def test_the_original_acts_once(tmp_path: Path) -> None:
     ("setting", "message"),
     [("plan.rounds=1", "would never act"), ("dsd.sparse_epochs=4", "leaves no dense epoch")],
 )
-def test_plans_that_leave_no_room_are_refused(setting: str, message: str) -> None:
+def test_sparse_phases_as_long_as_the_round_are_refused(setting: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         tiny("dsd", setting)

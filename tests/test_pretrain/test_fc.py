@@ -1,4 +1,4 @@
-"""FC re-draws the fully-connected layers and nothing of the convolutional part."""
+"""FC redraws the fully-connected layers and nothing of the convolutional part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_net_with_one_fully_connected_layer_loses_its_head(tmp_path: Path, sco
     assert changed(before, after) == {"fc.weight", "fc.bias"}
 
 
-def test_all_is_from_the_first_fully_connected_layer_on_with_the_norms_between() -> None:
+def test_scope_all_includes_norms_between_fully_connected_layers() -> None:
     roles = RoleMap(("conv1", "conv2", "dense", "head"), (), "head", ("dense", "head"), ())
     names = ("conv1.weight", "norm1.weight", "conv2.weight", "norm2.weight")
     dense = ("dense.weight", "dense.bias", "norm3.weight", "norm3.bias", "head.weight", "head.bias")
@@ -29,7 +29,7 @@ def test_all_is_from_the_first_fully_connected_layer_on_with_the_norms_between()
     assert select_tail(odd, roles) == ("dense.weight", "head.weight")
 
 
-def test_the_new_head_follows_the_initial_law(tmp_path: Path) -> None:
+def test_the_new_head_follows_the_initial_distribution(tmp_path: Path) -> None:
     _, _, after = at_event("fc", tmp_path, "width=32")
     weight = after["fc.weight"].flatten().double()
     sigma = (2 / 256) ** 0.5

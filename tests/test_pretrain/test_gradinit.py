@@ -47,7 +47,9 @@ def loss(model: nn.Module, a: Batch, b: Batch) -> Tensor:
 
 @pytest.mark.parametrize("adam", [False, True])
 @pytest.mark.parametrize("normalise", [False, True])
-def test_the_aim_is_the_loss_after_one_step_over_eta(adam: bool, normalise: bool) -> None:
+def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
+    adam: bool, normalise: bool
+) -> None:
     model, (a, b, c) = smooth(), halves()
     gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
     with at_init(model):
@@ -106,7 +108,7 @@ def test_above_the_cap_it_minimises_the_gradient_norm(adam: bool) -> None:
     torch.testing.assert_close(norm.detach(), flat.abs().sum() if adam else flat.norm())
 
 
-def test_steps_lower_the_aim_and_keep_directions() -> None:
+def test_steps_lower_the_objective_and_keep_directions() -> None:
     model, data = smooth(), halves()
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     gradinit = Gradinit(gamma=1e9, iterations=10, rate=0.01)

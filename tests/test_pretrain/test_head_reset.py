@@ -1,4 +1,4 @@
-"""Head reset gives the fully-connected layers their first values back, and nothing else."""
+"""Head reset restores the initial fully-connected layers, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pretrain.methods.head_reset import ResetScope, select_layers
 HEAD = {"fc.weight", "fc.bias"}
 
 
-def test_the_head_is_what_it_was_at_the_start(tmp_path: Path) -> None:
+def test_the_head_gets_its_initial_values(tmp_path: Path) -> None:
     event = at_new_data("head_reset", tmp_path)
     assert event.changed == HEAD
     assert all(torch.equal(event.after[n], event.start[n]) for n in HEAD)
 
 
-def test_momentum_survives(tmp_path: Path) -> None:
+def test_momentum_is_kept(tmp_path: Path) -> None:
     event = at_new_data("head_reset", tmp_path)
     assert float(event.made.ctx.optimizer_state()["fc.weight"]["momentum_buffer"].norm()) > 0
 
 
-def test_a_fresh_draw_is_another_one(tmp_path: Path) -> None:
+def test_a_fresh_draw_differs_from_the_initial_values(tmp_path: Path) -> None:
     event = at_new_data("head_reset", tmp_path, "head_reset.fresh_draw=true")
     assert event.changed == HEAD
     assert not torch.equal(event.after["fc.weight"], event.start["fc.weight"])

@@ -1,4 +1,4 @@
-"""IMP prunes a part of what remains, rewinds the rest, and nothing pruned comes back."""
+"""IMP prunes part of the remaining weights, rewinds the rest, and revives none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def part_pruned(n: int, name: str) -> int:
     return n // 10 if name == "fc.weight" else n // 5
 
 
-def test_the_smallest_go_and_the_rest_is_where_it_was_at_the_start(tmp_path: Path) -> None:
+def test_the_smallest_weights_are_pruned_and_the_rest_rewound(tmp_path: Path) -> None:
     start = tensors(trainer(tiny("normal", *HARD), tmp_path / "start"))
     made, before, after = at_event("imp", tmp_path / "run", *HARD)
     for name in before:
@@ -49,7 +49,7 @@ def dead(found: Tensors, names: set[str]) -> Tensors:
 
 
 @pytest.mark.parametrize("reset", ["all", "none"])
-def test_pruned_weights_stay_at_zero_and_more_follow(tmp_path: Path, reset: str) -> None:
+def test_pruned_weights_stay_at_zero_and_each_round_prunes_more(tmp_path: Path, reset: str) -> None:
     made, _, after = at_event("imp", tmp_path, *HARD, "plan.rounds=3", f"opt_reset={reset}")
     names = kernel_names(made)
     first = dead(after, names)
@@ -74,7 +74,7 @@ def test_the_exported_network_holds_the_zeros(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["weight_norm", "weight_compander"])
-def test_reparametrized_weights_are_pruned_and_held_as_well(tmp_path: Path, name: str) -> None:
+def test_reparametrized_weights_are_pruned_and_stay_at_zero(tmp_path: Path, name: str) -> None:
     plain = tiny("imp", *HARD)
     methods = (*plain.methods, METHODS.load(name)())
     made = trainer(Recipe.model_validate({**dict(plain), "methods": methods}), tmp_path)

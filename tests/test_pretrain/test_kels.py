@@ -1,4 +1,4 @@
-"""KELS keeps a slim network inside the dense one and re-draws the rest."""
+"""KELS keeps a slim network inside the dense one and redraws the rest."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
             before, after = open_round(made)
 
 
-def test_parts_are_rounded_up_exactly() -> None:
+def test_slim_sizes_are_rounded_up_exactly() -> None:
     assert [slim_size(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
     assert slim_size(0.07, 100) == 7
     assert slim_size(1.0, 7) == 7
 
 
 @pytest.mark.parametrize("name", ["toy_resnet", "seal_resnet50", "cnn_bn"])
-def test_the_kept_part_is_a_network_and_gives_the_outputs_of_the_dense_one(name: str) -> None:
+def test_the_slim_part_alone_gives_the_outputs_of_the_dense_network(name: str) -> None:
     architecture = ARCHITECTURES.load(name).at(32)
     dense, small = architecture.build(4, 8).double(), architecture.build(4, 4).double()
     for value in dense.state_dict().values():

@@ -1,4 +1,4 @@
-"""L2 Init pulls to where training started, or to where new data found it."""
+"""L2 Init pulls to the initial parameters, or to those at the last new data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_gradient_is_lam_times_the_distance_to_the_start(tmp_path: Path) -> 
         assert start.keys() == kept(made).keys()
 
 
-def test_a_strong_pull_keeps_the_network_where_it_was(tmp_path: Path) -> None:
+def test_a_strong_penalty_keeps_the_network_at_its_initial_weights(tmp_path: Path) -> None:
     distances = []
     for lam in (0.0, 5.0):
         made = trainer(tiny("l2_init", f"l2_init.lam={lam}", "momentum=0"), tmp_path / str(lam))
@@ -50,7 +50,9 @@ def test_a_strong_pull_keeps_the_network_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reanchor", [False, True])
-def test_the_anchor_moves_with_new_data_only_when_asked(reanchor: bool, tmp_path: Path) -> None:
+def test_the_anchor_moves_with_new_data_only_with_the_option(
+    reanchor: bool, tmp_path: Path
+) -> None:
     fields = scenarios.fields("warm-start") | {"l2_init.reanchor_on_new_data": reanchor}
     made = trainer(tiny("l2_init", "plan.rounds=1").replace(fields), tmp_path)
     start = parameters(made)

@@ -1,4 +1,4 @@
-"""LLF forgets the later kernels and the head's weight, and nothing else."""
+"""LLF redraws the later kernels and the head's weight, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ def test_later_kernels_and_head_weight_change_and_nothing_else(tmp_path: Path) -
     assert (record[0]["round"], record[0]["step"], record[0]["fraction_changed"]) == (1, 8, 1.0)
 
 
-def test_forgotten_kernels_have_their_initial_spread(tmp_path: Path) -> None:
+def test_redrawn_kernels_have_their_initial_standard_deviation(tmp_path: Path) -> None:
     _, after = across_the_event(tmp_path, "width=8")
     for name, fan_in in (("layer4.0.conv1.weight", 32 * 9), ("layer3.0.conv2.weight", 32 * 9)):
         assert float(after[name].std()) == pytest.approx((2 / fan_in) ** 0.5, rel=0.03)
 
 
-def test_from_the_first_layer_on_every_kernel_is_new(tmp_path: Path) -> None:
+def test_the_first_layer_as_threshold_redraws_every_kernel(tmp_path: Path) -> None:
     before, after = across_the_event(tmp_path, "llf.threshold=conv1")
     kernels = {n for n, t in before.items() if t.ndim > 1}
     assert {n for n in before if not torch.equal(before[n], after[n])} == kernels
 
 
-def test_after_the_last_layer_nothing_is_forgotten(tmp_path: Path) -> None:
+def test_threshold_end_redraws_nothing(tmp_path: Path) -> None:
     before, after = across_the_event(tmp_path, "llf.threshold=end")
     assert all(torch.equal(before[n], after[n]) for n in before)
     assert lines(tmp_path, "rewrites.jsonl") == []
 
 
-def test_hidden_linear_layers_are_forgotten_and_biases_are_not(tmp_path: Path) -> None:
+def test_hidden_linear_layers_are_redrawn_and_biases_are_not(tmp_path: Path) -> None:
     before, after = across_the_event(tmp_path, "architecture=study_mlp")
     late = {"layer2.0.weight", "fc.weight"}
     assert {n for n in before if not torch.equal(before[n], after[n])} == late
 
 
 @pytest.mark.parametrize(("redraw", "spread"), [("init", 2.0), ("kaiming_uniform_sqrt5", 1 / 3)])
-def test_the_law_of_the_new_kernels_is_a_choice(tmp_path: Path, redraw: str, spread: float) -> None:
+def test_the_redraw_distribution_is_a_setting(tmp_path: Path, redraw: str, spread: float) -> None:
     _, after = across_the_event(tmp_path, "width=8", f"redraw={redraw}")
     for name, fan_in in (("layer4.0.conv1.weight", 32 * 9), ("fc.weight", 64)):
         assert float(after[name].std()) == pytest.approx((spread / fan_in) ** 0.5, rel=0.15)
 
 
-def test_nothing_is_forgotten_before_the_first_round(tmp_path: Path) -> None:
+def test_nothing_is_redrawn_before_the_first_round(tmp_path: Path) -> None:
     made, plain = trainer(tiny("llf"), tmp_path / "a"), trainer(tiny("normal"), tmp_path / "b")
     made._open_epoch(2)
     plain._open_epoch(2)

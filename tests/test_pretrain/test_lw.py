@@ -44,7 +44,7 @@ def test_rounds_go_up_block_by_block() -> None:
     assert block_schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
 
 
-def test_a_given_order_says_how_many_blocks_every_round_keeps(tmp_path: Path) -> None:
+def test_order_sets_the_number_of_kept_blocks_per_round(tmp_path: Path) -> None:
     """Table 5: the first kept set serves twice, the last one thrice; nothing is normalised."""
     fields = ("lw.generations=false", "lw.order=[1, 1, 2, 2, 2]", "lw.normalize=false")
     made = trainer(tiny("lw", *fields, "plan.rounds=5", "plan.epochs=1"), tmp_path)
@@ -96,7 +96,7 @@ def active(made: Trainer) -> list[str]:
     return [n.rpartition(".")[0] for n, t in state.items() if "_std" in n and bool((t != 1).any())]
 
 
-def test_one_more_normaliser_a_round_and_earlier_ones_stay(tmp_path: Path) -> None:
+def test_each_round_adds_a_normaliser_and_keeps_earlier_ones(tmp_path: Path) -> None:
     made = trainer(tiny("lw", *FULL), tmp_path)
     ends, seen = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"], {}
     for k in range(1, 5):
@@ -112,7 +112,7 @@ def test_one_more_normaliser_a_round_and_earlier_ones_stay(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("statistics", ["scalar", "per_channel"])
-def test_the_batch_comes_out_normalised_and_batch_norm_saw_nothing(
+def test_block_outputs_are_normalised_and_running_statistics_unchanged(
     tmp_path: Path, statistics: str
 ) -> None:
     made = at_round(2, tmp_path, f"lw.statistics={statistics}", "width=8", "batch_size=16")
@@ -201,7 +201,7 @@ def test_frozen_blocks_do_not_move(tmp_path: Path) -> None:
     assert moved == {name for name in names if not in_blocks(name, 2)}
 
 
-def test_the_head_may_count_as_the_last_block(tmp_path: Path) -> None:
+def test_head_block_makes_the_head_the_last_block(tmp_path: Path) -> None:
     fields = ("lw.generations=false", "lw.head_block=true", "plan.rounds=5", "plan.epochs=1")
     made = trainer(tiny("lw", *fields), tmp_path)
     epochs(made, 4)
@@ -210,7 +210,7 @@ def test_the_head_may_count_as_the_last_block(tmp_path: Path) -> None:
     assert active(made) == ["layer1.0", "layer2.0", "layer3.0", "layer4.0"]
 
 
-def test_all_parameters_may_be_rescaled_but_those_born_at_zero(tmp_path: Path) -> None:
+def test_rescaled_all_skips_parameters_that_start_at_zero(tmp_path: Path) -> None:
     made = at_round(2, tmp_path, "lw.rescaled=all", "lr=0.2")
     before, after = open_round(made)
     assert float(after["bn1.weight"].norm()) == pytest.approx(2**0.5, rel=1e-6)
@@ -218,7 +218,7 @@ def test_all_parameters_may_be_rescaled_but_those_born_at_zero(tmp_path: Path) -
     assert bool((after["bn1.bias"] != 0).any())
 
 
-def test_a_look_at_the_network_leaves_no_trace(tmp_path: Path) -> None:
+def test_measuring_statistics_does_not_change_the_network(tmp_path: Path) -> None:
     made = trainer(tiny("normal"), tmp_path)
     model, images = made.ctx.model, made.ctx.loader.batch(made.ctx.clock).images
     before = {n: t.clone() for n, t in model.state_dict().items()}

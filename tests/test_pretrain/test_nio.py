@@ -1,4 +1,4 @@
-"""NIO against double loops and finite differences in float64; what it must not touch (C1 to C3)."""
+"""NIO against double loops and finite differences in float64, and its invariants."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_the_steps_are_those_of_gradinits_adam() -> None:
         torch.testing.assert_close(w.detach(), torch.tensor([2 * alpha, 0.0], dtype=torch.float64))
 
 
-def test_factors_have_a_smallest_value() -> None:
+def test_factors_have_a_lower_bound() -> None:
     named = {n: nn.Parameter(torch.ones(2)) for n in ("a.weight", "a.bias")}
     scales = Scales(named, 5.0)
     scales.descend(torch.ones(2, dtype=torch.float64), False)
@@ -258,7 +258,7 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
         learn_scales(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
 
 
-def test_derivative_is_zero_where_nothing_depends() -> None:
+def test_the_derivative_of_an_independent_tensor_is_zero() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
     found = derivative(a.sum(), [a, b])
     assert [g.tolist() for g in found] == [[1.0, 1.0], [0.0, 0.0, 0.0]]

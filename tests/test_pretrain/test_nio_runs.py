@@ -13,7 +13,7 @@ from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import pretrain
 
 
-def test_a_run_reports_cosine_and_norm_and_keeps_them(tmp_path: Path) -> None:
+def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
     made = trainer(tiny("nio"), tmp_path)
     (record,) = lines(tmp_path, "rewrites.jsonl")
     memory = made.ctx.memories["nio"]
@@ -33,7 +33,9 @@ def test_an_unreachable_cap_and_two_inits_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_redraws_follow_the_scaled_law_if_wanted(tmp_path: Path, scaled: bool) -> None:
+def test_redraws_follow_the_scaled_distribution_with_the_option(
+    tmp_path: Path, scaled: bool
+) -> None:
     draws = {}
     for run, field in (("plain", "nio.iterations=0"), ("scaled", f"nio.scale_redraws={scaled}")):
         made = trainer(tiny("nio", field), tmp_path / run)

@@ -34,7 +34,7 @@ def test_value_and_slope(v: float, sign: int, alpha: float) -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 3.0])
-def test_a_zero_weight_is_dead_but_no_nan(alpha: float) -> None:
+def test_a_zero_weight_has_zero_gradient_and_no_nan(alpha: float) -> None:
     x = torch.zeros(3, requires_grad=True)
     PowerMap(alpha, False)(x).sum().backward()
     assert x.grad is not None

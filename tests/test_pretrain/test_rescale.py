@@ -1,4 +1,4 @@
-"""Rescaling gives every layer its initial size back and touches nothing else."""
+"""Rescaling restores the initial norm of every layer and changes nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pretrain.methods.rescale import restore_sizes
 from pretrain.weights import surgery
 
 
-def test_norms_are_those_of_the_start_and_directions_stay(tmp_path: Path) -> None:
+def test_norms_return_to_their_initial_values_and_directions_stay(tmp_path: Path) -> None:
     start = tensors(trainer(tiny("rescale"), tmp_path / "start"))
     made, before, after = at_event("rescale", tmp_path / "run", "lr=0.2")
     assert changed(before, after) == kernel_names(made)
@@ -37,7 +37,7 @@ def test_norms_are_those_of_the_start_and_directions_stay(tmp_path: Path) -> Non
         assert cosine == pytest.approx(1, abs=1e-9)
 
 
-def test_standard_deviations_instead(tmp_path: Path) -> None:
+def test_statistic_std_restores_standard_deviations(tmp_path: Path) -> None:
     start = tensors(trainer(tiny("rescale"), tmp_path / "start"))
     made, _, after = at_event("rescale", tmp_path / "run", "rescale.statistic=std", "lr=0.2")
     for name in kernel_names(made):
@@ -45,7 +45,7 @@ def test_standard_deviations_instead(tmp_path: Path) -> None:
         assert new == pytest.approx(target, rel=1e-6)
 
 
-def test_a_layer_that_became_zero_is_left_and_named(tmp_path: Path) -> None:
+def test_a_layer_that_became_zero_is_skipped_and_logged(tmp_path: Path) -> None:
     made = trainer(tiny("rescale"), tmp_path)
     train_round(made)
     surgery.set_weight(made.ctx.model, "fc.weight", torch.zeros(4, 16))

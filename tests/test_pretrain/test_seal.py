@@ -120,7 +120,7 @@ def test_decay_in_ascent_shrinks_weights_or_is_off(
     assert (along < 0) if shrinks else torch.equal(effect, torch.zeros_like(effect))
 
 
-def test_early_and_late_are_all_parameters_once(tmp_path: Path) -> None:
+def test_early_and_late_parameters_partition_the_network(tmp_path: Path) -> None:
     made = at_round_one(tmp_path)
     groups = [{id(p) for p in g["params"]} for g in made.ctx.optimizer.param_groups]
     by_id = {id(p): n for n, p in made.ctx.model.named_parameters()}
@@ -193,7 +193,7 @@ def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str)
 
 
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
-def test_penalties_pull_down_in_ascent_too(tmp_path: Path, method: str) -> None:
+def test_penalties_shrink_weights_in_ascent_too(tmp_path: Path, method: str) -> None:
     """As the decay does: of the gradient, only that of the loss is flipped."""
     recipe = registry.composed(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
     made = trainer(recipe, tmp_path)

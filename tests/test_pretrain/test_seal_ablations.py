@@ -56,7 +56,7 @@ def test_freeze_holds_the_late_layers_while_the_early_ones_ascend(
     assert all(m.training for m in made.ctx.model.modules() if isinstance(m, nn.BatchNorm2d))
 
 
-def test_frozen_norms_stay_frozen_across_a_kill(
+def test_frozen_norms_stay_frozen_after_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("seal_freeze", "seal_freeze.freeze_norm=true")

@@ -30,7 +30,7 @@ def test_all_parameters_go_part_of_the_way_to_the_start(lam: float, tmp_path: Pa
         assert left == pytest.approx(1 - lam, rel=1e-4)
 
 
-def test_all_of_the_way_is_the_start_at_the_bit(tmp_path: Path) -> None:
+def test_lam_1_restores_the_initial_parameters_exactly(tmp_path: Path) -> None:
     event = at_new_data("shrink_perturb", tmp_path, "shrink_perturb.lam=1")
     assert all(torch.equal(event.after[n], event.start[n]) for n in parameters(event))
     assert not torch.equal(event.after["bn1.running_mean"], event.start["bn1.running_mean"])
@@ -45,7 +45,7 @@ def test_it_is_affine_in_lam(tmp_path: Path) -> None:
         torch.testing.assert_close((a[name] + b[name]) / 2, middle[name])
 
 
-def test_a_fresh_draw_goes_elsewhere_each_time(tmp_path: Path) -> None:
+def test_fresh_draws_differ_between_events(tmp_path: Path) -> None:
     settings = ("shrink_perturb.fresh_draw=true", "shrink_perturb.lam=1")
     event = at_new_data("shrink_perturb", tmp_path, *settings)
     kernel = event.after["layer4.0.conv2.weight"]
@@ -66,7 +66,7 @@ def test_ash_and_adams_shrinks_and_adds_noise_to_layers_alone(tmp_path: Path) ->
     assert abs(float(noise.mean())) < 0.05 * 4 / len(noise) ** 0.5
 
 
-def test_it_acts_once_a_stage_and_not_in_the_first(tmp_path: Path) -> None:
+def test_it_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> None:
     recipe = tiny("shrink_perturb").replace(scenarios.fields("continual-full"))
     pretrain(recipe, source(), tmp_path)
     found = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]

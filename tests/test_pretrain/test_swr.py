@@ -55,7 +55,7 @@ def applied(name: str, swr: Swr, evaluate: bool = False, side: int = 16) -> floa
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "cnn_bn"])
-def test_outputs_are_scaled_and_nothing_else(name: str) -> None:
+def test_outputs_are_proportional(name: str) -> None:
     assert applied(name, Swr(lam=0.3)) < 1e-12
 
 
@@ -73,13 +73,13 @@ def test_the_printed_rule_breaks_proportionality() -> None:
     assert applied("cnn", Swr(lam=0.3, paper_literal=True)) < 1e-12
 
 
-def test_running_statistics_follow_when_asked() -> None:
+def test_running_statistics_are_scaled_with_the_option() -> None:
     assert applied("cnn_bn", Swr(lam=0.3), evaluate=True) > 1e-4
     assert applied("cnn_bn", Swr(lam=0.3, scale_running_stats=True), evaluate=True) < 1e-12
     assert applied("cnn_bn", Swr(lam=0.3, scale_running_stats=True)) < 1e-12
 
 
-def test_running_statistics_follow_convolutions_with_a_bias() -> None:
+def test_running_statistics_are_scaled_after_convolutions_with_a_bias() -> None:
     """A bias in front of a norm layer gets c_l, its weights' input the scale before as well."""
     layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3)]
     model = nn.Sequential(*layers, nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3)).double()
@@ -101,7 +101,7 @@ def test_running_statistics_follow_convolutions_with_a_bias() -> None:
 
 @pytest.mark.parametrize(("name", "first"), [("mlp", 0), ("cnn", 0), ("cnn_bn", 3)])
 @pytest.mark.parametrize("literal", [False, True])
-def test_it_is_algorithm_1(name: str, first: int, literal: bool) -> None:
+def test_it_equals_algorithm_1(name: str, first: int, literal: bool) -> None:
     """cnn_bn: norm layers are 1 and 3; printed rule from 3 on, exact rule: C starts as c_3."""
     model, roles = build(name)
     start = {n: p.detach().clone() for n, p in model.named_parameters()}
@@ -135,7 +135,7 @@ def test_features_and_classifier_have_their_own_strength() -> None:
             assert float(cosine) == pytest.approx(1, abs=1e-12)
 
 
-def test_lam_sets_both_and_wins() -> None:
+def test_lam_overrides_both_lambdas() -> None:
     assert Swr(lam=0.2) == Swr(lambda_f=0.2, lambda_c=0.2)
     recipe = Recipe.model_validate_json(tiny("swr", "swr.lam=0.2").canonical())
     assert recipe.methods[0] == Swr(lam=0.2)

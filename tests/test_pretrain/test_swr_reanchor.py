@@ -30,12 +30,12 @@ def anchored_epochs(made: Trainer) -> list[int]:
     return found
 
 
-def test_drops_of_the_rate_reanchor(tmp_path: Path) -> None:
+def test_learning_rate_drops_reanchor(tmp_path: Path) -> None:
     """Four epochs a round: drops at 2 and 3 of each."""
     assert anchored_epochs(trainer(tiny("swr_reanchor"), tmp_path)) == [2, 3, 6, 7]
 
 
-def test_new_data_reanchor_when_asked(tmp_path: Path) -> None:
+def test_new_data_reanchor_with_the_option(tmp_path: Path) -> None:
     fields = scenarios.fields("warm-start") | {"swr_reanchor.on": "new_data"}
     made = trainer(tiny("swr_reanchor").replace(fields), tmp_path / "new")
     assert anchored_epochs(made) == [8]
@@ -44,7 +44,7 @@ def test_new_data_reanchor_when_asked(tmp_path: Path) -> None:
     assert anchored_epochs(made) == [2, 3, 6, 7, 8, 10, 11, 14, 15]
 
 
-def test_every_so_many_epochs_under_a_schedule_without_drops(tmp_path: Path) -> None:
+def test_every_epochs_reanchors_under_a_schedule_without_drops(tmp_path: Path) -> None:
     settings = ("schedule=cosine", "swr_reanchor.on=none", "swr_reanchor.every_epochs=3")
     assert anchored_epochs(trainer(tiny("swr_reanchor", *settings), tmp_path)) == [3, 7]
 

@@ -73,7 +73,7 @@ def test_second_derivatives_exist() -> None:
     assert torch.autograd.gradgradcheck(compander("arctan"), (x,))
 
 
-def test_a_raw_map_hands_the_gradient_of_w_to_v_and_the_right_ones_to_a_and_b() -> None:
+def test_a_raw_map_passes_the_gradient_of_w_to_v() -> None:
     a, b = nn.Parameter(f64(0.7)), nn.Parameter(f64(0.8))
     v, gradient = f64(0.5, -3.0).requires_grad_(), f64(2.0, -1.0)
     for raw in (False, True):
@@ -168,7 +168,7 @@ def test_weights_stay_inside_the_range_however_large_the_rate(tmp_path: Path) ->
     assert 0.7 * math.pi / 4 < largest <= 0.7 * math.pi / 2 * (1 + 1e-6)
 
 
-def test_an_identity_has_nothing_to_learn() -> None:
+def test_the_identity_refuses_learnable_scalars() -> None:
     with pytest.raises(UsageError, match="no a and b to learn"):
         tiny(
             "weight_compander",

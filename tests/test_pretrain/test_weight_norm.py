@@ -1,4 +1,4 @@
-"""Weight normalization: lengths apart from directions."""
+"""Weight normalization trains lengths separately from directions."""
 
 from __future__ import annotations
 

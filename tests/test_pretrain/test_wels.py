@@ -1,4 +1,4 @@
-"""WELS re-draws the same random part of every kernel in every round."""
+"""WELS redraws the same random part of every kernel in every round."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsbench.core.errors import UsageError
 from pretrain.training import checkpoint
 
 
-def test_the_same_elements_are_new_in_every_round(tmp_path: Path) -> None:
+def test_the_same_elements_are_redrawn_in_every_round(tmp_path: Path) -> None:
     made, before, after = at_event("wels", tmp_path, "width=8", "plan.rounds=3")
     assert changed(before, after) == kernel_names(made)
     first = {name: before[name] != after[name] for name in kernel_names(made)}
@@ -34,12 +34,12 @@ def test_the_same_elements_are_new_in_every_round(tmp_path: Path) -> None:
         assert not torch.equal(after[name][mask], fresh[name])
 
 
-def test_layers_of_one_shape_have_masks_of_their_own(tmp_path: Path) -> None:
+def test_layers_of_equal_shape_have_different_masks(tmp_path: Path) -> None:
     masks = trainer(tiny("wels", "width=8"), tmp_path).ctx.memories["wels"]
     assert not torch.equal(masks["layer1.0.conv1.weight"], masks["layer1.0.conv2.weight"])
 
 
-def test_a_fifth_is_new(tmp_path: Path) -> None:
+def test_the_default_redraws_a_fifth(tmp_path: Path) -> None:
     made, before, after = at_event("wels", tmp_path, "width=8")
     for name in kernel_names(made):
         n = before[name].numel()

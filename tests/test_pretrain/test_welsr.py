@@ -1,4 +1,4 @@
-"""WELSR re-draws a new random part of every kernel in every round."""
+"""WELSR redraws a new random part of every kernel in every round."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsbench.core.errors import UsageError
 WIDE = "width=8"
 
 
-def test_a_fifth_of_every_kernel_is_new_and_nothing_else(tmp_path: Path) -> None:
+def test_a_fifth_of_every_kernel_is_redrawn_and_nothing_else(tmp_path: Path) -> None:
     made, before, after = at_event("welsr", tmp_path, WIDE)
     assert changed(before, after) == kernel_names(made)
     for name in kernel_names(made):
@@ -30,7 +30,7 @@ def test_a_fifth_of_every_kernel_is_new_and_nothing_else(tmp_path: Path) -> None
     assert lines(tmp_path, "rewrites.jsonl")[0]["fraction_changed"] == pytest.approx(0.2, abs=0.01)
 
 
-def test_new_elements_follow_the_initial_law(tmp_path: Path) -> None:
+def test_redrawn_elements_follow_the_initial_distribution(tmp_path: Path) -> None:
     _, before, after = at_event("welsr", tmp_path, WIDE)
     name = "layer4.0.conv2.weight"
     new = after[name][before[name] != after[name]].double()
@@ -54,7 +54,7 @@ def test_every_round_draws_another_mask(tmp_path: Path) -> None:
     assert not torch.equal(first, before["fc.weight"] != after["fc.weight"])
 
 
-def test_the_whole_part_is_a_new_network_in_its_kernels(tmp_path: Path) -> None:
+def test_fraction_1_redraws_all_kernels(tmp_path: Path) -> None:
     made, before, after = at_event("welsr", tmp_path, "welsr.fraction=1")
     assert changed(before, after) == kernel_names(made)
     assert all(bool((before[name] != after[name]).all()) for name in kernel_names(made))
