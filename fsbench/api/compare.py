@@ -1,37 +1,65 @@
-"""Is one entry better than another? Paired statistics of two entries, in numbers and in words.
+"""Paired comparison of two entries: is one better, and how many episodes would show it?
 
-Per cell and for the unweighted mean over the cells of a track: the gap with its interval (the one
-that boards use), the sign-flip permutation p, and effect sizes. Tracks are never averaged together.
+Per task and for the unweighted mean over the tasks of a track: the gap with the interval that
+boards use, the p-value of a sign-flip permutation test, and effect sizes. Tracks (protocol and
+input size) are never averaged together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from fsbench.api.entries import Pair, Shared, shared
-from fsbench.api.wording import sentence
+from fsbench import data
 from fsbench.core import statistics
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.permutation import shares, sign_flip
-from fsbench.core.power import Goal, episodes_needed
-from fsbench.core.specs import Frozen
+from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodicSpec, Frozen
+from fsbench.core.tasks import FOLDER, Asked, folder_name, parse
+from fsbench.core.text_table import text_table
+from fsbench.results.reading import cells
+from fsbench.results.rules import Loaded
+from fsbench.results.table import DENSE, row_key
 from fsbench.results.tracks import by_track
-from leaderboard.ranking.rank import ALPHA
+from leaderboard.board.board import Board, Column, column_of
+from leaderboard.ranking.outcomes import paired_outcomes
+from leaderboard.ranking.rank import ALPHA, Outcomes
+
+if TYPE_CHECKING:
+    import pandas
 
 UNITS = ("episodes", "images")
-"""What is paired; over cells of both, a spread per pair has no meaning."""
+"""What is paired. Over tasks of both kinds, a standard deviation per pair has no meaning."""
+MILLION = 1_000_000
+OFFICIAL_EPISODES = 600
+
+
+class HasCells(Protocol):
+    """An object that carries verified results, such as an entry of a board."""
+
+    @property
+    def cells(self) -> Sequence[Loaded]: ...
+
+
+Comparable = str | Path | HasCells
+"""A results folder, the name of an entry on a board, or an object with results."""
 
 
 class Gap(Frozen):
-    """A against B in one cell, or over all cells of a track; fractions."""
+    """The difference of A and B on one task, or over all tasks of a track; fractions."""
 
     task: str
     unit: str = Field(description="what is paired: episodes, images, or episodes and images")
-    n: int = Field(description="pairs; of the smallest cell for the overall line")
+    n: int = Field(description="pairs; of the smallest task for the overall line")
     a: float = Field(description="mean of A over the shared outcomes")
     b: float
     gap: float = Field(description="mean of A - B")
@@ -39,35 +67,66 @@ class Gap(Frozen):
     high: float
     p: float = Field(description="two-sided, by sign flips: A and B swapped per episode")
     p_holm: float | None = Field(
-        None, description="p adjusted over the cells of the track; null for the overall line"
+        None, description="p adjusted over the tasks of the track; null for the overall line"
     )
     d: float | None = Field(
         description="Cohen's d of pairs: mean of A - B over its sd; null without one, and over "
         "episodes and images together"
     )
     superiority: float = Field(
-        description="share of pairs in which A is above B, half of the ties; mean over cells"
+        description="share of pairs in which A is above B, half of the ties; mean over tasks"
     )
     needed: int | None = Field(
-        description="pairs a cell that find a true gap of this size with power 0.8 at level 0.05"
+        description="pairs per task that detect a true gap of this size with power 0.8, level 0.05"
     )
     better: Literal["A", "B"] | None = Field(
-        description="A or B where p (adjusted, in a cell) is below 0.05"
+        description="A or B where p (adjusted, for one task) is below 0.05"
     )
-    words: str = Field(description="the same as a sentence")
+
+    words: str = Field("", description="the same as a sentence")
+
+    def row(self) -> tuple[str, ...]:
+        """Return the line of a table under COLUMNS, in percent points."""
+        points = (f"{100 * value:.2f}" for value in (self.a, self.b, self.gap))
+        return (
+            *(self.task, str(self.n), *points, f"{100 * self.low:.2f} to {100 * self.high:.2f}"),
+            *(format_p(self.p), "-" if self.p_holm is None else format_p(self.p_holm)),
+            *("-" if self.d is None else f"{self.d:.2f}", f"{self.superiority:.2f}"),
+            *("-" if self.needed is None else str(self.needed), self.better or "-"),
+        )
 
 
-class Won(Frozen):
-    """Cells by the sign of their gap; cells over the same episodes or images count as one."""
+COLUMNS = (
+    *("task", "pairs", "A", "B", "A - B", "95 % interval"),
+    *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
+)
+LEGEND = (
+    "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
+    "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
+    "count half; needed: episodes required to detect this gap with 80 % power. The interval covers "
+    "the sampling of episodes, not pretraining seeds."
+)
+
+
+class SignTest(Frozen):
+    """Tasks by the sign of their gap; tasks over the same episodes or images count as one."""
 
     a: int
     b: int
     tied: int
     p: float = Field(description="exact two-sided binomial test of equal chances, without ties")
 
+    def __str__(self) -> str:
+        total = self.a + self.b + self.tied
+        tied = f", {self.tied} tied" if self.tied else ""
+        return (
+            f"Sign test over {total} task{'s' if total > 1 else ''}: A ahead on {self.a}, B on "
+            f"{self.b}{tied} (p = {format_p(self.p)}; heads on the same episodes count once)."
+        )
+
 
 class Comparison(Frozen):
-    """Two entries in one track. dense: of cells whose heads were scored on all possible queries."""
+    """Two entries in one track; `dense` holds the tasks also scored on all possible queries."""
 
     a: str
     b: str
@@ -75,90 +134,166 @@ class Comparison(Frozen):
     alpha: float
     cells: tuple[Gap, ...]
     overall: Gap
-    won: Won
+    won: SignTest
     dense: tuple[Gap, ...]
+
+    @property
+    def title(self) -> str:
+        return f"A: {self.a}, B: {self.b}, {self.track}"
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Return the lines of the table: tasks, the overall mean, tasks with dense queries."""
+        return (*self.cells, self.overall, *self.dense)
+
+    def summary(self) -> str:
+        """Return the overall result and the sign test in words."""
+        return f"{self.overall.words}.\n{self.won}"
+
+
+class Comparisons(tuple[Comparison, ...]):
+    """One `Comparison` per track, with a readable `repr` and `to_frame()`."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(
+            f"{comparison.title}\n"
+            f"{text_table(COLUMNS, [gap.row() for gap in comparison.gaps()])}\n"
+            f"{comparison.summary()}"
+            for comparison in self
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row per task and overall mean, with the fields of `Gap` and the track."""
+        from pandas import DataFrame
+
+        return DataFrame(
+            [
+                {"track": comparison.track, **gap.model_dump(mode="json")}
+                for comparison in self
+                for gap in comparison.gaps()
+            ]
+        )
 
 
 def compare(
-    a: str, b: str, texts: Sequence[str] = (), board: Path | None = None
-) -> tuple[Comparison, ...]:
-    """Two entries, one comparison a track; arguments and errors as fsbench.api.entries.shared."""
-    both = shared(a, b, texts, board)
-    tracks = by_track(each.column.name for each in both)
-    return tuple(
-        in_track(a, b, track.label, [each for each in both if each.column.name in names])
-        for track, names in tracks.items()
+    a: Comparable,
+    b: Comparable,
+    *,
+    tasks: Sequence[str] = (),
+    board: str | Path | None = None,
+) -> Comparisons:
+    """Compare two entries on the episodes and test images that both were evaluated on.
+
+    Parameters
+    ----------
+    a, b : str, Path or object with results
+        A results folder of one model, the name of an entry on `board`, or an object whose `cells`
+        are verified results (`fsbench.load_results(DIR)`, an entry of a board).
+    tasks : sequence of str
+        Compare on these tasks only, e.g. ``["eurosat", "isic:5w1s"]``; all shared ones if empty.
+    board : str or Path, optional
+        The folder of the leaderboard that `a` or `b` names an entry of.
+
+    Returns
+    -------
+    Comparisons
+        One `Comparison` per track (protocol and input size).
+
+    Raises
+    ------
+    UsageError
+        If a folder holds several models or none, or if the two share no task with at least two
+        episodes or images.
+    UnknownName
+        If `board` has no entry of that name.
+    ValidationFailed
+        If stored results contradict their records.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=["eurosat:5w5s"])
+    >>> comparison.cells[0].n
+    600
+    >>> comparison.track
+    'ibm 32px'
+    """
+    shared = shared_tasks(a, b, tasks, board)
+    names = (name_of(a, "A"), name_of(b, "B"))
+    tracks = by_track(task.column.name for task in shared)
+    return Comparisons(
+        compare_track(*names, track.label, [s for s in shared if s.column.name in columns])
+        for track, columns in tracks.items()
     )
 
 
-def in_track(a: str, b: str, track: str, both: Sequence[Shared]) -> Comparison:
-    units = [UNITS[0] if each.few_shot else UNITS[1] for each in both]
-    pairs = [each.scored() for each in both]
-    scored = [(each.dense(), unit) for each, unit in zip(both, units, strict=True)]
-    dense = [(pair, unit) for pair, unit in scored if pair is not None]
+def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> Comparison:
+    """Return the comparison over the tasks of one track."""
+    units = [UNITS[0] if task.few_shot else UNITS[1] for task in shared]
+    pairs = [task.outcomes() for task in shared]
+    dense = [(task.dense(), unit) for task, unit in zip(shared, units, strict=True)]
+    parts = shares([x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs])
     return Comparison(
         a=a,
         b=b,
         track=track,
         alpha=ALPHA,
-        cells=gaps(list(zip(pairs, units, strict=True))),
-        overall=overall(pairs, units),
-        won=won(pairs),
-        dense=gaps(dense),
+        cells=adjusted_gaps(list(zip(pairs, units, strict=True))),
+        overall=gap_of(
+            pairs,
+            overall_name(len(pairs)),
+            " and ".join(sorted(set(units))),
+            sign_flip(parts, "compare", *(pair.task for pair in pairs)),
+        ),
+        won=sign_test(pairs),
+        dense=adjusted_gaps([(pair, unit) for pair, unit in dense if pair is not None]),
     )
 
 
-def gaps(pairs: Sequence[tuple[Pair, str]]) -> tuple[Gap, ...]:
-    """One line a cell; p adjusted by Holm over them."""
+def adjusted_gaps(pairs: Sequence[tuple[PairedOutcomes, str]]) -> tuple[Gap, ...]:
+    """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair, _ in pairs]
     return tuple(
-        line([pair], pair.task, unit, *ps)
+        gap_of([pair], pair.task, unit, *ps)
         for (pair, unit), ps in zip(pairs, zip(p, statistics.holm(p), strict=True), strict=True)
     )
 
 
-def overall(pairs: Sequence[Pair], units: Sequence[str]) -> Gap:
-    """Of the unweighted mean over cells."""
-    parts = shares([x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs])
-    task = f"overall, {len(pairs)} cell{'s' if len(pairs) > 1 else ''}"
-    p = sign_flip(parts, "compare", *(pair.task for pair in pairs))
-    return line(pairs, task, " and ".join(sorted(set(units))), p)
-
-
-def line(pairs: Sequence[Pair], task: str, unit: str, p: float, p_holm: float | None = None) -> Gap:
+def gap_of(
+    pairs: Sequence[PairedOutcomes], task: str, unit: str, p: float, p_holm: float | None = None
+) -> Gap:
+    """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
-    found, sd = (
-        statistics.paired(a, b, draws),
-        statistics.overall_sd([x.gaps for x in pairs], draws),
+    paired = statistics.paired(a, b, draws)
+    sd = statistics.overall_sd([x.gaps for x in pairs], draws)
+    has_spread = sd > 0 and unit in UNITS
+    is_significant = (p if p_holm is None else p_holm) < ALPHA
+    needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_spread and paired.gap else None
+    gap = Gap(
+        task=task,
+        unit=unit,
+        n=min(pair.gaps.size for pair in pairs),
+        a=float(np.mean([x.mean() for x in a])),
+        b=float(np.mean([x.mean() for x in b])),
+        gap=paired.gap,
+        low=paired.gap - paired.ci95,
+        high=paired.gap + paired.ci95,
+        p=p,
+        p_holm=p_holm,
+        d=paired.gap / sd if has_spread else None,
+        superiority=float(np.mean([superiority(pair) for pair in pairs])),
+        needed=needed,
+        better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
-    decisive = p if p_holm is None else p_holm
-    spread = sd > 0 and unit in UNITS
-    fields = {
-        "task": task,
-        "unit": unit,
-        "n": min(pair.gaps.size for pair in pairs),
-        "a": float(np.mean([x.mean() for x in a])),
-        "b": float(np.mean([x.mean() for x in b])),
-        "gap": found.gap,
-        "low": found.gap - found.ci95,
-        "high": found.gap + found.ci95,
-        "p": p,
-        "p_holm": p_holm,
-        "d": found.gap / sd if spread else None,
-        "superiority": float(np.mean([superiority(pair) for pair in pairs])),
-        "needed": episodes_needed(sd, Goal(gap=abs(found.gap))) if spread and found.gap else None,
-        "better": ("A" if found.gap > 0 else "B") if decisive < ALPHA else None,
-    }
-    return Gap.model_validate({**fields, "words": sentence(fields)})
+    return gap.model_copy(update={"words": sentence(gap)})
 
 
-def superiority(pair: Pair) -> float:
-    """Share of pairs in which A is above B, half of the ties."""
+def superiority(pair: PairedOutcomes) -> float:
+    """Return the share of pairs in which A is above B, counting half of the ties."""
     return float(((pair.gaps > 0) + 0.5 * (pair.gaps == 0)).mean())
 
 
-def won(pairs: Sequence[Pair]) -> Won:
-    """Exact binomial test over cells; those of one draw of episodes are one."""
+def sign_test(pairs: Sequence[PairedOutcomes]) -> SignTest:
+    """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
     from scipy.stats import binomtest
 
     draws = dict.fromkeys(pair.draws for pair in pairs)
@@ -166,4 +301,285 @@ def won(pairs: Sequence[Pair]) -> Won:
     signs = np.sign(np.round(means, 12))
     a, b, tied = (int((signs == sign).sum()) for sign in (1, -1, 0))
     p = float(binomtest(a, a + b).pvalue) if a + b else 1.0
-    return Won(a=a, b=b, tied=tied, p=p)
+    return SignTest(a=a, b=b, tied=tied, p=p)
+
+
+def sentence(gap: Gap) -> str:
+    """Return the gap in words, e.g. 'A is better by 1.2 points (95 % 0.4 to 2.0)'."""
+    if gap.better:
+        sign = 1 if gap.better == "A" else -1
+        low, high = (format_points(end) for end in sorted((sign * gap.low, sign * gap.high)))
+        return (
+            f"{gap.better} is better by {format_points(abs(gap.gap))} points (95 % {low} to {high})"
+        )
+    n = f"these {gap.unit}" if " and " in gap.unit else f"{gap.n:,} {gap.unit}"
+    if gap.superiority == 0.5 and gap.low == gap.high == 0:
+        return f"no difference in any of {n}"
+    undecided = f"not distinguishable at {n}"
+    if gap.needed is None or gap.needed <= gap.n:
+        return undecided
+    return f"{undecided}; {describe_needed(gap.needed)}"
+
+
+def describe_needed(needed: int) -> str:
+    """Return how many pairs would detect a gap, rounded to two digits, in words."""
+    if needed > MILLION:
+        return "more than a million would be needed"
+    rounded = round(needed, 2 - len(str(needed))) if needed >= 100 else needed
+    return f"about {rounded:,} would be needed"
+
+
+def format_points(fraction: float) -> str:
+    """Return a fraction in percent points, with two digits below one tenth of a point."""
+    value = 100 * fraction
+    return f"{value:.2f}" if 0 < abs(value) < 0.1 else f"{value:.1f}"
+
+
+def format_p(p: float) -> str:
+    """Return a p-value with three digits, or one significant digit below 0.001."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1g}"
+
+
+def overall_name(n_tasks: int) -> str:
+    return f"overall, {n_tasks} task{'s' if n_tasks > 1 else ''}"
+
+
+class EpisodesNeeded(Frozen):
+    """The episodes that one task, or the mean over tasks, needs; fractions."""
+
+    task: str
+    episodes: int = Field(description="shared by both; of the smallest task for the overall line")
+    gap: float = Field(description="mean of A - B")
+    sd: float = Field(description="standard deviation of A - B over episodes")
+    detectable: float = Field(description="gap that these episodes detect")
+    detectable_600: float = Field(description="gap that the official number of episodes detects")
+    needed: int = Field(description="episodes per task that detect the goal's gap")
+
+
+class PowerAnalysis(Frozen):
+    """The episodes needed per task, for the mean that a board ranks by, and for dense queries."""
+
+    a: str
+    b: str
+    goal: Goal
+    cells: tuple[EpisodesNeeded, ...]
+    overall: EpisodesNeeded
+    dense: tuple[EpisodesNeeded, ...]
+
+
+def analyze_power(
+    a: Comparable,
+    b: Comparable,
+    goal: Goal,
+    *,
+    tasks: Sequence[str] = (),
+    board: str | Path | None = None,
+) -> PowerAnalysis:
+    """Return how many episodes distinguish two entries, from the spread of their paired outcomes.
+
+    Transductive tasks count only where no others are shared. Raises UsageError, UnknownName and
+    ValidationFailed as `compare`, and UsageError if no few-shot task is shared.
+    """
+    goal.require_possible()
+    shared = shared_tasks(a, b, tasks, board, few_shot=True)
+    shared = [task for task in shared if not task.column.transductive] or shared
+    pairs = [task.outcomes() for task in shared]
+    dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
+    return PowerAnalysis(
+        a=name_of(a, "A"),
+        b=name_of(b, "B"),
+        goal=goal,
+        cells=tuple(episodes_for(pair, goal) for pair in pairs),
+        overall=episodes_for_mean(pairs, goal),
+        dense=tuple(episodes_for(pair, goal) for pair in dense),
+    )
+
+
+def episodes_for(pair: PairedOutcomes, goal: Goal) -> EpisodesNeeded:
+    """Return the episodes that one task needs."""
+    sd = float(pair.gaps.std(ddof=1))
+    return EpisodesNeeded(
+        task=pair.task,
+        episodes=pair.gaps.size,
+        gap=float(pair.gaps.mean()),
+        sd=sd,
+        detectable=detectable(sd, pair.gaps.size, goal),
+        detectable_600=detectable(sd, OFFICIAL_EPISODES, goal),
+        needed=episodes_needed(sd, goal),
+    )
+
+
+def episodes_for_mean(pairs: Sequence[PairedOutcomes], goal: Goal) -> EpisodesNeeded:
+    """Return the episodes per task that the mean over tasks needs."""
+    draws = [pair.draws for pair in pairs]
+    paired = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
+    sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)
+    return EpisodesNeeded(
+        task=overall_name(len(pairs)),
+        episodes=min(pair.gaps.size for pair in pairs),
+        gap=paired.gap,
+        sd=sd,
+        detectable=standard_errors(goal) * paired.se,
+        detectable_600=detectable(sd, OFFICIAL_EPISODES, goal),
+        needed=episodes_needed(sd, goal),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PairedOutcomes:
+    """Outcomes (n,) of the episodes or test images of both entries, with their numbers (n,).
+
+    draws: names the random draw of the episodes; tasks with equal draws are not independent.
+    """
+
+    task: str
+    index: NDArray[np.int64]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    draws: str
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        return self.a - self.b
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTask:
+    """A task, with spec and images, that both entries have results of."""
+
+    column: Column
+    a: Loaded
+    b: Loaded
+
+    @property
+    def few_shot(self) -> bool:
+        """Whether the results are over episodes, not over the test images of a probe."""
+        return isinstance(self.a.result.spec, EpisodicSpec)
+
+    def outcomes(self) -> PairedOutcomes:
+        """Return the paired outcomes. Raises UsageError below two episodes or images."""
+        return pair_outcomes(self.column.name, paired_outcomes(self.a), paired_outcomes(self.b))
+
+    def dense(self) -> PairedOutcomes | None:
+        """Return the outcomes over all possible queries, None unless both have them."""
+        a, b = dense_outcomes(self.a), dense_outcomes(self.b)
+        return None if a is None or b is None else pair_outcomes(self.column.name + DENSE, a, b)
+
+
+def shared_tasks(
+    a: Comparable,
+    b: Comparable,
+    texts: Sequence[str],
+    board: str | Path | None,
+    few_shot: bool = False,
+) -> list[SharedTask]:
+    """Return the tasks with results of both entries, in the order of a table.
+
+    Only tasks that `texts` names, all if it is empty; without probes if `few_shot`. Raises as
+    `compare`.
+    """
+    patterns = [parse(text) for text in texts]
+    left, right = (
+        {
+            column_of(loaded.result): loaded
+            for loaded in results_of(source, board)
+            if (not few_shot or isinstance(loaded.result.spec, EpisodicSpec))
+            and (not patterns or any(covers(pattern, loaded.result) for pattern in patterns))
+        }
+        for source in (a, b)
+    )
+    columns = sorted(left.keys() & right.keys(), key=lambda c: (row_key(c.name), c.spec_digest))
+    if not columns:
+        names = (name_of(a, "A"), name_of(b, "B"))
+        raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
+    return [SharedTask(column, left[column], right[column]) for column in columns]
+
+
+def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]:
+    """Return the verified results of a folder with one model, an entry or an object."""
+    if not isinstance(source, str | Path):
+        loaded: Sequence[Loaded] = source.cells
+    elif Path(source).exists():
+        loaded = list(cells(Path(source)))
+    elif board is None:
+        raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
+    else:
+        opened = Board.existing(Path(board))
+        if str(source) not in opened.names():
+            raise UnknownName("entry", str(source), opened.names())
+        loaded = opened.entry(str(source)).cells
+    models = {result.result.backbone.weights_hash: result.model for result in loaded}
+    if len(models) > 1:
+        listed = ", ".join(sorted(models.values()))
+        raise UsageError(
+            f"{name_of(source, 'the results')} holds several models: {listed}",
+            fix="give the folder of one model",
+        )
+    return loaded
+
+
+def name_of(source: Comparable, default: str) -> str:
+    """Return the name that a table shows for an entry."""
+    name = str(source) if isinstance(source, str | Path) else getattr(source, "name", default)
+    return str(name)
+
+
+def covers(pattern: Asked, result: Result) -> bool:
+    """Return whether a task id covers a result; the parts that it leaves out match anything.
+
+    Raises UnknownName for an unknown data set.
+    """
+    _, _, rest = result.task.partition(":")
+    shape, _, protocol = rest.partition("@")
+    shape, _, adaptation = shape.partition("/")
+    parts = zip(
+        (pattern.shape, pattern.adaptation, pattern.protocol),
+        (shape, adaptation, protocol),
+        strict=True,
+    )
+    if pattern.dataset.startswith(FOLDER):
+        names: Iterable[str] = (folder_name(pattern.dataset),)
+    else:
+        names = data.groups().get(pattern.dataset) or (data.resolve(pattern.dataset),)
+    return result.dataset.name in names and all(p is None or p == part for p, part in parts)
+
+
+def dense_outcomes(loaded: Loaded) -> Outcomes | None:
+    """Return the accuracy of every episode over all possible queries, None if not scored."""
+    records = loaded.records
+    if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
+        return None
+    return Outcomes(records.index, records.dense_accuracy, paired_outcomes(loaded).draws)
+
+
+def pair_outcomes(task: str, left: Outcomes, right: Outcomes) -> PairedOutcomes:
+    """Return the outcomes with equal numbers. Raises UsageError below two."""
+    index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
+    if index.size < 2:
+        raise UsageError(
+            f"{task}: {left.index.size} and {right.index.size} episodes, {index.size} of them "
+            "shared: too few shared episodes to estimate the variance",
+            fix="evaluate both on the same episodes (no --shard, equal --episodes)",
+        )
+    return PairedOutcomes(task, index, left.values[i], right.values[j], left.draws)
+
+
+def nothing_shared(
+    names: tuple[str, str],
+    left: Mapping[Column, Loaded],
+    right: Mapping[Column, Loaded],
+    kind: str,
+) -> UsageError:
+    """Return the error: the tasks differ, or what they were evaluated on does."""
+    a, b = names
+    both = sorted({c.name for c in left} & {c.name for c in right})
+    if both:
+        return UsageError(
+            f"{a} and {b} evaluated {both[0]} with other settings, episodes or images: not paired",
+            fix="evaluate both with one --seed on the same copy of the data",
+        )
+    tasks = [", ".join(sorted(c.name for c in side)) or "none" for side in (left, right)]
+    return UsageError(
+        f"{a} and {b} share no {kind}: {tasks[0]} against {tasks[1]}",
+        fix="evaluate both on one task, or leave -t out",
+    )

@@ -1,4 +1,4 @@
-"""`fsbench compare`: is one entry better than another?"""
+"""`fsbench compare` and `fsbench power`: is one entry better, and how many episodes show it?"""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ import typer
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.api.compare import Comparison, Gap
+    from fsbench.api.compare import PowerAnalysis
 
-A = Annotated[str, typer.Argument(metavar="A", help="Results folder, or an entry on --board.")]
-B = Annotated[str, typer.Argument(metavar="B", help="Another one.")]
+A = Annotated[
+    str, typer.Argument(metavar="A", help="Results folder, or name of an entry on --board.")
+]
+B = Annotated[str, typer.Argument(metavar="B", help="Results folder or entry to compare with.")]
 Board = Annotated[Path | None, typer.Option("--board", help="Folder of the leaderboard.")]
-
-COLUMNS = (
-    *("task", "pairs", "A", "B", "A - B", "95 % interval"),
-    *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
-)
-LEGEND = (
-    "points; paired over shared episodes or test images. p: sign-flip permutation test, Holm over "
-    "the cells; d: mean of A - B over its sd; P(A > B): share of pairs, ties by half; needed: "
-    "pairs a cell that find such a gap with power 0.8; the interval covers the draw of episodes, "
-    "not pretraining seeds."
-)
+Like = Annotated[
+    tuple[str, str],
+    typer.Option("--like", metavar="A B", help="Two results folders, or entries on --board."),
+]
+Gap = Annotated[float, typer.Option("--gap", help="Difference to detect, in percent points.")]
+Alpha = Annotated[float, typer.Option("--alpha", help="Significance level (two-sided).")]
+Power = Annotated[float, typer.Option("--power", help="Probability of detecting the gap.")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("compare")(compare)
+    app.command("compare", rich_help_panel=options.LEADERBOARD)(compare)
+    app.command("power", rich_help_panel=options.LEADERBOARD)(power)
 
 
 def compare(
@@ -39,43 +38,54 @@ def compare(
     board: Board = None,
     as_json: options.Json = False,
 ) -> None:
-    """Paired comparison of two entries, cell by cell and overall, one table a track."""
-    from fsbench.api.compare import compare as run
+    """Compare two entries on shared episodes, per task and overall; one table per track."""
+    from fsbench.api.compare import COLUMNS, LEGEND
+    from fsbench.api.compare import compare as compare_entries
 
-    found = run(a, b, options.split(tasks), board)
+    comparisons = compare_entries(a, b, tasks=options.split(tasks), board=board)
     if as_json:
-        console.emit_json([each.model_dump(mode="json") for each in found])
+        console.emit_json([comparison.model_dump(mode="json") for comparison in comparisons])
         return
-    for each in found:
-        show(each)
+    for comparison in comparisons:
+        console.table(comparison.title, COLUMNS, [gap.row() for gap in comparison.gaps()])
+        typer.echo(f"{comparison.summary()}\n")
     console.log(LEGEND)
 
 
-def show(found: Comparison) -> None:
-    rows = [row(gap) for gap in (*found.cells, found.overall, *found.dense)]
-    console.table(f"A: {found.a}, B: {found.b}, {found.track}", COLUMNS, rows)
-    typer.echo(f"{found.overall.words}.")
-    typer.echo(f"{won(found)}\n")
+def power(
+    like: Like,
+    gap: Gap = 0.5,
+    tasks: options.Tasks = None,
+    board: Board = None,
+    alpha: Alpha = 0.05,
+    power: Power = 0.8,
+    as_json: options.Json = False,
+) -> None:
+    """Compute how many episodes distinguish two entries, from the spread of paired outcomes."""
+    from fsbench.api.compare import analyze_power
+    from fsbench.core.power import Goal
+
+    goal = Goal(gap=gap / 100, alpha=alpha, power=power)
+    analysis = analyze_power(*like, goal, tasks=options.split(tasks), board=board)
+    if as_json:
+        console.emit_json(analysis.model_dump(mode="json"))
+    else:
+        show_power(analysis)
 
 
-def row(gap: Gap) -> tuple[str, ...]:
-    from fsbench.api.wording import small
-
-    points = (f"{100 * value:.2f}" for value in (gap.a, gap.b, gap.gap))
-    return (
-        *(gap.task, str(gap.n), *points, f"{100 * gap.low:.2f} to {100 * gap.high:.2f}"),
-        *(small(gap.p), "-" if gap.p_holm is None else small(gap.p_holm)),
-        *("-" if gap.d is None else f"{gap.d:.2f}", f"{gap.superiority:.2f}"),
-        *("-" if gap.needed is None else str(gap.needed), gap.better or "-"),
-    )
-
-
-def won(found: Comparison) -> str:
-    """Cells by the sign of their gap."""
-    from fsbench.api.wording import small
-
-    cells = found.won
-    return (
-        f"Cells won by A {cells.a}, by B {cells.b}, tied {cells.tied}: exact binomial p "
-        f"{small(cells.p)} (cells over the same episodes count as one)."
+def show_power(analysis: PowerAnalysis) -> None:
+    """Print one line per task, then the mean."""
+    goal = analysis.goal
+    needed = f"episodes for {100 * goal.gap:g}"
+    columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
+    rows = []
+    for line in (*analysis.cells, analysis.overall, *analysis.dense):
+        fractions = (line.gap, line.sd, line.detectable, line.detectable_600)
+        points = (f"{100 * value:.2f}" for value in fractions)
+        rows.append((line.task, str(line.episodes), *points, str(line.needed)))
+    console.table(f"A: {analysis.a}, B: {analysis.b}", columns, rows)
+    console.log(
+        "Percent points, paired over shared episodes; two-sided z test, alpha "
+        f"{goal.alpha:g}, power {goal.power:g}. The overall line counts episodes per task. Among "
+        "several entries a board's Holm adjustment requires more."
     )

@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+EVALUATE, PRETRAIN, LEADERBOARD = "Evaluate", "Pretrain", "Leaderboard"
+DATA, TOOLS = "Data", "Tools"
+"""Panels of `fsbench --help`."""
+
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make the file's values the defaults of this command.

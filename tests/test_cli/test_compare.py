@@ -12,7 +12,7 @@ from support import fakes
 from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
-from fsbench.api import wording
+from fsbench.api.compare import describe_needed, format_p, format_points
 from fsbench.cli.main import run
 from fsbench.core.power import Goal, episodes_needed
 from leaderboard.submission.submit import submit
@@ -189,7 +189,7 @@ def test_the_table_and_the_sentence(
     (line,) = (text for text in shown.out.splitlines() if TASK in text)
     assert line.split()[2:9] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
     assert "\nA is better by 2.0 points (95 % 0.7 to 3.3).\n" in shown.out
-    assert "Cells won by A 2, by B 0, tied 0: exact binomial p 0.500" in shown.out
+    assert "Sign test over 2 tasks: A ahead on 2, B on 0 (p = 0.500;" in shown.out
     assert "sign-flip" in shown.err
 
 
@@ -220,11 +220,11 @@ def test_nothing_in_common_is_refused(
     fakes.write_probe(tmp_path / "probe")
     cases = [
         ((pair[0], str(late)), "0 of them shared"),
-        ((pair[0], str(other)), "share no cell"),
+        ((pair[0], str(other)), "share no task"),
         ((pair[0], str(tmp_path / "probe")), "against folder-blobs:probe"),
         ((pair[0], "nowhere"), "--board DIR"),
         (("x", "y", "--board", "nowhere"), "there is no board at nowhere"),
-        ((*pair, "-t", "folder:blobs:probe"), "share no cell: none against none"),
+        ((*pair, "-t", "folder:blobs:probe"), "share no task: none against none"),
     ]
     for arguments, said in cases:
         assert call("compare", *arguments) == 2
@@ -237,6 +237,6 @@ def test_numbers_as_people_say_them() -> None:
     said = {73: "about 73 would", 1140: "about 1,100 would", 13721: "about 14,000 would"}
     said |= {100: "about 100 would", 2_000_000: "more than a million would"}
     for needed, words in said.items():
-        assert wording.wanted(needed) == f"{words} be needed"
-    assert [wording.points(x) for x in (0.012, -0.0004, 0.0)] == ["1.2", "-0.04", "0.0"]
-    assert [wording.small(p) for p in (0.0312, 0.0002, 1.0)] == ["0.031", "0.0002", "1.000"]
+        assert describe_needed(needed) == f"{words} be needed"
+    assert [format_points(x) for x in (0.012, -0.0004, 0.0)] == ["1.2", "-0.04", "0.0"]
+    assert [format_p(p) for p in (0.0312, 0.0002, 1.0)] == ["0.031", "0.0002", "1.000"]

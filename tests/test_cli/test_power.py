@@ -100,7 +100,7 @@ def test_the_table_has_a_line_a_cell_and_the_mean(
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if TASK in text)
     assert line.split()[2:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
-    assert "overall, 2 cells" in shown.out
+    assert "overall, 2 tasks" in shown.out
     assert "two-sided z test" in shown.err
 
 
@@ -141,13 +141,13 @@ def test_what_cannot_be_paired_is_refused(
     submit(Path(a), board, fakes.DECLARATION)
     cases: list[tuple[tuple[str, ...], str]] = [
         ((a, str(late)), "0 of them shared"),
-        ((a, str(other)), "share no few-shot cell"),
+        ((a, str(other)), "share no few-shot task"),
         ((a, str(tmp_path / "probe")), "against none"),
         ((a, str(seeded)), "other settings, episodes or images"),
         ((a, str(several)), "several models: a, b"),
         ((a, "nowhere"), "--board DIR"),
         ((a, "entri", "--board", str(board)), "did you mean 'entry'"),
-        ((*pair, "-t", "folder:blobs:5w20s"), "share no few-shot cell"),
+        ((*pair, "-t", "folder:blobs:5w20s"), "share no few-shot task"),
         ((*pair, "-t", "eurosatt"), "did you mean 'eurosat'"),
         ((*pair, "--gap", "0"), "a gap of 0 points"),
         ((*pair, "--power", "0.01"), "alpha < power"),
