@@ -10,7 +10,7 @@ import typer
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.reproductions._outcome import Outcome
+    from fsbench.reproductions._outcome import ClaimOutcome
 
 Name = Annotated[str | None, typer.Argument(help="A claim; none given: list them.")]
 Seeds = Annotated[
@@ -70,7 +70,7 @@ def listing(as_json: bool) -> None:
     console.table("claims", columns, [[str(row[c]) for c in columns] for row in found])
 
 
-def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
+def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
     """Run a claim and keep its figures where a folder is given."""
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
@@ -78,7 +78,7 @@ def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     from pretrain.training.files import write_atomic
 
     claim = CLAIMS.load(name)
-    outcome: Outcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())
+    outcome: ClaimOutcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())
@@ -88,7 +88,7 @@ def one(name: str, seeds: int | None, output: Path | None) -> Outcome:
     return outcome
 
 
-def show(name: str, outcome: Outcome) -> None:
+def show(name: str, outcome: ClaimOutcome) -> None:
     """A claim's figures, rule and verdict."""
     rows = [[f.what, f.published, f.ours, f.verdict] for f in outcome.figures]
     console.table(f"{name}: {outcome.source}", ("figure", "published", "ours", "verdict"), rows)

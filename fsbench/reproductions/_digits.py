@@ -20,7 +20,9 @@ VALIDATION = 360
 """Images held out to be scored; the rest trains."""
 
 
-def source(seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1) -> SourceDataset:
+def load_digits_source(
+    seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1
+) -> SourceDataset:
     """The digits in an order of their own for every seed: `train` (at most 1437) and 360 images.
 
     zoom: every pixel becomes zoom x zoom, for networks that need larger images.
@@ -33,7 +35,7 @@ def source(seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1) -> So
     name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
     return SourceDataset(
         name=name,
-        facts=facts(),
+        facts=digits_facts(),
         train=Split(images[used], labels[used]),
         val=Split(images[held], labels[held]),
         n_classes=CLASSES,
@@ -54,7 +56,7 @@ def _digits() -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.d
 
 
 @cache
-def facts() -> DatasetFacts:
+def digits_facts() -> DatasetFacts:
     return DatasetFacts(
         name="digits",
         title="Handwritten digits of scikit-learn",

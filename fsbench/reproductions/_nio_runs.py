@@ -26,7 +26,7 @@ SLOW = "with BN, slower"
 """At the rate of the other network, for the notes: the appendix's one may be too large here."""
 
 
-class Setting(NamedTuple):
+class NioSetting(NamedTuple):
     """A network and the appendix's settings for ResNet-110 of its kind on CIFAR-10."""
 
     architecture: str
@@ -36,14 +36,14 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {
-    "without BN": Setting("cnn", overlap=0.7, rate=1.5e-2, gamma=4.0),
-    "with BN": Setting("cnn_bn", overlap=0.6, rate=1e-1, gamma=5.0),
-    SLOW: Setting("cnn_bn", overlap=0.6, rate=1.5e-2, gamma=5.0),
+    "without BN": NioSetting("cnn", overlap=0.7, rate=1.5e-2, gamma=4.0),
+    "with BN": NioSetting("cnn_bn", overlap=0.6, rate=1e-1, gamma=5.0),
+    SLOW: NioSetting("cnn_bn", overlap=0.6, rate=1.5e-2, gamma=5.0),
 }
 PARTS, BATCH = 2, 128
 
 
-class Job(NamedTuple):
+class NioJob(NamedTuple):
     """One initialisation: kind names a Setting."""
 
     kind: str
@@ -52,7 +52,7 @@ class Job(NamedTuple):
     seed: int
 
 
-class Learned(NamedTuple):
+class NioEffect(NamedTuple):
     """(GC, GN) before and after; factors by tensor; what else the tensors show.
 
     misfit: largest |w - m w0| over max |w0| of a tensor; zeros: tensors that were and are zero.
@@ -65,7 +65,7 @@ class Learned(NamedTuple):
     zeros: tuple[int, int]
 
 
-def recipe(job: Job) -> Recipe:
+def nio_recipe(job: NioJob) -> Recipe:
     """NIO, then one training step, which nothing looks at."""
     from pretrain.recipes.recipe import Recipe
 
@@ -96,23 +96,23 @@ def recipe(job: Job) -> Recipe:
     )
 
 
-def learn(job: Job) -> Learned:
+def run_nio(job: NioJob) -> NioEffect:
     """Run NIO, and look."""
     from pretrain.training.loop import pretrain
 
-    seen: list[Learned] = []
+    seen: list[NioEffect] = []
 
     def watch(ctx: Context) -> None:
         if not seen:
-            seen.append(look(ctx))
+            seen.append(inspect_network(ctx))
 
     with TemporaryDirectory() as folder:
-        source = _digits.source(job.seed, zoom=ZOOM)
-        pretrain(recipe(job), source, Path(folder) / "run", watch=watch)
+        source = _digits.load_digits_source(job.seed, zoom=ZOOM)
+        pretrain(nio_recipe(job), source, Path(folder) / "run", watch=watch)
     return seen[0]
 
 
-def look(ctx: Context) -> Learned:
+def inspect_network(ctx: Context) -> NioEffect:
     """What NIO has done to a network that has not trained yet."""
     from pretrain.weights import surgery
 
@@ -127,7 +127,7 @@ def look(ctx: Context) -> Learned:
         if w0.any()
     ]
     zeros = [tuple(not bool(tensor.any()) for tensor in pair) for pair in pairs.values()]
-    return Learned(
+    return NioEffect(
         before=tuple(memory["before"]),
         after=tuple(memory["after"]),
         factors=factors,

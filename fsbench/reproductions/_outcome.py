@@ -8,7 +8,7 @@ from typing import Literal
 from fsbench.core.panels import Panel
 from fsbench.core.specs import Frozen
 
-Verdict = Literal["reproduced", "direction only", "not reproduced"]
+ClaimVerdict = Literal["reproduced", "direction only", "not reproduced"]
 MOST = 0.9
 """Part of a claim's figures that must have the published direction for `direction only`."""
 OVERALL = (
@@ -17,29 +17,29 @@ OVERALL = (
 )
 
 
-class Figure(Frozen):
+class ClaimFigure(Frozen):
     """One checkable statement of a paper, theirs and ours in words or numbers."""
 
     what: str
     published: str
     ours: str
-    verdict: Verdict
+    verdict: ClaimVerdict
 
 
-class Outcome(Frozen):
+class ClaimOutcome(Frozen):
     """A claim re-run."""
 
     source: str
     claim: str
     rule: str
     seeds: int
-    figures: tuple[Figure, ...]
-    verdict: Verdict
+    figures: tuple[ClaimFigure, ...]
+    verdict: ClaimVerdict
     notes: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
 
 
-def overall(figures: Iterable[Figure]) -> Verdict:
+def judge_claim(figures: Iterable[ClaimFigure]) -> ClaimVerdict:
     """The claim's verdict by the rule OVERALL."""
     verdicts = [figure.verdict for figure in figures]
     if all(verdict == "reproduced" for verdict in verdicts):

@@ -18,7 +18,7 @@ PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
 
 
-def recipe(
+def seal_recipe(
     method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
 ) -> Recipe:
     """factor: S of `seal`, which other methods have no use for."""
@@ -43,15 +43,15 @@ def recipe(
     )
 
 
-def matched(epochs: int, images: int) -> float:
+def matched_factor(epochs: int, images: int) -> float:
     """S that gives rounds of so many epochs on so many images an ascent of the paper's length."""
     from pretrain.recipes import registry
 
-    papers = length(registry.get("paper/seal"), PAPERS_IMAGES)
-    return PAPERS_S * papers / length(recipe("seal", epochs, 0), images)
+    papers = ascent_length(registry.get("paper/seal"), PAPERS_IMAGES)
+    return PAPERS_S * papers / ascent_length(seal_recipe("seal", epochs, 0), images)
 
 
-def length(seal: Recipe, images: int) -> float:
+def ascent_length(seal: Recipe, images: int) -> float:
     """Sum of the learning rates over one ascent."""
     from pretrain.recipes import schedules
     from pretrain.recipes.plan import Clock

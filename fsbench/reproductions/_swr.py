@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve
 from fsbench.reproductions import _digits
-from fsbench.reproductions._outcome import Verdict
+from fsbench.reproductions._outcome import ClaimVerdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,7 @@ ABOVE = (
 )
 
 
-def recipe(
+def swr_recipe(
     method: Mapping[str, object] | Any,
     seed: int,
     epochs: int,
@@ -67,16 +67,16 @@ def recipe(
     return Recipe.model_validate(values | set_by_scenario | fields)
 
 
-class Run(NamedTuple):
+class AccuracyTrace(NamedTuple):
     """Test accuracy (%) after every epoch (only where validated), and after every stage."""
 
     epochs: list[float]
     stages: list[float]
 
 
-def train(
+def train_recipe(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
-) -> Run:
+) -> AccuracyTrace:
     """One run of the training loop; watch sees the context after setup and every epoch."""
     from pretrain.training.loop import pretrain, unwatched
 
@@ -85,23 +85,23 @@ def train(
         rows = [json.loads(line) for line in (run / "log.jsonl").read_text("utf8").splitlines()]
         facts = json.loads((run / "run.json").read_text("utf8"))
     measured = [row["val_accuracy"] for row in rows if row["val_accuracy"] is not None]
-    return Run([100 * a for a in measured], [100 * a for a in facts["stage_accuracies"]])
+    return AccuracyTrace([100 * a for a in measured], [100 * a for a in facts["stage_accuracies"]])
 
 
-def kernels(ctx: Context) -> list[Tensor]:
+def forward_kernels(ctx: Context) -> list[Tensor]:
     """Weights of the convolutions and linear layers, in forward order."""
     from pretrain.weights import surgery
 
     return [surgery.get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]
 
 
-def need_two(seeds: int) -> None:
+def require_two_seeds(seeds: int) -> None:
     """Raises UsageError below two seeds, which give no standard error."""
     if seeds < 2:
         raise UsageError(f"--seeds {seeds} gives no standard error", fix="use at least 2")
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """Mean over seeds of paired differences, and its standard error."""
 
     mean: float
@@ -111,13 +111,13 @@ class Difference(NamedTuple):
         return f"{self.mean:+.2f} ± {self.error:.2f}"
 
 
-def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """a - b, seed by seed."""
     found = [x - y for x, y in zip(a, b, strict=True)]
-    return Difference(mean(found), stdev(found) / len(found) ** 0.5)
+    return PairedDifference(mean(found), stdev(found) / len(found) ** 0.5)
 
 
-def above(found: Difference) -> Verdict:
+def judge_above(found: PairedDifference) -> ClaimVerdict:
     """The verdict on `A above B` by the rule ABOVE."""
     if found.mean > 2 * found.error:
         return "reproduced"

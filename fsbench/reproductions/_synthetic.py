@@ -40,18 +40,18 @@ METHODS: dict[str, dict[str, object]] = {
 
 
 @lru_cache(1)
-def source(signal: float, seed: int) -> SourceDataset:
+def draw_source(signal: float, seed: int) -> SourceDataset:
     """A fresh draw of the data. Vectors travel as float images (N, 3, 8, 8), zeros at the end.
 
     Kept until another one is asked for: the methods of a table share it.
     """
     train, test = (
-        split(signal, n, "synthetic", seed, part) for part, n in enumerate((TRAIN, TEST))
+        draw_split(signal, n, "synthetic", seed, part) for part, n in enumerate((TRAIN, TEST))
     )
     name = f"synthetic-{signal:g}-{seed}"
     return SourceDataset(
         name=name,
-        facts=facts(),
+        facts=synthetic_facts(),
         train=train,
         val=test,
         n_classes=CLASSES,
@@ -61,7 +61,7 @@ def source(signal: float, seed: int) -> SourceDataset:
     )
 
 
-def split(signal: float, n: int, *names: seeding.Name) -> Split:
+def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     """n vectors and labels from the stream called `names`; equal noise at every signal."""
     from scipy.special import ndtri
 
@@ -75,7 +75,7 @@ def split(signal: float, n: int, *names: seeding.Name) -> Split:
 
 
 @cache
-def facts() -> DatasetFacts:
+def synthetic_facts() -> DatasetFacts:
     return DatasetFacts(
         name="synthetic",
         title="Synthetic vectors of the reinitialization study",
@@ -92,13 +92,13 @@ def facts() -> DatasetFacts:
     )
 
 
-def recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
+def column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
     """Plain gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
-    return descent((METHODS[column],), plan, seed, architecture=architecture)
+    return descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
 
 
-def descent(
+def descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
 ) -> Recipe:
     """Plain gradient descent with these methods under this plan; fields: what else differs."""
@@ -126,7 +126,7 @@ def descent(
     return Recipe.model_validate(plain | fields)
 
 
-def accuracies(
+def train_columns(
     columns: Sequence[str], signal: float, seed: int, architecture: str = "study_mlp"
 ) -> list[float]:
     """Test accuracies (%) of these columns on one draw of the data, in order.
@@ -135,26 +135,26 @@ def accuracies(
     """
     from pretrain.training import branching
 
-    data = source(signal, seed)
+    data = draw_source(signal, seed)
     found = []
     with TemporaryDirectory() as folder:
         for column in columns:
-            chosen, home = recipe(column, seed, architecture), Path(folder) / column
+            chosen, home = column_recipe(column, seed, architecture), Path(folder) / column
             if branching.branches(chosen):
                 plain = branching.trunk(chosen)
                 shared = branching.first_round(plain, data, Path(folder) / plain.digest())
                 branching.branch(chosen, data, shared, home)
-            found.append(100 * scored(chosen, data, home))
+            found.append(100 * score_run(chosen, data, home))
     return found
 
 
-def trained(chosen: Recipe, signal: float) -> float:
+def train_and_score(chosen: Recipe, signal: float) -> float:
     """Test accuracy (fraction) after this run on the data of its seed."""
     with TemporaryDirectory() as folder:
-        return scored(chosen, source(signal, chosen.seed), Path(folder) / "run")
+        return score_run(chosen, draw_source(signal, chosen.seed), Path(folder) / "run")
 
 
-def scored(chosen: Recipe, data: SourceDataset, home: Path) -> float:
+def score_run(chosen: Recipe, data: SourceDataset, home: Path) -> float:
     """Test accuracy (fraction) after this run, which may have begun in its folder."""
     from pretrain.training.loop import pretrain
 

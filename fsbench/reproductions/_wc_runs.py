@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.progress import Reporter
 from fsbench.reproductions import _digits
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -38,7 +38,7 @@ STEPS = 200 * (45_000 // BATCH)
 """Optimizer steps of the paper."""
 
 
-class Arm(NamedTuple):
+class TrainingArm(NamedTuple):
     """One way to train."""
 
     method: Mapping[str, object]
@@ -47,13 +47,13 @@ class Arm(NamedTuple):
 
 PLAIN, WC, CONTROL = "without", "with", "without, lr x (a/b)^2"
 ARMS = {
-    PLAIN: Arm({"name": "normal"}),
-    WC: Arm({"name": "weight_compander", "a": A, "b": B}),
-    CONTROL: Arm({"name": "normal"}, LR * (A / B) ** 2),
+    PLAIN: TrainingArm({"name": "normal"}),
+    WC: TrainingArm({"name": "weight_compander", "a": A, "b": B}),
+    CONTROL: TrainingArm({"name": "normal"}, LR * (A / B) ** 2),
 }
 
 
-class Phase(NamedTuple):
+class TrainingPhase(NamedTuple):
     """A part of the paper's run that a short one stands for."""
 
     epochs: int
@@ -61,17 +61,17 @@ class Phase(NamedTuple):
     schedule: str
 
 
-def shortened(epochs: int) -> Phase:
+def shorten_schedule(epochs: int) -> TrainingPhase:
     """The whole schedule in so many epochs."""
     steps = epochs * ((_digits.IMAGES - _digits.VALIDATION) // BATCH)
-    return Phase(epochs, DECAY * STEPS / steps, "step")
+    return TrainingPhase(epochs, DECAY * STEPS / steps, "step")
 
 
 START, END = "start", "end"
-PHASES = {START: Phase(8, DECAY, "constant"), END: shortened(24)}
+PHASES = {START: TrainingPhase(8, DECAY, "constant"), END: shorten_schedule(24)}
 
 
-class Job(NamedTuple):
+class CompanderJob(NamedTuple):
     """One run: names of a phase and an arm."""
 
     phase: str
@@ -79,27 +79,29 @@ class Job(NamedTuple):
     seed: int
 
 
-class Trace(NamedTuple):
+class WeightTrace(NamedTuple):
     """Weights of every layer before training and after every epoch; accuracy (%) at the end."""
 
     epochs: Sequence[Mapping[str, WeightSpread]]
     accuracy: float
 
 
-Traces = Mapping[str, Mapping[str, Sequence[Trace]]]
+WeightTraces = Mapping[str, Mapping[str, Sequence[WeightTrace]]]
 """Phase -> arm -> seeds."""
 
 
-def traces(seeds: int, report: Reporter) -> Traces:
+def train_arms(seeds: int, report: Reporter) -> WeightTraces:
     """All phases and arms over this many seeds."""
-    jobs = [Job(phase, arm, seed) for seed in range(seeds) for phase in PHASES for arm in ARMS]
-    found: dict[str, dict[str, list[Trace]]] = {p: {arm: [] for arm in ARMS} for p in PHASES}
-    for job, trace in zip(jobs, run_all(trace_of, jobs, "wc_weights", report), strict=True):
+    jobs = [
+        CompanderJob(phase, arm, seed) for seed in range(seeds) for phase in PHASES for arm in ARMS
+    ]
+    found: dict[str, dict[str, list[WeightTrace]]] = {p: {arm: [] for arm in ARMS} for p in PHASES}
+    for job, trace in zip(jobs, run_jobs(trace_weights, jobs, "wc_weights", report), strict=True):
         found[job.phase][job.arm].append(trace)
     return found
 
 
-def recipe(job: Job) -> Recipe:
+def compander_recipe(job: CompanderJob) -> Recipe:
     """The run's settings."""
     from pretrain.recipes.recipe import Recipe
 
@@ -128,7 +130,7 @@ def recipe(job: Job) -> Recipe:
     )
 
 
-def trace_of(job: Job) -> Trace:
+def trace_weights(job: CompanderJob) -> WeightTrace:
     """Train, looking at the weights after every epoch."""
     from pretrain.training.loop import pretrain
     from protocols.analyses.weight_percentiles import measure_percentiles
@@ -139,7 +141,9 @@ def trace_of(job: Job) -> Trace:
         seen.append(measure_percentiles(ctx.model))
 
     with TemporaryDirectory() as folder:
-        chosen = recipe(job)
-        done = pretrain(chosen, _digits.source(job.seed), Path(folder) / "run", watch=watch)
+        chosen = compander_recipe(job)
+        done = pretrain(
+            chosen, _digits.load_digits_source(job.seed), Path(folder) / "run", watch=watch
+        )
         facts: dict[str, float] = json.loads((done / "run.json").read_text(encoding="utf8"))
-    return Trace(seen, 100 * facts["source_accuracy"])
+    return WeightTrace(seen, 100 * facts["source_accuracy"])

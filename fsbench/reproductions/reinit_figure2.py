@@ -14,7 +14,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
 from pretrain.recipes.reinit_table2 import Row, networks, table2
 
 if TYPE_CHECKING:
@@ -32,7 +38,7 @@ GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", 
 DEPTH, LEAF = 4, 7
 
 
-class Fitted(NamedTuple):
+class FittedTree(NamedTuple):
     """The tree, the names of its features and what it predicts for the rows of Table 2."""
 
     tree: DecisionTreeClassifier
@@ -40,12 +46,12 @@ class Fitted(NamedTuple):
     predictions: tuple[str, ...]
 
 
-def best(row: Row) -> str:
+def best_method(row: Row) -> str:
     """The row's method of highest accuracy, of smallest standard error in a tie."""
     return max(row.accuracy, key=lambda method: (row.accuracy[method], -row.error[method]))
 
 
-def design(row: Row) -> dict[str, float]:
+def design_features(row: Row) -> dict[str, float]:
     """Features of a row; networks as indicators."""
     return {
         "train_images": row.train_images,
@@ -56,55 +62,59 @@ def design(row: Row) -> dict[str, float]:
     }
 
 
-def fit() -> Fitted:
+def fit_tree() -> FittedTree:
     """The tree over Table 2; ties between splits are broken by a fixed order."""
     from sklearn.tree import DecisionTreeClassifier
 
-    designs = [design(row) for row in table2()]
+    designs = [design_features(row) for row in table2()]
     values = [list(features.values()) for features in designs]
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
-    tree.fit(values, [best(row) for row in table2()])
-    return Fitted(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
+    tree.fit(values, [best_method(row) for row in table2()])
+    return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """What the tree predicts on each network, and the tree in words."""
     from sklearn.tree import export_text
 
-    fitted = fit()
-    figures = tuple(figure(n, nets, m, fitted.predictions) for n, nets, m in GROUPS)
-    alone = (f"{n}: {text(counts((n,), fitted.predictions))}" for n in networks())
+    fitted = fit_tree()
+    figures = tuple(_judge_group(n, nets, m, fitted.predictions) for n, nets, m in GROUPS)
+    alone = (
+        f"{n}: {_describe_counts(count_predictions((n,), fitted.predictions))}" for n in networks()
+    )
     tree = export_text(fitted.tree, feature_names=list(fitted.features), decimals=1)
-    return Outcome(
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=0,
         figures=figures,
-        verdict=overall(figures),
+        verdict=judge_claim(figures),
         notes=(*alone, *tree.rstrip().splitlines()),
     )
 
 
-def counts(chosen: tuple[str, ...], predictions: tuple[str, ...]) -> dict[str, int]:
+def count_predictions(chosen: tuple[str, ...], predictions: tuple[str, ...]) -> dict[str, int]:
     """How often each method is predicted on these networks, most frequent first."""
     pairs = zip(table2(), predictions, strict=True)
     return dict(Counter(p for row, p in pairs if row.network in chosen).most_common())
 
 
-def text(found: dict[str, int]) -> str:
+def _describe_counts(found: dict[str, int]) -> str:
     return ", ".join(f"{method} {n}/{sum(found.values())}" for method, n in found.items())
 
 
-def figure(name: str, chosen: tuple[str, ...], wanted: str, predictions: tuple[str, ...]) -> Figure:
+def _judge_group(
+    name: str, chosen: tuple[str, ...], wanted: str, predictions: tuple[str, ...]
+) -> ClaimFigure:
     """What is predicted on a group of networks beside what the paper says."""
-    found = counts(chosen, predictions)
+    found = count_predictions(chosen, predictions)
     most = all(found.get(wanted, 0) > n for method, n in found.items() if method != wanted)
     half = 2 * found.get(wanted, 0) > sum(found.values())
-    directed: Verdict = "direction only" if most else "not reproduced"
-    return Figure(
+    directed: ClaimVerdict = "direction only" if most else "not reproduced"
+    return ClaimFigure(
         what=f"{name}: predicted best",
         published=wanted,
-        ours=text(found),
+        ours=_describe_counts(found),
         verdict="reproduced" if half else directed,
     )

@@ -17,8 +17,14 @@ from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 SOURCE = "reinitialization study, Table 1"
 CLAIM = "re-drawing weights in rounds raises test accuracy on synthetic data, LW most"
@@ -30,7 +36,7 @@ RULE = (
 SEEDS = 20
 
 
-class Cell(NamedTuple):
+class MeanAndSpread(NamedTuple):
     """Test accuracy (%) and its spread: the printed error, or our deviation over seeds."""
 
     mean: float
@@ -40,8 +46,8 @@ class Cell(NamedTuple):
         return f"{self.mean:.1f} ± {self.spread:.1f}"
 
 
-PUBLISHED: dict[float, dict[str, Cell]] = {
-    signal: dict(zip(_synthetic.METHODS, (Cell(*cell) for cell in cells), strict=True))
+PUBLISHED: dict[float, dict[str, MeanAndSpread]] = {
+    signal: dict(zip(_synthetic.METHODS, (MeanAndSpread(*cell) for cell in cells), strict=True))
     for signal, cells in {
         0.5: ((20.3, 0.6), (24.6, 1.0), (22.9, 0.6), (23.1, 1.4), (23.6, 3.0), (25.2, 0.8)),
         1.0: ((50.7, 5.4), (72.9, 0.9), (53.4, 0.7), (66.1, 2.1), (68.6, 2.1), (72.3, 3.6)),
@@ -60,80 +66,86 @@ INITIAL = {
 LAW_SEEDS = 5
 """Seeds at most for the other laws, which are far apart."""
 
-Run = tuple[str, float, int, str]
+Table1Job = tuple[str, float, int, str]
 """Method, signal strength, seed, architecture."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
     if seeds < 2:
         raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
-    ours = measure(table(seeds) + laws(seeds), report)
+    ours = _average_by_cell(_list_table_jobs(seeds) + _list_law_jobs(seeds), report)
     figures = tuple(
-        figure(signal, method, {m: ours[m, signal, "study_mlp"] for m in PUBLISHED[signal]})
+        _judge_table_cell(
+            signal, method, {m: ours[m, signal, "study_mlp"] for m in PUBLISHED[signal]}
+        )
         for signal in PUBLISHED
         for method in PUBLISHED[signal]
     )
-    return Outcome(
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
+        verdict=judge_claim(figures),
         notes=(
             *(f"BL at signal 1, {law}: {ours['BL', 1.0, a]}" for law, a in INITIAL.items()),
             f"the last two over at most {LAW_SEEDS} seeds",
         ),
-        panels=tuple(panel(ours, method) for method in _synthetic.METHODS),
+        panels=tuple(_method_panel(ours, method) for method in _synthetic.METHODS),
     )
 
 
-def table(seeds: int) -> list[Run]:
+def _list_table_jobs(seeds: int) -> list[Table1Job]:
     """The runs behind the table."""
     return [
         (m, s, seed, "study_mlp") for seed in range(seeds) for s in PUBLISHED for m in PUBLISHED[s]
     ]
 
 
-def laws(seeds: int) -> list[Run]:
+def _list_law_jobs(seeds: int) -> list[Table1Job]:
     """The runs with other initial weights, LAW_SEEDS seeds at most."""
     others = [a for a in INITIAL.values() if a != "study_mlp"]
     return [("BL", 1.0, seed, a) for seed in range(min(seeds, LAW_SEEDS)) for a in others]
 
 
-def measure(runs: Sequence[Run], report: Reporter) -> dict[tuple[str, float, str], Cell]:
+def _average_by_cell(
+    runs: Sequence[Table1Job], report: Reporter
+) -> dict[tuple[str, float, str], MeanAndSpread]:
     """Mean and deviation over the seeds by method, signal and architecture."""
     found: dict[tuple[str, float, str], list[float]] = {}
-    for (method, signal, _, network), score in zip(runs, accuracies(runs, report), strict=True):
+    for (method, signal, _, network), score in zip(
+        runs, _run_table_jobs(runs, report), strict=True
+    ):
         found.setdefault((method, signal, network), []).append(score)
-    return {key: Cell(mean(values), stdev(values)) for key, values in found.items()}
+    return {key: MeanAndSpread(mean(values), stdev(values)) for key, values in found.items()}
 
 
-def accuracies(runs: Sequence[Run], report: Reporter) -> list[float]:
+def _run_table_jobs(runs: Sequence[Table1Job], report: Reporter) -> list[float]:
     """Test accuracies (%) of the runs, in order; neighbours on one draw of the data share it."""
     groups = [tuple(group) for _, group in groupby(runs, key=lambda run: run[1:])]
-    found = run_all(_together, groups, "reinit_table1", report, unit="draws of data")
+    found = run_jobs(_together, groups, "reinit_table1", report, unit="draws of data")
     return [score for scores in found for score in scores]
 
 
-def _together(runs: Sequence[Run]) -> list[float]:
+def _together(runs: Sequence[Table1Job]) -> list[float]:
     """Runs that differ in their method alone."""
-    return _synthetic.accuracies([run[0] for run in runs], *runs[0][1:])
+    return _synthetic.train_columns([run[0] for run in runs], *runs[0][1:])
 
 
-def figure(signal: float, method: str, ours: dict[str, Cell]) -> Figure:
+def _judge_table_cell(signal: float, method: str, ours: dict[str, MeanAndSpread]) -> ClaimFigure:
     """One cell beside the printed one."""
     theirs = PUBLISHED[signal]
-    return Figure(
+    return ClaimFigure(
         what=f"signal {signal:g}: {method}",
         published=str(theirs[method]),
         ours=str(ours[method]),
-        verdict=judge(method, theirs, ours),
+        verdict=judge_cell(method, theirs, ours),
     )
 
 
-def panel(ours: dict[tuple[str, float, str], Cell], method: str) -> Panel:
+def _method_panel(ours: dict[tuple[str, float, str], MeanAndSpread], method: str) -> Panel:
     """A column of the table: accuracy against the signal, ours and the printed one."""
     signals = tuple(PUBLISHED)
     found = tuple(ours[method, signal, "study_mlp"].mean for signal in signals)
@@ -149,7 +161,9 @@ def panel(ours: dict[tuple[str, float, str], Cell], method: str) -> Panel:
     )
 
 
-def judge(method: str, theirs: dict[str, Cell], ours: dict[str, Cell]) -> Verdict:
+def judge_cell(
+    method: str, theirs: dict[str, MeanAndSpread], ours: dict[str, MeanAndSpread]
+) -> ClaimVerdict:
     """The verdict on a cell by RULE; the baseline has no direction."""
     a, b = theirs[method], ours[method]
     if abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5:

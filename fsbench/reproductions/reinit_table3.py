@@ -15,7 +15,13 @@ from typing import NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.statistics import holm
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
 from pretrain.recipes.reinit_table2 import methods, networks, table2
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
@@ -43,7 +49,7 @@ EQUALS = ("WELSR", "DSD", "WELS", "LW")
 """Methods without a clear winner among them on resnet50."""
 
 
-class Pair(NamedTuple):
+class MethodComparison(NamedTuple):
     """The comparison of two methods on one network; holm: p after the correction."""
 
     wins: int
@@ -65,7 +71,7 @@ class Pair(NamedTuple):
         return f"{text} {self.mark}".rstrip()
 
 
-def comparisons(network: str) -> dict[tuple[str, str], Pair]:
+def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     """Every ordered pair (better, worse) of methods on the network."""
     from scipy.stats import binomtest
 
@@ -78,47 +84,49 @@ def comparisons(network: str) -> dict[tuple[str, str], Pair]:
     p = [float(binomtest(wins, wins + losses).pvalue) for wins, losses in counts]
     found = {}
     for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm(p), strict=True):
-        found[a, b] = Pair(wins, losses, raw, corrected)
-        found[b, a] = Pair(losses, wins, raw, corrected)
+        found[a, b] = MethodComparison(wins, losses, raw, corrected)
+        found[b, a] = MethodComparison(losses, wins, raw, corrected)
     return found
 
 
-Tests = dict[str, dict[tuple[str, str], Pair]]
+NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """Every statement with our test of it; nothing here is random."""
-    tests = {network: comparisons(network) for network in networks()}
+    tests = {network: compare_methods(network) for network in networks()}
     figures = (
-        *(win(tests, *statement) for statement in WINS),
-        *(short(tests, method) for method in SHORT),
-        no_win(tests["resnet50"], "FC", "BL", "resnet50"),
-        no_winner(tests["resnet50"]),
+        *(_judge_win(tests, *statement) for statement in WINS),
+        *(_judge_no_full_win(tests, method) for method in SHORT),
+        _judge_no_win(tests["resnet50"], "FC", "BL", "resnet50"),
+        _judge_no_winner(tests["resnet50"]),
     )
-    return Outcome(
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=0,
         figures=figures,
-        verdict=overall(figures),
-        notes=tuple(marks(network, found) for network, found in tests.items()),
+        verdict=judge_claim(figures),
+        notes=tuple(_describe_marks(network, found) for network, found in tests.items()),
     )
 
 
-def win(tests: Tests, network: str, better: str, worse: str) -> Figure:
+def _judge_win(tests: NetworkComparisons, network: str, better: str, worse: str) -> ClaimFigure:
     """The paper says that one method beats another."""
     pair = tests[network][better, worse]
-    ahead: Verdict = "direction only" if pair.wins > pair.losses else "not reproduced"
-    verdict: Verdict = "reproduced" if pair.significant else ahead
+    ahead: ClaimVerdict = "direction only" if pair.wins > pair.losses else "not reproduced"
+    verdict: ClaimVerdict = "reproduced" if pair.significant else ahead
     what = f"{network}: {better} > {worse}"
-    return Figure(what=what, published="significant", ours=str(pair), verdict=verdict)
+    return ClaimFigure(what=what, published="significant", ours=str(pair), verdict=verdict)
 
 
-def no_win(pairs: dict[tuple[str, str], Pair], better: str, worse: str, network: str) -> Figure:
+def _judge_no_win(
+    pairs: dict[tuple[str, str], MethodComparison], better: str, worse: str, network: str
+) -> ClaimFigure:
     """The paper says that one method does not beat another."""
     pair = pairs[better, worse]
-    return Figure(
+    return ClaimFigure(
         what=f"{network}: {better} > {worse}",
         published="not significant",
         ours=str(pair),
@@ -126,10 +134,10 @@ def no_win(pairs: dict[tuple[str, str], Pair], better: str, worse: str, network:
     )
 
 
-def short(tests: Tests, method: str) -> Figure:
+def _judge_no_full_win(tests: NetworkComparisons, method: str) -> ClaimFigure:
     """The paper says that a method does not beat the baseline on every network."""
     beaten = [network for network, pairs in tests.items() if pairs[method, "BL"].significant]
-    return Figure(
+    return ClaimFigure(
         what=f"networks where {method} > BL",
         published="not all four",
         ours=", ".join(beaten) or "none",
@@ -137,10 +145,10 @@ def short(tests: Tests, method: str) -> Figure:
     )
 
 
-def no_winner(pairs: dict[tuple[str, str], Pair]) -> Figure:
+def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFigure:
     """The paper sees no clear winner: none that beats all the others."""
     winners = [a for a in EQUALS if all(pairs[a, b].significant for b in EQUALS if b != a)]
-    return Figure(
+    return ClaimFigure(
         what=f"resnet50: winner among {', '.join(EQUALS)}",
         published="none",
         ours=", ".join(winners) or "none",
@@ -148,7 +156,7 @@ def no_winner(pairs: dict[tuple[str, str], Pair]) -> Figure:
     )
 
 
-def marks(network: str, pairs: dict[tuple[str, str], Pair]) -> str:
+def _describe_marks(network: str, pairs: dict[tuple[str, str], MethodComparison]) -> str:
     """The network's part of Table 3 as one line."""
     found = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(methods(), 2)]
     return f"{network}: " + ", ".join(text for text in found if text[-1] in "∘★")

@@ -19,8 +19,14 @@ from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -57,7 +63,7 @@ ADAM_PENALTIES, ADAM_SEEDS = (0.005, 0.02, 0.05), 2
 HALF_DIGIT = 0.005
 
 
-class Run(NamedTuple):
+class Table5Job(NamedTuple):
     """One run: a cell of the table, an optimizer, a seed."""
 
     column: str
@@ -66,59 +72,68 @@ class Run(NamedTuple):
     seed: int
 
 
-Scores = dict[tuple[str, float, str], tuple[float, ...]]
+AccuraciesByCell = dict[tuple[str, float, str], tuple[float, ...]]
 """Column, penalty, optimizer -> test accuracy (fraction) by seed."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
     if seeds < 2:
         raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
-    scores = measure((*table(seeds), *adam(seeds)), report)
-    figures = tuple(figure(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED)
-    return Outcome(
+    scores = group_by_cell((*_list_table_jobs(seeds), *_list_adam_jobs(seeds)), report)
+    figures = tuple(
+        judge_table_cell(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED
+    )
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        notes=notes(scores),
-        panels=(panel(scores, "sgd", PENALTIES), panel(scores, "adam", ADAM_PENALTIES)),
+        verdict=judge_claim(figures),
+        notes=_describe_adam(scores),
+        panels=(
+            _penalty_panel(scores, "sgd", PENALTIES),
+            _penalty_panel(scores, "adam", ADAM_PENALTIES),
+        ),
     )
 
 
-def table(seeds: int) -> tuple[Run, ...]:
+def _list_table_jobs(seeds: int) -> tuple[Table5Job, ...]:
     """The runs behind the table, by gradient descent."""
-    return tuple(Run(c, p, "sgd", s) for s in range(seeds) for p in PENALTIES for c in PUBLISHED)
+    return tuple(
+        Table5Job(c, p, "sgd", s) for s in range(seeds) for p in PENALTIES for c in PUBLISHED
+    )
 
 
-def adam(seeds: int) -> tuple[Run, ...]:
+def _list_adam_jobs(seeds: int) -> tuple[Table5Job, ...]:
     """The runs with Adam, ADAM_SEEDS seeds at most."""
     some = range(min(seeds, ADAM_SEEDS))
-    return tuple(Run(c, p, "adam", s) for s in some for p in ADAM_PENALTIES for c in PUBLISHED)
+    return tuple(
+        Table5Job(c, p, "adam", s) for s in some for p in ADAM_PENALTIES for c in PUBLISHED
+    )
 
 
-def measure(runs: Sequence[Run], report: Reporter) -> Scores:
+def group_by_cell(runs: Sequence[Table5Job], report: Reporter) -> AccuraciesByCell:
     """Accuracies of the runs by cell and optimizer, in the order of the seeds."""
     found: dict[tuple[str, float, str], tuple[float, ...]] = {}
-    for one, score in zip(runs, accuracies(runs, report), strict=True):
+    for one, score in zip(runs, _run_table_jobs(runs, report), strict=True):
         key = one.column, one.penalty, one.optimizer
         found[key] = (*found.get(key, ()), score)
     return found
 
 
-def accuracies(runs: Sequence[Run], report: Reporter) -> list[float]:
+def _run_table_jobs(runs: Sequence[Table5Job], report: Reporter) -> list[float]:
     """Test accuracies (fractions) of the runs, in order."""
-    return run_all(accuracy, runs, "reinit_table5", report)
+    return run_jobs(_train_job, runs, "reinit_table5", report)
 
 
-def accuracy(one: Run) -> float:
+def _train_job(one: Table5Job) -> float:
     """Test accuracy (fraction) of one run of the training loop."""
-    return _synthetic.trained(recipe(one), SIGNAL)
+    return _synthetic.train_and_score(table5_recipe(one), SIGNAL)
 
 
-def recipe(one: Run) -> Recipe:
+def table5_recipe(one: Table5Job) -> Recipe:
     """The run's method, with `l2` where there is a penalty; the baseline knows no rounds."""
     methods = [METHODS[one.column]]
     if one.penalty:
@@ -127,19 +142,19 @@ def recipe(one: Run) -> Recipe:
     if one.column == "Baseline":
         plan |= {"rounds": 1, "epochs": ROUNDS}
     lr = OPTIMIZERS[one.optimizer]
-    return _synthetic.descent(methods, plan, one.seed, optimizer=one.optimizer, lr=lr)
+    return _synthetic.descent_recipe(methods, plan, one.seed, optimizer=one.optimizer, lr=lr)
 
 
-def figure(scores: Scores, row: int, column: str) -> Figure:
+def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFigure:
     """One cell beside the printed one."""
     penalty, theirs = PENALTIES[row], PUBLISHED[column][row]
     ours = scores[column, penalty, "sgd"]
-    against = reference(row, column)
-    verdict = close(theirs, ours)
+    against = reference_cell(row, column)
+    verdict = judge_closeness(theirs, ours)
     if verdict != "reproduced" and against is not None:
         printed = theirs - PUBLISHED[against[0]][PENALTIES.index(against[1])]
-        verdict = directed(printed, ours, scores[*against, "sgd"])
-    return Figure(
+        verdict = judge_direction(printed, ours, scores[*against, "sgd"])
+    return ClaimFigure(
         what=f"L2 {penalty:g}: {column}",
         published=f"{theirs:.2f}",
         ours=f"{mean(ours):.2f} ± {stdev(ours):.2f}",
@@ -147,20 +162,22 @@ def figure(scores: Scores, row: int, column: str) -> Figure:
     )
 
 
-def reference(row: int, column: str) -> tuple[str, float] | None:
+def reference_cell(row: int, column: str) -> tuple[str, float] | None:
     """The cell that the direction of this one is told from; the baseline's first has none."""
     if column != "Baseline":
         return "Baseline", PENALTIES[row]
     return ("Baseline", PENALTIES[0]) if row else None
 
 
-def close(theirs: float, ours: Sequence[float]) -> Verdict:
+def judge_closeness(theirs: float, ours: Sequence[float]) -> ClaimVerdict:
     """Whether our mean lies at the printed one, by RULE."""
     near = abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT
     return "reproduced" if near else "not reproduced"
 
 
-def directed(printed: float, ours: Sequence[float], against: Sequence[float]) -> Verdict:
+def judge_direction(
+    printed: float, ours: Sequence[float], against: Sequence[float]
+) -> ClaimVerdict:
     """Whether our paired difference has the printed sign beyond its error, by RULE."""
     differences = [a - b for a, b in zip(ours, against, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5
@@ -168,7 +185,7 @@ def directed(printed: float, ours: Sequence[float], against: Sequence[float]) ->
     return "direction only" if clear else "not reproduced"
 
 
-def notes(scores: Scores) -> tuple[str, ...]:
+def _describe_adam(scores: AccuraciesByCell) -> tuple[str, ...]:
     """What Adam gives, and what the table leaves open."""
     rows = (
         f"Adam, L2 {p:g}: " + ", ".join(f"{c} {mean(scores[c, p, 'adam']):.2f}" for c in PUBLISHED)
@@ -182,7 +199,7 @@ def notes(scores: Scores) -> tuple[str, ...]:
     )
 
 
-def panel(scores: Scores, optimizer: str, penalties: tuple[float, ...]) -> Panel:
+def _penalty_panel(scores: AccuraciesByCell, optimizer: str, penalties: tuple[float, ...]) -> Panel:
     """Accuracy against the penalty, ours and the printed one."""
     ours = (
         Curve(

@@ -15,8 +15,14 @@ from tempfile import TemporaryDirectory
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _seal
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 SOURCE = "SEAL, section 3.2"
 CLAIM = "gradient ascent on early layers drops training accuracy to chance, descent restores it"
@@ -34,77 +40,84 @@ CHANCE = 100 / _digits.CLASSES
 STRONGER = 3.0
 """The second strength of the notes, in units of the matched one."""
 
-Run = tuple[float, int]
+AscentJob = tuple[float, int]
 """S, seed."""
 
 
-def run(seeds: int, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
     """Train with three strengths of the ascent and judge the matched one."""
-    matched = _seal.matched(EPOCHS, IMAGES)
+    matched = _seal.matched_factor(EPOCHS, IMAGES)
     strengths = (_seal.PAPERS_S, matched, STRONGER * matched)
     runs = [(s, seed) for s in strengths for seed in range(seeds)]
     found: dict[float, list[list[float]]] = {s: [] for s in strengths}
-    for (s, _), trace in zip(runs, run_all(traces, runs, "seal_ascent", report), strict=True):
+    for (s, _), trace in zip(
+        runs, run_jobs(trace_accuracy, runs, "seal_ascent", report), strict=True
+    ):
         found[s].append(trace)
     means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in found.items()}
-    figures = tuple(f for g in range(1, _seal.GENERATIONS) for f in judged(g, means[matched]))
-    return Outcome(
+    figures = tuple(
+        f for g in range(1, _seal.GENERATIONS) for f in _judge_generation(g, means[matched])
+    )
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        notes=(f"judged at S = {matched:.2f}", *(note(s, trace) for s, trace in means.items())),
-        panels=(panel(means),),
+        verdict=judge_claim(figures),
+        notes=(
+            f"judged at S = {matched:.2f}",
+            *(_describe_strength(s, trace) for s, trace in means.items()),
+        ),
+        panels=(_accuracy_panel(means),),
     )
 
 
-def traces(run: Run) -> list[float]:
+def trace_accuracy(run: AscentJob) -> list[float]:
     """Training accuracy (%) of every epoch of one run."""
     from pretrain.training.loop import pretrain
 
     strength, seed = run
     with TemporaryDirectory() as folder:
-        chosen = _seal.recipe("seal", EPOCHS, seed, strength)
-        out = pretrain(chosen, _digits.source(seed, IMAGES), Path(folder) / "run")
+        chosen = _seal.seal_recipe("seal", EPOCHS, seed, strength)
+        out = pretrain(chosen, _digits.load_digits_source(seed, IMAGES), Path(folder) / "run")
         lines = (out / "log.jsonl").read_text(encoding="utf8").splitlines()
     return [100 * json.loads(line)["train_accuracy"] for line in lines]
 
 
-def moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
+def accuracy_moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
     """Accuracy before the ascent of a generation (from 1), in its last epoch, at the end."""
     start = generation * EPOCHS
     return trace[start - 1], trace[start + ASCENT - 1], trace[start + EPOCHS - 1]
 
 
-def judged(generation: int, trace: list[float]) -> tuple[Figure, Figure]:
+def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure, ClaimFigure]:
     """Fall and return of a generation."""
-    before, low, after = moments(generation, trace)
+    before, low, after = accuracy_moments(generation, trace)
     what = f"generation {generation + 1}"
-    fall = Figure(
+    fall = ClaimFigure(
         what=f"{what}: accuracy after the ascent",
         published="completely random",
         ours=f"{low:.1f} % (before {before:.1f} %, chance {CHANCE:.0f} %)",
-        verdict=fallen(before, low),
+        verdict=judge_fall(before, low),
     )
-    back = Figure(
+    back = ClaimFigure(
         what=f"{what}: accuracy at its end",
         published="trained again",
         ours=f"{after:.1f} %",
-        verdict=returned(before, low, after),
+        verdict=judge_return(before, low, after),
     )
     return fall, back
 
 
-def fallen(before: float, low: float) -> Verdict:
+def judge_fall(before: float, low: float) -> ClaimVerdict:
     """The verdict on a fall by RULE."""
     if low <= 2 * CHANCE:
         return "reproduced"
     return "direction only" if low <= before / 2 else "not reproduced"
 
 
-def returned(before: float, low: float, after: float) -> Verdict:
+def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
     """The verdict on a return by RULE; where nothing was lost nothing can return."""
     if low >= before:
         return "not reproduced"
@@ -113,14 +126,14 @@ def returned(before: float, low: float, after: float) -> Verdict:
     return "direction only" if after - low >= (before - low) / 2 else "not reproduced"
 
 
-def note(strength: float, trace: list[float]) -> str:
+def _describe_strength(strength: float, trace: list[float]) -> str:
     """What an ascent of this strength does."""
-    told = [moments(g, trace) for g in range(1, _seal.GENERATIONS)]
+    told = [accuracy_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
     parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in told]
     return f"S = {strength:.2f}: {', then '.join(parts)}"
 
 
-def panel(means: dict[float, list[float]]) -> Panel:
+def _accuracy_panel(means: dict[float, list[float]]) -> Panel:
     """Training accuracy over all epochs."""
     epochs = tuple(float(e + 1) for e in range(_seal.GENERATIONS * EPOCHS))
     curves = tuple(Curve(label=f"S = {s:.2f}", x=epochs, y=tuple(t)) for s, t in means.items())

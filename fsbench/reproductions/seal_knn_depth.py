@@ -16,8 +16,14 @@ from tempfile import TemporaryDirectory
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _seal
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 SOURCE = "SEAL, section 5, Figure 2"
 CLAIM = "SEAL's early blocks tell classes apart better than those of LLF and normal training"
@@ -42,36 +48,38 @@ METHODS = {
 }
 """Name -> method, generations, strength of the ascent (null: scaled to the paper's length)."""
 
-Run = tuple[str, int]
+ProbeJob = tuple[str, int]
 """Key of METHODS, seed."""
-Probed = dict[str, tuple[list[float], float]]
+ProbeMeans = dict[str, tuple[list[float], float]]
 """By method: accuracies (%) behind the blocks, mean prediction depth."""
 
 
-def run(seeds: int, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
     """Train every method, probe it, and judge the means."""
     runs = [(name, seed) for seed in range(seeds) for name in METHODS]
     found: dict[str, list[tuple[list[float], float]]] = {name: [] for name in METHODS}
-    for (name, _), one in zip(runs, run_all(probe, runs, "seal_knn_depth", report), strict=True):
+    for (name, _), one in zip(
+        runs, run_jobs(probe_run, runs, "seal_knn_depth", report), strict=True
+    ):
         found[name].append(one)
-    means: Probed = {
+    means: ProbeMeans = {
         name: ([mean(b) for b in zip(*(a for a, _ in rows), strict=True)], mean(d for _, d in rows))
         for name, rows in found.items()
     }
-    figures = judged(means)
-    return Outcome(
+    figures = judge_probes(means)
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        notes=tuple(note(name, *one) for name, one in means.items()),
-        panels=(panel(means),),
+        verdict=judge_claim(figures),
+        notes=tuple(_describe_method(name, *one) for name, one in means.items()),
+        panels=(_block_panel(means),),
     )
 
 
-def probe(run: Run) -> tuple[list[float], float]:
+def probe_run(run: ProbeJob) -> tuple[list[float], float]:
     """Accuracies (%) behind the blocks and mean depth of one run, on its validation images."""
     from fsbench.backbones import classifier
     from pretrain.training.loop import pretrain
@@ -79,46 +87,46 @@ def probe(run: Run) -> tuple[list[float], float]:
 
     name, seed = run
     method, generations, given = METHODS[name]
-    strength = given or _seal.matched(EPOCHS, IMAGES)
-    source = _digits.source(seed, IMAGES)
+    strength = given or _seal.matched_factor(EPOCHS, IMAGES)
+    source = _digits.load_digits_source(seed, IMAGES)
     with TemporaryDirectory() as folder:
-        chosen = _seal.recipe(method, EPOCHS, seed, strength, generations)
+        chosen = _seal.seal_recipe(method, EPOCHS, seed, strength, generations)
         out = pretrain(chosen, source, Path(folder) / "run")
         found = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
     return [100 * float(a) for a in found.accuracies], float(found.depths.mean())
 
 
-def judged(means: Probed) -> tuple[Figure, ...]:
+def judge_probes(means: ProbeMeans) -> tuple[ClaimFigure, ...]:
     """The differences behind block 2, the other blocks, the depths."""
-    ahead = [difference(other, means) for other in PUBLISHED]
-    others = [block(i, means) for i in range(len(means["seal"][0])) if i != EARLY]
+    ahead = [_judge_difference(other, means) for other in PUBLISHED]
+    others = [_judge_block(i, means) for i in range(len(means["seal"][0])) if i != EARLY]
     depths = {name: means[name][1] for name in ("seal", "llf", "normal")}
-    last = Figure(
+    last = ClaimFigure(
         what="mean prediction depth (blocks)",
         published="seal < llf < normal",
         ours=", ".join(f"{name} {depth:.2f}" for name, depth in depths.items()),
-        verdict=ordered(*depths.values()),
+        verdict=judge_depths(*depths.values()),
     )
     return (*ahead, *others, last)
 
 
-def difference(other: str, means: Probed) -> Figure:
+def _judge_difference(other: str, means: ProbeMeans) -> ClaimFigure:
     """SEAL less another method behind block 2."""
     ours = means["seal"][0][EARLY] - means[other][0][EARLY]
-    return Figure(
+    return ClaimFigure(
         what=f"block 2: seal - {other} (points)",
         published=f"{PUBLISHED[other]:+.2f}",
         ours=f"{ours:+.2f}",
-        verdict=half(PUBLISHED[other], ours),
+        verdict=judge_half(PUBLISHED[other], ours),
     )
 
 
-def block(index: int, means: Probed) -> Figure:
+def _judge_block(index: int, means: ProbeMeans) -> ClaimFigure:
     """SEAL beside the others behind another block."""
     values = {name: means[name][0][index] for name in ("seal", *PUBLISHED)}
     beaten = sum(values["seal"] > values[other] for other in PUBLISHED)
-    verdicts: tuple[Verdict, ...] = ("not reproduced", "direction only", "reproduced")
-    return Figure(
+    verdicts: tuple[ClaimVerdict, ...] = ("not reproduced", "direction only", "reproduced")
+    return ClaimFigure(
         what=f"block {index + 1}: accuracy (%)",
         published="seal highest",
         ours=", ".join(f"{name} {value:.1f}" for name, value in values.items()),
@@ -126,26 +134,26 @@ def block(index: int, means: Probed) -> Figure:
     )
 
 
-def half(theirs: float, ours: float) -> Verdict:
+def judge_half(theirs: float, ours: float) -> ClaimVerdict:
     """The verdict on a difference by RULE."""
     if ours >= theirs / 2:
         return "reproduced"
     return "direction only" if ours > 0 else "not reproduced"
 
 
-def ordered(seal: float, llf: float, normal: float) -> Verdict:
+def judge_depths(seal: float, llf: float, normal: float) -> ClaimVerdict:
     """The verdict on the depths by RULE."""
     if seal < llf < normal:
         return "reproduced"
     return "direction only" if seal < min(llf, normal) else "not reproduced"
 
 
-def note(name: str, accuracies: list[float], depth: float) -> str:
+def _describe_method(name: str, accuracies: list[float], depth: float) -> str:
     """All numbers of a method."""
     return f"{name}: {', '.join(f'{a:.1f}' for a in accuracies)} %; depth {depth:.2f}"
 
 
-def panel(means: Probed) -> Panel:
+def _block_panel(means: ProbeMeans) -> Panel:
     """Accuracy behind every block."""
     curves = tuple(
         Curve(label=name, x=tuple(float(i + 1) for i in range(len(a))), y=tuple(a))

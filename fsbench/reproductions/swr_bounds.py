@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -37,11 +43,11 @@ METHODS: dict[str, dict[str, object]] = {
     "SWR": {"name": "swr", "lam": LAM},
 }
 
-Job = tuple[str, int]
+BoundsJob = tuple[str, int]
 """Method, seed."""
 
 
-class Seen(NamedTuple):
+class BoundsTrace(NamedTuple):
     """Per epoch, the start included: norms by layer and balancedness; test accuracy (%) after each.
 
     sizes: elements of every layer.
@@ -76,86 +82,92 @@ class Seen(NamedTuple):
         return self.total[-1] - self.total[len(self.total) // 2]
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """Both methods over this many seeds. Raises UsageError below two."""
-    _swr.need_two(seeds)
-    jobs: list[Job] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    seen = run_all(_one, jobs, "swr_bounds", report)
+    _swr.require_two_seeds(seeds)
+    jobs: list[BoundsJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
+    seen = run_jobs(_trace_run, jobs, "swr_bounds", report)
     runs = {m: seen[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
-    figures = judge(runs)
-    return Outcome(
+    figures = judge_bounds(runs)
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        panels=panels(runs),
+        verdict=judge_claim(figures),
+        panels=_build_panels(runs),
     )
 
 
-def _one(job: Job) -> Seen:
+def _trace_run(job: BoundsJob) -> BoundsTrace:
     from pretrain.weights import scaling
     from protocols.analyses.balancedness import compute_balancedness
 
     method, seed = job
-    seen = Seen([], [], [], [])
+    seen = BoundsTrace([], [], [], [])
 
     def watch(ctx: Context) -> None:
-        kernels = _swr.kernels(ctx)
+        kernels = _swr.forward_kernels(ctx)
         seen.norms.append(scaling.norms(kernels).tolist())
         seen.balance.append(compute_balancedness(kernels))
         seen.sizes[:] = [kernel.numel() for kernel in kernels]
 
-    recipe = _swr.recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
-    found = _swr.train(recipe, _digits.source(seed), watch)
+    recipe = _swr.swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
+    found = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
     return seen._replace(accuracy=found.epochs)
 
 
-def judge(runs: dict[str, list[Seen]]) -> tuple[Figure, ...]:
+def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
     """Every statement of the paper beside ours."""
     vanilla, swr = runs["vanilla"], runs["SWR"]
-    share = max(norm / top for seen in swr for norm, top in against_bound(seen))
-    bounded: Verdict = "reproduced" if share <= 1 else "not reproduced"
-    grown = _swr.difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
+    share = max(norm / top for seen in swr for norm, top in _pair_with_bounds(seen))
+    bounded: ClaimVerdict = "reproduced" if share <= 1 else "not reproduced"
+    grown = _swr.paired_difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
     return (
-        figure("SWR: norms under the bound of Theorem 2", "below", f"{share:.2f} of it", bounded),
-        figure("vanilla: growth of the norm, last half", "above 0", str(grown), _swr.above(grown)),
-        compared(
+        _make_figure(
+            "SWR: norms under the bound of Theorem 2", "below", f"{share:.2f} of it", bounded
+        ),
+        _make_figure(
+            "vanilla: growth of the norm, last half", "above 0", str(grown), _swr.judge_above(grown)
+        ),
+        _judge_sides(
             "growth of the norm, last half: vanilla - SWR",
             [[s.late_growth for s in vanilla], [s.late_growth for s in swr]],
         ),
-        compared(
+        _judge_sides(
             "balancedness: SWR - vanilla", [[mean(s.balance) for s in x] for x in (swr, vanilla)]
         ),
-        compared(
+        _judge_sides(
             "Definition 2, change of the layers' ratios: vanilla - SWR",
             [[mean(s.imbalance) for s in x] for x in (vanilla, swr)],
         ),
-        compared(
+        _judge_sides(
             "test accuracy: SWR - vanilla", [[mean(s.accuracy) for s in x] for x in (swr, vanilla)]
         ),
     )
 
 
-def against_bound(seen: Seen) -> list[tuple[float, float]]:
+def _pair_with_bounds(seen: BoundsTrace) -> list[tuple[float, float]]:
     """Every norm of every epoch beside its layer's bound n + d / lam."""
     steps = [LR * ADAM_STEP * size**0.5 for size in seen.sizes]
     tops = [n + d / LAM for n, d in zip(seen.norms[0], steps, strict=True)]
     return [pair for norms in seen.norms for pair in zip(norms, tops, strict=True)]
 
 
-def compared(what: str, sides: list[list[float]]) -> Figure:
+def _judge_sides(what: str, sides: list[list[float]]) -> ClaimFigure:
     """`first above second`, published as such."""
-    found = _swr.difference(*sides)
-    return figure(what, "above 0", f"{found.mean:+.3f} ± {found.error:.3f}", _swr.above(found))
+    found = _swr.paired_difference(*sides)
+    return _make_figure(
+        what, "above 0", f"{found.mean:+.3f} ± {found.error:.3f}", _swr.judge_above(found)
+    )
 
 
-def figure(what: str, published: str, ours: str, verdict: Verdict) -> Figure:
-    return Figure(what=what, published=published, ours=ours, verdict=verdict)
+def _make_figure(what: str, published: str, ours: str, verdict: ClaimVerdict) -> ClaimFigure:
+    return ClaimFigure(what=what, published=published, ours=ours, verdict=verdict)
 
 
-def panels(runs: dict[str, list[Seen]]) -> tuple[Panel, ...]:
+def _build_panels(runs: dict[str, list[BoundsTrace]]) -> tuple[Panel, ...]:
     """Norm, balancedness and test accuracy by epoch, means over seeds."""
     drawn = (
         ("Norm of all weights", "norm", 0, [[s.total for s in x] for x in runs.values()]),

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -40,11 +46,11 @@ METHODS: dict[str, dict[str, object]] = {
 PUBLISHED = {"vanilla": 97.98, "SWR": 97.96, "SWR + re-init": 98.29}
 """Test accuracy (%) of MNIST's MLP, Table 5."""
 
-Job = tuple[str, int]
+DecayJob = tuple[str, int]
 """Method, seed."""
 
 
-class Seen(NamedTuple):
+class DecayTrace(NamedTuple):
     """Norm of all weights per epoch, the start included, and test accuracy (%) after each."""
 
     norm: list[float]
@@ -57,56 +63,60 @@ class Seen(NamedTuple):
         return (self.norm[-1] - start) / (before - start)
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """The three methods over this many seeds. Raises UsageError below two."""
-    _swr.need_two(seeds)
-    jobs: list[Job] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    seen = run_all(_one, jobs, "swr_decay", report)
+    _swr.require_two_seeds(seeds)
+    jobs: list[DecayJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
+    seen = run_jobs(_trace_run, jobs, "swr_decay", report)
     runs = {m: seen[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
-    figures = (*(growth(method, runs) for method in METHODS), accuracy(runs))
-    return Outcome(
+    figures = (*(_judge_method_growth(method, runs) for method in METHODS), _judge_accuracy(runs))
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
+        verdict=judge_claim(figures),
         panels=(
-            panel("Norm of all weights", "norm", {m: [s.norm for s in r] for m, r in runs.items()}),
-            panel("Test accuracy", "%", {m: [s.accuracy for s in r] for m, r in runs.items()}, 1),
+            _epoch_panel(
+                "Norm of all weights", "norm", {m: [s.norm for s in r] for m, r in runs.items()}
+            ),
+            _epoch_panel(
+                "Test accuracy", "%", {m: [s.accuracy for s in r] for m, r in runs.items()}, 1
+            ),
         ),
     )
 
 
-def _one(job: Job) -> Seen:
+def _trace_run(job: DecayJob) -> DecayTrace:
     from pretrain.weights import scaling
 
     method, seed = job
     norms: list[float] = []
 
     def watch(ctx: Context) -> None:
-        norms.append(float(scaling.norms(_swr.kernels(ctx)).norm()))
+        norms.append(float(scaling.norms(_swr.forward_kernels(ctx)).norm()))
 
-    recipe = _swr.recipe(
+    recipe = _swr.swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
     )
-    found = _swr.train(recipe, _digits.source(seed), watch)
-    return Seen(norms, found.epochs)
+    found = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
+    return DecayTrace(norms, found.epochs)
 
 
-def growth(method: str, runs: dict[str, list[Seen]]) -> Figure:
+def _judge_method_growth(method: str, runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
     """How much of its growth a method keeps through both drops."""
     kept = {name: mean(seen.kept for seen in r) for name, r in runs.items()}
     spread = stdev(seen.kept for seen in runs[method])
-    return Figure(
+    return ClaimFigure(
         what=f"{method}: growth of the norm kept",
         published="drops toward 0" if method == "SWR" else "no drop",
         ours=f"{kept[method]:.2f} ± {spread:.2f}",
-        verdict=judge(method, kept),
+        verdict=judge_growth(method, kept),
     )
 
 
-def judge(method: str, kept: dict[str, float]) -> Verdict:
+def judge_growth(method: str, kept: dict[str, float]) -> ClaimVerdict:
     """The verdict on the kept growth by RULE."""
     if method == "SWR":
         reached, directed = kept["SWR"] <= COLLAPSED, kept["SWR"] < 1
@@ -115,20 +125,20 @@ def judge(method: str, kept: dict[str, float]) -> Verdict:
     return "reproduced" if reached else "direction only" if directed else "not reproduced"
 
 
-def accuracy(runs: dict[str, list[Seen]]) -> Figure:
+def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
     """Re-anchored over plain SWR at the end."""
     sides = [[seen.accuracy[-1] for seen in runs[m]] for m in ("SWR + re-init", "SWR")]
-    found = _swr.difference(*sides)
+    found = _swr.paired_difference(*sides)
     printed = PUBLISHED["SWR + re-init"] - PUBLISHED["SWR"]
-    return Figure(
+    return ClaimFigure(
         what="test accuracy: SWR + re-init - SWR",
         published=f"{printed:+.2f} (MNIST)",
         ours=str(found),
-        verdict=_swr.above(found),
+        verdict=_swr.judge_above(found),
     )
 
 
-def panel(title: str, y: str, runs: dict[str, list[list[float]]], first: int = 0) -> Panel:
+def _epoch_panel(title: str, y: str, runs: dict[str, list[list[float]]], first: int = 0) -> Panel:
     """One quantity by epoch, means over seeds."""
     curves = tuple(_swr.mean_curve(m, values, first) for m, values in runs.items())
     return Panel(title=title, x="epoch", y=y, curves=curves)

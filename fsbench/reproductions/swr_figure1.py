@@ -22,8 +22,14 @@ import numpy as np
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 from pretrain.method import Method, Neutral, Rank
 
 if TYPE_CHECKING:
@@ -48,11 +54,11 @@ RULE = (
 NETWORKS = {"mlp": 1, "cnn": 2}
 """Network -> times that its images are enlarged."""
 
-Job = tuple[str, int]
+ScalingJob = tuple[str, int]
 """Network, seed."""
 
 
-class Scaled(NamedTuple):
+class ScalingEffect(NamedTuple):
     """One scaling. same: part of the predictions kept; accuracy (%) right after, and the best of
     the epochs that follow (None: not trained further).
     """
@@ -62,16 +68,16 @@ class Scaled(NamedTuple):
     later: float | None
 
 
-class Found(NamedTuple):
+class ScalingResult(NamedTuple):
     """Test accuracy (%) at the end and at best; scalings by c, with the correction and without."""
 
     last: float
     best: float
-    corrected: dict[float, Scaled]
-    plain: dict[float, Scaled]
+    corrected: dict[float, ScalingEffect]
+    plain: dict[float, ScalingEffect]
 
 
-class Given(Method):
+class StartWeights(Method):
     """start: safetensors file with the weights that the run starts from."""
 
     start: Path
@@ -86,32 +92,32 @@ class Given(Method):
         ctx.rewrite(load_file(self.start), "given weights")
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """Both networks over this many seeds. Raises UsageError below two."""
-    _swr.need_two(seeds)
-    jobs: list[Job] = [(network, seed) for network in NETWORKS for seed in range(seeds)]
-    found = run_all(_one, jobs, "swr_figure1", report)
+    _swr.require_two_seeds(seeds)
+    jobs: list[ScalingJob] = [(network, seed) for network in NETWORKS for seed in range(seeds)]
+    found = run_jobs(_run_job, jobs, "swr_figure1", report)
     runs = {n: found[i * seeds : (i + 1) * seeds] for i, n in enumerate(NETWORKS)}
     figures = (
-        *(kept(network, runs[network]) for network in NETWORKS),
-        *(falling(network, runs[network]) for network in NETWORKS),
-        *(later(corrected, runs["mlp"]) for corrected in (True, False)),
+        *(judge_kept_predictions(network, runs[network]) for network in NETWORKS),
+        *(_judge_fall(network, runs[network]) for network in NETWORKS),
+        *(judge_later(corrected, runs["mlp"]) for corrected in (True, False)),
     )
-    return Outcome(
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
+        verdict=judge_claim(figures),
         notes=(f"{FIRST} epochs before scaling, {MORE} after it; weights scaled by {SCALES}",),
-        panels=tuple(panel(network, runs[network]) for network in NETWORKS),
+        panels=tuple(_network_panel(network, runs[network]) for network in NETWORKS),
     )
 
 
-def _one(job: Job) -> Found:
+def _run_job(job: ScalingJob) -> ScalingResult:
     network, seed = job
-    source = enlarged(_digits.source(seed), NETWORKS[network])
+    source = enlarge_source(_digits.load_digits_source(seed), NETWORKS[network])
     size = source.train.images.shape[-1]
     models: list[nn.Module] = []
     layers: list[str] = []
@@ -120,35 +126,37 @@ def _one(job: Job) -> Found:
         models[:], layers[:] = [deepcopy(ctx.model)], ctx.roles.weighted
 
     fields = {"architecture": network, "input_size": size}
-    recipe = _swr.recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
-    trained = _swr.train(recipe, source, watch)
+    recipe = _swr.swr_recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
+    trained = _swr.train_recipe(recipe, source, watch)
 
-    def scalings(corrected: bool) -> dict[float, Scaled]:
+    def scalings(corrected: bool) -> dict[float, ScalingEffect]:
         return {
-            c: scaled(models[0], layers, c, corrected, source, seed if network == "mlp" else None)
+            c: measure_scaling(
+                models[0], layers, c, corrected, source, seed if network == "mlp" else None
+            )
             for c in SCALES
         }
 
-    return Found(trained.epochs[-1], max(trained.epochs), scalings(True), scalings(False))
+    return ScalingResult(trained.epochs[-1], max(trained.epochs), scalings(True), scalings(False))
 
 
-def scaled(
+def measure_scaling(
     model: nn.Module,
     layers: Sequence[str],
     c: float,
     corrected: bool,
     source: SourceDataset,
     seed: int | None,
-) -> Scaled:
+) -> ScalingEffect:
     """One scaling of a trained network; with a seed, training goes on."""
-    other = rescaled(model, layers, c, corrected)
-    before, after = predictions(model, source), predictions(other, source)
+    other = rescale_copy(model, layers, c, corrected)
+    before, after = predict_labels(model, source), predict_labels(other, source)
     right = after.numpy() == source.val.labels
-    later = None if seed is None else continued(other, source, seed)
-    return Scaled(float((before == after).double().mean()), 100 * float(right.mean()), later)
+    later = None if seed is None else continue_training(other, source, seed)
+    return ScalingEffect(float((before == after).double().mean()), 100 * float(right.mean()), later)
 
 
-def rescaled(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
+def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
     """A copy with every layer's weight times c; corrected: biases along, by Theorem 1."""
     import torch
 
@@ -164,7 +172,7 @@ def rescaled(model: nn.Module, layers: Sequence[str], c: float, corrected: bool)
     return other
 
 
-def predictions(model: nn.Module, source: SourceDataset) -> Tensor:
+def predict_labels(model: nn.Module, source: SourceDataset) -> Tensor:
     """Class of every test image, computed in float64."""
     import torch
 
@@ -177,17 +185,21 @@ def predictions(model: nn.Module, source: SourceDataset) -> Tensor:
     return logits.argmax(dim=1)
 
 
-def continued(model: nn.Module, source: SourceDataset, seed: int) -> float:
+def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> float:
     """Best test accuracy (%) of MORE epochs from these weights."""
     from safetensors.torch import save_file
 
     with TemporaryDirectory() as folder:
         start = Path(folder) / "start.safetensors"
         save_file(dict(model.state_dict()), start)
-        return max(_swr.train(_swr.recipe(Given(start=start), seed, MORE, BATCH), source).epochs)
+        return max(
+            _swr.train_recipe(
+                _swr.swr_recipe(StartWeights(start=start), seed, MORE, BATCH), source
+            ).epochs
+        )
 
 
-def enlarged(source: SourceDataset, times: int) -> SourceDataset:
+def enlarge_source(source: SourceDataset, times: int) -> SourceDataset:
     """Every pixel `times` x `times`."""
 
     def split(part: Split) -> Split:
@@ -197,10 +209,10 @@ def enlarged(source: SourceDataset, times: int) -> SourceDataset:
     return replace(source, train=split(source.train), val=split(source.val))
 
 
-def kept(network: str, runs: Sequence[Found]) -> Figure:
+def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
     """Whether the correction keeps every prediction."""
     share = min(scaled.same for found in runs for scaled in found.corrected.values())
-    return Figure(
+    return ClaimFigure(
         what=f"{network}, with correction: predictions kept, least",
         published="100 %",
         ours=f"{100 * share:.1f} %",
@@ -208,19 +220,19 @@ def kept(network: str, runs: Sequence[Found]) -> Figure:
     )
 
 
-def falling(network: str, runs: Sequence[Found]) -> Figure:
+def _judge_fall(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
     """Accuracy right after scaling without the correction."""
     means = [mean(found.plain[c].after for found in runs) for c in SCALES]
     before = mean(found.last for found in runs)
-    return Figure(
+    return ClaimFigure(
         what=f"{network}, without: accuracy from c = {SCALES[0]} to {SCALES[-1]}",
         published="declines",
         ours=" ".join(f"{value:.1f}" for value in (before, *means)),
-        verdict=judge(before, means),
+        verdict=judge_decline(before, means),
     )
 
 
-def judge(before: float, means: Sequence[float]) -> Verdict:
+def judge_decline(before: float, means: Sequence[float]) -> ClaimVerdict:
     """The verdict on the accuracies right after scaling, c falling."""
     if means[-1] >= before:
         return "not reproduced"
@@ -228,31 +240,31 @@ def judge(before: float, means: Sequence[float]) -> Verdict:
     return "reproduced" if ordered else "direction only"
 
 
-def later(corrected: bool, runs: Sequence[Found]) -> Figure:
+def judge_later(corrected: bool, runs: Sequence[ScalingResult]) -> ClaimFigure:
     """Best accuracy after scaling and training on, against the best before."""
     best = [found.best for found in runs]
-    gains = {c: _swr.difference(after(runs, c, corrected), best) for c in SCALES}
-    return Figure(
+    gains = {c: _swr.paired_difference(_later_accuracies(runs, c, corrected), best) for c in SCALES}
+    return ClaimFigure(
         what=f"mlp, {'with' if corrected else 'without'} correction: gain by training on",
         published="above 0 at every c",
         ours=", ".join(f"{gain.mean:+.2f}" for gain in gains.values()),
-        verdict=worst([_swr.above(gain) for gain in gains.values()]),
+        verdict=worst_verdict([_swr.judge_above(gain) for gain in gains.values()]),
     )
 
 
-def after(runs: Sequence[Found], c: float, corrected: bool) -> list[float]:
+def _later_accuracies(runs: Sequence[ScalingResult], c: float, corrected: bool) -> list[float]:
     """Best accuracy after training on, by seed."""
     chosen = [(found.corrected if corrected else found.plain)[c].later for found in runs]
     return [value for value in chosen if value is not None]
 
 
-def worst(verdicts: Sequence[Verdict]) -> Verdict:
+def worst_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """The least of the verdicts."""
-    order: tuple[Verdict, ...] = ("not reproduced", "direction only", "reproduced")
+    order: tuple[ClaimVerdict, ...] = ("not reproduced", "direction only", "reproduced")
     return min(verdicts, key=order.index)
 
 
-def panel(network: str, runs: Sequence[Found]) -> Panel:
+def _network_panel(network: str, runs: Sequence[ScalingResult]) -> Panel:
     """Accuracy by c: before, right after, and at best after training on."""
 
     def curve(label: str, values: Sequence[float]) -> Curve:
@@ -265,6 +277,6 @@ def panel(network: str, runs: Sequence[Found]) -> Panel:
             curve(f"right after, {name}", [mean(s[c].after for s in sides) for c in SCALES])
         )
         if network == "mlp":
-            best = [mean(after(runs, c, corrected)) for c in SCALES]
+            best = [mean(_later_accuracies(runs, c, corrected)) for c in SCALES]
             curves.append(curve(f"best later, {name}", best))
     return Panel(title=network, x="c", y="test accuracy (%)", curves=tuple(curves))

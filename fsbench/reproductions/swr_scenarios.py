@@ -16,8 +16,14 @@ from typing import NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
-from fsbench.reproductions._parallel import run_all
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
+from fsbench.reproductions._pool import run_jobs
 
 SOURCE = "soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4"
 CLAIM = "SWR is comparable to or better than resets and penalties when data arrive in stages"
@@ -43,7 +49,7 @@ METHODS = {
 """Name in the paper -> method."""
 
 
-class Setup(NamedTuple):
+class ScenarioSetup(NamedTuple):
     """Training images, and epochs a stage."""
 
     images: int
@@ -51,18 +57,18 @@ class Setup(NamedTuple):
 
 
 SETUPS = {
-    "warm-start": Setup(500, 40),
-    "continual-full": Setup(1437, 8),
-    "continual-limited": Setup(1437, 8),
+    "warm-start": ScenarioSetup(500, 40),
+    "continual-full": ScenarioSetup(1437, 8),
+    "continual-limited": ScenarioSetup(1437, 8),
 }
 
-Job = tuple[str, str, int]
+ScenarioJob = tuple[str, str, int]
 """Scenario, method, seed."""
-Found = Mapping[tuple[str, str], Sequence[_swr.Run]]
+ScenarioTraces = Mapping[tuple[str, str], Sequence[_swr.AccuracyTrace]]
 """Scenario and method -> runs by seed."""
 
 
-class Statement(NamedTuple):
+class ScenarioStatement(NamedTuple):
     """A sentence of the paper: `a` above `b` (none: above 0) or comparable to it.
 
     measure: final, later, switch or drop (minus the switch).
@@ -81,47 +87,53 @@ class Statement(NamedTuple):
 
 OTHERS = tuple(name for name in METHODS if name not in ("SWR", "cold"))
 STATEMENTS = (
-    Statement("warm-start", "final", "cold", "vanilla"),
-    Statement("warm-start", "final", "SWR", "vanilla"),
-    *(Statement("warm-start", "final", name, "cold") for name in ("L2", "L2 Init")),
-    *(Statement("warm-start", "final", name, "vanilla") for name in ("S&P", "head reset")),
-    *(Statement("warm-start", "final", "SWR", name, True) for name in OTHERS[1:]),
-    *(Statement("continual-full", "later", name, "vanilla") for name in (*OTHERS[1:], "SWR")),
-    *(Statement("continual-full", "drop", name, None) for name in ("S&P", "head reset")),
-    *(Statement("continual-limited", "switch", "SWR", name) for name in ("L2", "L2 Init")),
-    *(Statement("continual-limited", "later", "S&P", name, True) for name in ("L2", "L2 Init")),
+    ScenarioStatement("warm-start", "final", "cold", "vanilla"),
+    ScenarioStatement("warm-start", "final", "SWR", "vanilla"),
+    *(ScenarioStatement("warm-start", "final", name, "cold") for name in ("L2", "L2 Init")),
+    *(ScenarioStatement("warm-start", "final", name, "vanilla") for name in ("S&P", "head reset")),
+    *(ScenarioStatement("warm-start", "final", "SWR", name, True) for name in OTHERS[1:]),
+    *(
+        ScenarioStatement("continual-full", "later", name, "vanilla")
+        for name in (*OTHERS[1:], "SWR")
+    ),
+    *(ScenarioStatement("continual-full", "drop", name, None) for name in ("S&P", "head reset")),
+    *(ScenarioStatement("continual-limited", "switch", "SWR", name) for name in ("L2", "L2 Init")),
+    *(
+        ScenarioStatement("continual-limited", "later", "S&P", name, True)
+        for name in ("L2", "L2 Init")
+    ),
 )
 """What sections 4.1 and 4.2 say of small networks, in their order."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """All methods in all scenarios over this many seeds. Raises UsageError below two."""
-    _swr.need_two(seeds)
+    _swr.require_two_seeds(seeds)
     cells = [(scenario, method) for scenario in SETUPS for method in METHODS]
-    jobs: list[Job] = [(*cell, seed) for cell in cells for seed in range(seeds)]
-    runs = run_all(_one, jobs, "swr_scenarios", report)
+    jobs: list[ScenarioJob] = [(*cell, seed) for cell in cells for seed in range(seeds)]
+    runs = run_jobs(_run_job, jobs, "swr_scenarios", report)
     found = {cell: runs[i * seeds : (i + 1) * seeds] for i, cell in enumerate(cells)}
-    figures = tuple(figure(statement, found) for statement in STATEMENTS)
-    return Outcome(
+    figures = tuple(judge_statement(statement, found) for statement in STATEMENTS)
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        notes=tuple(accuracies(scenario, found) for scenario in SETUPS),
-        panels=tuple(panel(scenario, found) for scenario in SETUPS),
+        verdict=judge_claim(figures),
+        notes=tuple(_describe_finals(scenario, found) for scenario in SETUPS),
+        panels=tuple(_scenario_panel(scenario, found) for scenario in SETUPS),
     )
 
 
-def _one(job: Job) -> _swr.Run:
+def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
     scenario, name, seed = job
     setup = SETUPS[scenario]
-    recipe = _swr.recipe(settings(scenario, name), seed, setup.epochs, BATCH, scenario)
-    return _swr.train(recipe, _digits.source(seed, setup.images))
+    recipe = _swr.swr_recipe(method_settings(scenario, name), seed, setup.epochs, BATCH, scenario)
+    return _swr.train_recipe(recipe, _digits.load_digits_source(seed, setup.images))
 
 
-def settings(scenario: str, name: str) -> dict[str, object]:
+def method_settings(scenario: str, name: str) -> dict[str, object]:
     """The method with the coefficients that the paper chose for its MLP."""
     from pretrain.recipes import swr_study
 
@@ -131,7 +143,7 @@ def settings(scenario: str, name: str) -> dict[str, object]:
     return {"name": method, **{key.split(".")[1]: v * factor for key, v in chosen.items()}}
 
 
-def measured(measure: str, scenario: str, run: _swr.Run) -> float:
+def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float:
     """One number of a run (%): see RULE."""
     if measure == "final":
         return run.stages[-1]
@@ -143,37 +155,37 @@ def measured(measure: str, scenario: str, run: _swr.Run) -> float:
     return -switch if measure == "drop" else switch
 
 
-def figure(statement: Statement, found: Found) -> Figure:
+def judge_statement(statement: ScenarioStatement, found: ScenarioTraces) -> ClaimFigure:
     """A statement and what we see."""
 
     def side(method: str | None) -> list[float]:
         runs = found[statement.scenario, method or statement.a]
-        values = [measured(statement.measure, statement.scenario, run) for run in runs]
+        values = [measure_trace(statement.measure, statement.scenario, run) for run in runs]
         return values if method else [0.0] * len(values)
 
-    gained = _swr.difference(side(statement.a), side(statement.b))
-    return Figure(
+    gained = _swr.paired_difference(side(statement.a), side(statement.b))
+    return ClaimFigure(
         what=str(statement),
         published=f"at least -{MARGIN}" if statement.comparable else "above 0",
         ours=str(gained),
-        verdict=judge(statement, gained),
+        verdict=judge_gain(statement, gained),
     )
 
 
-def judge(statement: Statement, gained: _swr.Difference) -> Verdict:
+def judge_gain(statement: ScenarioStatement, gained: _swr.PairedDifference) -> ClaimVerdict:
     """The verdict on a statement by RULE."""
     if statement.comparable:
         return "reproduced" if gained.mean >= -MARGIN else "not reproduced"
-    return _swr.above(gained)
+    return _swr.judge_above(gained)
 
 
-def accuracies(scenario: str, found: Found) -> str:
+def _describe_finals(scenario: str, found: ScenarioTraces) -> str:
     """Mean final accuracies of all methods in words."""
     finals = {m: mean(run.stages[-1] for run in found[scenario, m]) for m in METHODS}
     return f"{scenario}, final: " + ", ".join(f"{m} {value:.1f}" for m, value in finals.items())
 
 
-def panel(scenario: str, found: Found) -> Panel:
+def _scenario_panel(scenario: str, found: ScenarioTraces) -> Panel:
     """Test accuracy by stage; by epoch of the second stage in warm start, as Figure 2 draws it."""
     if scenario == "warm-start":
         start = SETUPS[scenario].epochs

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions._outcome import OVERALL, Figure, Outcome, Verdict, overall
+from fsbench.reproductions._outcome import (
+    OVERALL,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimVerdict,
+    judge_claim,
+)
 from fsbench.reproductions._wc_runs import (
     ARMS,
     BOUND,
@@ -22,9 +28,9 @@ from fsbench.reproductions._wc_runs import (
     PLAIN,
     START,
     WC,
-    Trace,
-    Traces,
-    traces,
+    WeightTrace,
+    WeightTraces,
+    train_arms,
 )
 
 if TYPE_CHECKING:
@@ -42,28 +48,31 @@ RULE = (
 SEEDS = 3
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> Outcome:
+def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """All runs over this many seeds."""
-    found = traces(seeds, report)
+    found = train_arms(seeds, report)
     figures = (
-        start(found),
-        bounded(found),
-        *(compared(comparison, found) for comparison in COMPARISONS),
-        fading(found),
+        _judge_start(found),
+        _judge_bound(found),
+        *(judge_comparison(comparison, found) for comparison in COMPARISONS),
+        _judge_later_layers(found),
     )
-    return Outcome(
+    return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
         rule=RULE,
         seeds=seeds,
         figures=figures,
-        verdict=overall(figures),
-        notes=notes(found),
-        panels=(*(lines(arm, found[END][arm][0]) for arm in (PLAIN, WC)), *courses(found)),
+        verdict=judge_claim(figures),
+        notes=_describe_control(found),
+        panels=(
+            *(_percentile_panel(arm, found[END][arm][0]) for arm in (PLAIN, WC)),
+            *_course_panels(found),
+        ),
     )
 
 
-def start(found: Traces) -> Figure:
+def _judge_start(found: WeightTraces) -> ClaimFigure:
     """Both networks begin with the same weights."""
     apart = max(
         abs(x - y)
@@ -71,7 +80,7 @@ def start(found: Traces) -> Figure:
         for layer, spread in plain.epochs[0].items()
         for x, y in zip(spread.percentiles, wc.epochs[0][layer].percentiles, strict=True)
     )
-    return Figure(
+    return ClaimFigure(
         what="epoch 0: percentiles of all layers",
         published="the same with and without",
         ours=f"at most {apart:.1g} apart",
@@ -79,7 +88,7 @@ def start(found: Traces) -> Figure:
     )
 
 
-def bounded(found: Traces) -> Figure:
+def _judge_bound(found: WeightTraces) -> ClaimFigure:
     """No weight of any layer leaves the interval at any epoch."""
     largest = max(
         spread.largest
@@ -88,7 +97,7 @@ def bounded(found: Traces) -> Figure:
         for epoch in trace.epochs
         for spread in epoch.values()
     )
-    return Figure(
+    return ClaimFigure(
         what="with: largest |w|, all layers and epochs",
         published=f"below a pi/2 = {BOUND:.3f}",
         ours=f"{largest:.3f}",
@@ -96,30 +105,30 @@ def bounded(found: Traces) -> Figure:
     )
 
 
-def peak(trace: Trace) -> float:
+def largest_weight(trace: WeightTrace) -> float:
     """Largest |w| of the first convolution at any epoch."""
     return max(epoch[FIRST].largest for epoch in trace.epochs)
 
 
-def dead(trace: Trace) -> float:
+def dead_share(trace: WeightTrace) -> float:
     """Share (%) of the first convolution's weights in the dead zone at the end."""
     return 100 * trace.epochs[-1][FIRST].dead
 
 
-def width(trace: Trace) -> float:
+def percentile_width(trace: WeightTrace) -> float:
     """From the 16th to the 84th percentile of the first convolution at the end."""
-    return middle(trace.epochs[-1][FIRST], 16, 84)
+    return percentile_distance(trace.epochs[-1][FIRST], 16, 84)
 
 
-def spike(trace: Trace) -> float:
+def spike_ratio(trace: WeightTrace) -> float:
     """Width of the middle 38 % over that of the middle 68 %: 0.5 for a normal law, less with a
     spike at zero; the size of the weights, which the learning rate drives, cancels.
     """
     end = trace.epochs[-1][FIRST]
-    return middle(end, 31, 69) / middle(end, 16, 84)
+    return percentile_distance(end, 31, 69) / percentile_distance(end, 16, 84)
 
 
-def middle(spread: WeightSpread, low: int, high: int) -> float:
+def percentile_distance(spread: WeightSpread, low: int, high: int) -> float:
     """Between two of the figures' percentiles."""
     from protocols.analyses.weight_percentiles import PERCENTILES
 
@@ -127,59 +136,61 @@ def middle(spread: WeightSpread, low: int, high: int) -> float:
     return by_name[high] - by_name[low]
 
 
-class Comparison(NamedTuple):
+class WeightComparison(NamedTuple):
     """A measure of the first convolution and on which side the paper finds it lower."""
 
     phase: str
     what: str
     published: str
-    measure: Callable[[Trace], float]
+    measure: Callable[[WeightTrace], float]
     lower: str
 
 
 COMPARISONS = (
-    Comparison(START, "largest |w| of all epochs", "very large without, bounded with", peak, WC),
-    Comparison(END, "dead weights, |w| < 0.01 (%)", "fewer with", dead, WC),
-    Comparison(END, "16th to 84th percentile", "wider with", width, PLAIN),
+    WeightComparison(
+        START, "largest |w| of all epochs", "very large without, bounded with", largest_weight, WC
+    ),
+    WeightComparison(END, "dead weights, |w| < 0.01 (%)", "fewer with", dead_share, WC),
+    WeightComparison(END, "16th to 84th percentile", "wider with", percentile_width, PLAIN),
 )
 
 
-def compared(comparison: Comparison, found: Traces) -> Figure:
+def judge_comparison(comparison: WeightComparison, found: WeightTraces) -> ClaimFigure:
     """One inequality over the seeds."""
     values = {
         arm: list(map(comparison.measure, found[comparison.phase][arm])) for arm in (PLAIN, WC)
     }
     higher = PLAIN if comparison.lower == WC else WC
     gaps = [h - low for h, low in zip(values[higher], values[comparison.lower], strict=True)]
-    return Figure(
+    return ClaimFigure(
         what=f"first convolution, {comparison.phase}: {comparison.what}",
         published=comparison.published,
         ours=f"{fmean(values[PLAIN]):.3g} without, {fmean(values[WC]):.3g} with",
-        verdict=signs(gaps),
+        verdict=judge_gaps(gaps),
     )
 
 
-def signs(gaps: Sequence[float]) -> Verdict:
+def judge_gaps(gaps: Sequence[float]) -> ClaimVerdict:
     """Reproduced when every seed has the published sign, direction only when the mean has."""
     if min(gaps) > 0:
         return "reproduced"
     return "direction only" if fmean(gaps) > 0 else "not reproduced"
 
 
-def fading(found: Traces) -> Figure:
+def _judge_later_layers(found: WeightTraces) -> ClaimFigure:
     """The difference in dead weights is smaller behind the first convolution."""
     pairs = list(zip(found[END][PLAIN], found[END][WC], strict=True))
-    first = [abs(dead(plain) - dead(wc)) for plain, wc in pairs]
-    rest = [abs(dead_later(plain) - dead_later(wc)) for plain, wc in pairs]
-    return Figure(
+    first = [abs(dead_share(plain) - dead_share(wc)) for plain, wc in pairs]
+    rest = [abs(dead_share_later(plain) - dead_share_later(wc)) for plain, wc in pairs]
+    return ClaimFigure(
         what="end: difference in dead weights (points), first and later layers",
         published="less pronounced in the middle and at the end",
         ours=f"{fmean(first):.3g} first, {fmean(rest):.3g} later",
-        verdict=signs([a - b for a, b in zip(first, rest, strict=True)]),
+        verdict=judge_gaps([a - b for a, b in zip(first, rest, strict=True)]),
     )
 
 
-def dead_later(trace: Trace) -> float:
+def dead_share_later(trace: WeightTrace) -> float:
     """Mean share (%) of dead weights over the layers behind the first convolution at the end."""
     from protocols.analyses.weight_percentiles import ALL
 
@@ -187,14 +198,14 @@ def dead_later(trace: Trace) -> float:
     return 100 * fmean(s.dead for layer, s in end.items() if layer not in (FIRST, ALL))
 
 
-def notes(found: Traces) -> tuple[str, ...]:
+def _describe_control(found: WeightTraces) -> tuple[str, ...]:
     """What the larger learning rate alone does, and the accuracies."""
-    shape = Comparison(END, "middle 38 % over middle 68 %", "", spike, PLAIN)
+    shape = WeightComparison(END, "middle 38 % over middle 68 %", "", spike_ratio, PLAIN)
     scores = ", ".join(f"{fmean(t.accuracy for t in found[END][a]):.1f} % {a}" for a in ARMS)
-    return (*(explained(c, found) for c in (*COMPARISONS, shape)), f"accuracy: {scores}")
+    return (*(_describe_measure(c, found) for c in (*COMPARISONS, shape)), f"accuracy: {scores}")
 
 
-def explained(comparison: Comparison, found: Traces) -> str:
+def _describe_measure(comparison: WeightComparison, found: WeightTraces) -> str:
     """The three arms, and the part of the difference that the control has as well."""
     plain, wc, control = (
         fmean(map(comparison.measure, found[comparison.phase][arm])) for arm in (PLAIN, WC, CONTROL)
@@ -206,7 +217,7 @@ def explained(comparison: Comparison, found: Traces) -> str:
     )
 
 
-def lines(arm: str, trace: Trace) -> Panel:
+def _percentile_panel(arm: str, trace: WeightTrace) -> Panel:
     """The percentiles of the first convolution per epoch, as the paper draws them."""
     from protocols.analyses.weight_percentiles import PERCENTILES
 
@@ -218,7 +229,7 @@ def lines(arm: str, trace: Trace) -> Panel:
     return Panel(title=f"first convolution, {arm}", x="epoch", y="w", curves=curves)
 
 
-def courses(found: Traces) -> tuple[Panel, ...]:
+def _course_panels(found: WeightTraces) -> tuple[Panel, ...]:
     """Largest weight and dead share per epoch, means over the seeds."""
 
     def course(phase: str, title: str, y: str, value: Callable[[WeightSpread], float]) -> Panel:

@@ -12,11 +12,11 @@ from pretrain.recipes.recipe import Recipe
 from pretrain.training.full_batch import FullBatch
 
 CPU = torch.device("cpu")
-SOURCE = _synthetic.source(1.0, 0)
+SOURCE = _synthetic.draw_source(1.0, 0)
 
 
 def recipe(**values: object) -> Recipe:
-    return _synthetic.recipe("BL", 0).replace(values)
+    return _synthetic.column_recipe("BL", 0).replace(values)
 
 
 def test_every_step_sees_every_image_once() -> None:

@@ -9,7 +9,7 @@ from fsbench.reproductions import _digits
 
 
 def test_every_image_is_used_once_with_its_label() -> None:
-    source = _digits.source(3)
+    source = _digits.load_digits_source(3)
     images = np.concatenate([source.train.images, source.val.images])
     labels = np.concatenate([source.train.labels, source.val.labels])
     assert images.shape == (1797, 3, 8, 8)
@@ -21,7 +21,11 @@ def test_every_image_is_used_once_with_its_label() -> None:
 
 
 def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
-    one, other, few = _digits.source(0), _digits.source(1), _digits.source(0, 100)
+    one, other, few = (
+        _digits.load_digits_source(0),
+        _digits.load_digits_source(1),
+        _digits.load_digits_source(0, 100),
+    )
     assert len(one.val) == len(few.val) == 360
     assert np.array_equal(one.val.images, few.val.images)
     assert np.array_equal(one.train.images[:100], few.train.images)
@@ -30,7 +34,7 @@ def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
 
 
 def test_zoom_repeats_every_pixel_and_says_so() -> None:
-    one, large = _digits.source(0), _digits.source(0, zoom=2)
+    one, large = _digits.load_digits_source(0), _digits.load_digits_source(0, zoom=2)
     assert large.train.images.shape == (1437, 3, 16, 16)
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert np.array_equal(large.val.images[:, :, row::2, column::2], one.val.images)

@@ -12,8 +12,8 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.progress import Reporter
 from fsbench.reproductions import _nio_runs, nio_gradcosine
-from fsbench.reproductions._nio_runs import SETTINGS, SLOW, STEPS, Job, Learned, learn
-from fsbench.reproductions.nio_gradcosine import judged, kept, signs
+from fsbench.reproductions._nio_runs import SETTINGS, SLOW, STEPS, NioEffect, NioJob, run_nio
+from fsbench.reproductions.nio_gradcosine import has_valid_factors, judge_gains, judge_network
 
 KIND = "with BN"
 GAMMA = SETTINGS[KIND].gamma
@@ -25,12 +25,12 @@ def learned(
     factors: Mapping[str, float] | None = None,
     misfit: float = 0.0,
     zeros: tuple[int, int] = (2, 2),
-) -> Learned:
-    return Learned((gc[0], gn[0]), (gc[1], gn[1]), factors or {"fc.weight": 1.5}, misfit, zeros)
+) -> NioEffect:
+    return NioEffect((gc[0], gn[0]), (gc[1], gn[1]), factors or {"fc.weight": 1.5}, misfit, zeros)
 
 
-def verdicts(gc: Sequence[Learned], default: Sequence[Learned]) -> list[str]:
-    return [figure.verdict for figure in judged(KIND, {"gc": gc, "gc_gn_sqrt": default})]
+def verdicts(gc: Sequence[NioEffect], default: Sequence[NioEffect]) -> list[str]:
+    return [figure.verdict for figure in judge_network(KIND, {"gc": gc, "gc_gn_sqrt": default})]
 
 
 GOOD = learned()
@@ -51,7 +51,7 @@ def test_what_the_paper_aims_at_is_reproduced() -> None:
     ],
 )
 def test_every_seed_or_the_mean_must_gain(gains: tuple[float, ...], verdict: str) -> None:
-    assert signs(gains) == verdict
+    assert judge_gains(gains) == verdict
 
 
 def test_cosine_is_judged_under_the_objective_gc_alone() -> None:
@@ -79,22 +79,22 @@ def test_the_norm_must_come_nearer_to_the_cap_and_not_pass_it() -> None:
         learned(factors={"fc.weight": 1.0, "fc.bias": -0.1}),
     ],
 )
-def test_a_tensor_that_is_not_one_allowed_factor_fails(broken: Learned) -> None:
+def test_a_tensor_that_is_not_one_allowed_factor_fails(broken: NioEffect) -> None:
     assert verdicts([GOOD], [GOOD, broken]) == [*FULL[:3], "not reproduced"]
 
 
 def test_a_bias_may_vanish() -> None:
-    assert kept(learned(factors={"fc.weight": 0.01, "fc.bias": 0.0}))
+    assert has_valid_factors(learned(factors={"fc.weight": 0.01, "fc.bias": 0.0}))
 
 
 def test_longest_runs_are_judged_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def made_up(
-        one: Callable[[Job], Learned], jobs: Sequence[Job], name: str, report: Reporter
-    ) -> list[Learned]:
+        one: Callable[[NioJob], NioEffect], jobs: Sequence[NioJob], name: str, report: Reporter
+    ) -> list[NioEffect]:
         assert len(set(jobs)) == len(jobs) == 2 * (2 * 2 * 3 + 1)
         return [learned((0.2, 0.2 + j.steps / 100 + j.seed / 10), (1.0, 2.0)) for j in jobs]
 
-    monkeypatch.setattr(nio_gradcosine, "run_all", made_up)
+    monkeypatch.setattr(nio_gradcosine, "run_jobs", made_up)
     outcome = nio_gradcosine.run(2)
     assert [figure.what.split(":")[0] for figure in outcome.figures] == [
         *["without BN"] * 4,
@@ -118,10 +118,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("kind", ["without BN", "with BN"])
 def test_a_real_run_is_seen_before_training(kind: str) -> None:
-    job = Job(kind, "gc", 2, 1)
-    found = learn(job)
+    job = NioJob(kind, "gc", 2, 1)
+    found = run_nio(job)
     bn = kind == "with BN"
-    with seeding.stream(*_nio_runs.recipe(job).stream("init")):
+    with seeding.stream(*_nio_runs.nio_recipe(job).stream("init")):
         model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
@@ -147,15 +147,15 @@ def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch)
             self.live["fc.weight"][0, 0] *= 1.1
 
     monkeypatch.setattr(scales.Scales, "write", turned)
-    found = learn(Job("without BN", "gc", 1, 0))
+    found = run_nio(NioJob("without BN", "gc", 1, 0))
     assert found.misfit > 1e-3
-    assert not kept(found)
+    assert not has_valid_factors(found)
 
 
 def test_settings_of_the_appendix() -> None:
-    recipe: Any = _nio_runs.recipe(Job("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
+    recipe: Any = _nio_runs.nio_recipe(NioJob("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
     assert (recipe.parts, recipe.batch_size, recipe.overlap) == (2, 128, 0.6)
     assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.1, 5.0, 50)
     assert recipe.objective == "gc_gn_sqrt"
-    other: Any = _nio_runs.recipe(Job("without BN", "gc", 50, 3)).method("nio")
+    other: Any = _nio_runs.nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
     assert (other.overlap, other.rate, other.gamma) == (0.7, 0.015, 4.0)

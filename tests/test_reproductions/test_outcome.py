@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fsbench.reproductions import CLAIMS, PARTS
-from fsbench.reproductions._outcome import Figure, Verdict, overall
+from fsbench.reproductions._outcome import ClaimFigure, ClaimVerdict, judge_claim
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,14 @@ from fsbench.reproductions._outcome import Figure, Verdict, overall
         (8, 0, 2, "not reproduced"),
     ],
 )
-def test_overall(reproduced: int, direction: int, failed: int, verdict: Verdict) -> None:
-    verdicts: list[Verdict] = [
+def test_overall(reproduced: int, direction: int, failed: int, verdict: ClaimVerdict) -> None:
+    verdicts: list[ClaimVerdict] = [
         *["reproduced"] * reproduced,
         *["direction only"] * direction,
         *["not reproduced"] * failed,
     ]
-    figures = [Figure(what="x", published="1", ours="2", verdict=v) for v in verdicts]
-    assert overall(figures) == verdict
+    figures = [ClaimFigure(what="x", published="1", ours="2", verdict=v) for v in verdicts]
+    assert judge_claim(figures) == verdict
 
 
 @pytest.mark.parametrize("name", CLAIMS.names())

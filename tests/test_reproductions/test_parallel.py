@@ -8,31 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from fsbench.reproductions import _parallel
+from fsbench.reproductions import _pool
 
 
 def test_results_come_in_the_order_of_the_jobs() -> None:
-    assert _parallel.run_all(abs, [-3, 1, -2], "jobs") == [3, 1, 2]
+    assert _pool.run_jobs(abs, [-3, 1, -2], "jobs") == [3, 1, 2]
 
 
 def test_a_worker_makes_scratch_folders_where_it_is_told_to(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert _parallel.run_all(operator.call, [tempfile.gettempdir], "place") == [str(tmp_path)]
+    assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [str(tmp_path)]
 
 
-@pytest.mark.skipif(_parallel.in_memory() is None, reason="no folder in memory with room")
+@pytest.mark.skipif(_pool.memory_folder() is None, reason="no folder in memory with room")
 def test_a_worker_else_makes_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
-    assert _parallel.run_all(operator.call, [tempfile.gettempdir], "place") == [_parallel.MEMORY]
+    assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [_pool.MEMORY]
 
 
 def test_memory_without_room_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_parallel, "MEMORY", str(tmp_path))
-    assert _parallel.in_memory() == str(tmp_path)
-    monkeypatch.setattr(_parallel, "ROOM", 2**62)
-    assert _parallel.in_memory() is None
-    monkeypatch.setattr(_parallel, "MEMORY", str(tmp_path / "missing"))
-    monkeypatch.setattr(_parallel, "ROOM", 0)
-    assert _parallel.in_memory() is None
+    monkeypatch.setattr(_pool, "MEMORY", str(tmp_path))
+    assert _pool.memory_folder() == str(tmp_path)
+    monkeypatch.setattr(_pool, "ROOM", 2**62)
+    assert _pool.memory_folder() is None
+    monkeypatch.setattr(_pool, "MEMORY", str(tmp_path / "missing"))
+    monkeypatch.setattr(_pool, "ROOM", 0)
+    assert _pool.memory_folder() is None

@@ -10,19 +10,19 @@ import pytest
 
 from fsbench.core.progress import Reporter
 from fsbench.reproductions import _seal, seal_ascent, seal_knn_depth
-from fsbench.reproductions.seal_ascent import fallen, moments, returned
-from fsbench.reproductions.seal_knn_depth import Probed, half, judged, ordered
+from fsbench.reproductions.seal_ascent import accuracy_moments, judge_fall, judge_return
+from fsbench.reproductions.seal_knn_depth import ProbeMeans, judge_depths, judge_half, judge_probes
 
 
 def test_the_matched_ascent_is_as_long_as_the_papers() -> None:
     papers = sum((e + 1) / 20 for e in range(20))
     papers += sum(0.5 * (1 + math.cos(math.pi * e / 140)) for e in range(20))
     ours = 2 * 44 * 0.1  # 1437 images: 44 steps; one epoch of warm-up and the cosine's first
-    assert _seal.matched(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
+    assert _seal.matched_factor(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
 
 
 def test_all_methods_share_everything_but_the_method() -> None:
-    ours, control = _seal.recipe("seal", 8, 1, 0.5), _seal.recipe("normal", 8, 1, 0.5)
+    ours, control = _seal.seal_recipe("seal", 8, 1, 0.5), _seal.seal_recipe("normal", 8, 1, 0.5)
     assert ours.method("seal").ascent_factor == 0.5  # type: ignore[attr-defined]
     plain = {"name": control.name, "methods": control.methods}
     assert {**dict(ours), **plain} == dict(control)
@@ -30,15 +30,15 @@ def test_all_methods_share_everything_but_the_method() -> None:
 
 def test_the_moments_of_a_generation() -> None:
     trace = [float(epoch) for epoch in range(24)]
-    assert moments(1, trace) == (7, 9, 15)
-    assert moments(2, trace) == (15, 17, 23)
+    assert accuracy_moments(1, trace) == (7, 9, 15)
+    assert accuracy_moments(2, trace) == (15, 17, 23)
 
 
 @pytest.mark.parametrize(
     ("low", "verdict"), [(20.0, "reproduced"), (45.0, "direction only"), (50.0, "not reproduced")]
 )
 def test_the_verdict_on_a_fall(low: float, verdict: str) -> None:
-    assert fallen(98.0, low) == verdict
+    assert judge_fall(98.0, low) == verdict
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_verdict_on_a_fall(low: float, verdict: str) -> None:
     ],
 )
 def test_the_verdict_on_a_return(low: float, after: float, verdict: str) -> None:
-    assert returned(98.0, low, after) == verdict
+    assert judge_return(98.0, low, after) == verdict
 
 
 def here(one: Callable[[Any], Any], jobs: Sequence[Any], name: str, report: Reporter) -> list[Any]:
@@ -63,8 +63,8 @@ def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) ->
         low = 99.0 if run[0] == _seal.PAPERS_S else 12.0 if run[0] < 2 else 90.0
         return [99.0] * 8 + [50.0, low, *[99.0] * 6] * 2
 
-    monkeypatch.setattr(seal_ascent, "run_all", here)
-    monkeypatch.setattr(seal_ascent, "traces", made)
+    monkeypatch.setattr(seal_ascent, "run_jobs", here)
+    monkeypatch.setattr(seal_ascent, "trace_accuracy", made)
     outcome = seal_ascent.run(2)
     assert outcome.verdict == "reproduced"
     assert [figure.verdict for figure in outcome.figures] == ["reproduced"] * 4
@@ -75,13 +75,13 @@ def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_ascent_through_the_real_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seal_ascent, "EPOCHS", 4)
     monkeypatch.setattr(seal_ascent, "IMAGES", 64)
-    gentle, strong = (seal_ascent.traces((s, 0)) for s in (0.0, 50.0))
+    gentle, strong = (seal_ascent.trace_accuracy((s, 0)) for s in (0.0, 50.0))
     assert len(gentle) == len(strong) == 12
     assert gentle[:4] == strong[:4]
     assert min(strong[4:]) < min(gentle[4:])
 
 
-PRINTED: Probed = {
+PRINTED: ProbeMeans = {
     "seal": ([80.0, 90.0, 95.0, 97.0], 0.5),
     "llf": ([70.0, 71.4, 90.0, 96.0], 1.0),
     "normal": ([60.0, 64.9, 80.0, 95.0], 2.0),
@@ -89,14 +89,14 @@ PRINTED: Probed = {
 
 
 def test_figures_as_the_paper_has_them_are_reproduced() -> None:
-    found = judged(PRINTED)
+    found = judge_probes(PRINTED)
     assert [figure.verdict for figure in found] == ["reproduced"] * 6
     assert found[0].ours == "+18.60"
     assert found[2].what == "block 1: accuracy (%)"
 
 
 def test_figures_the_other_way_round_are_not() -> None:
-    found = judged({**PRINTED, "seal": PRINTED["normal"], "normal": PRINTED["seal"]})
+    found = judge_probes({**PRINTED, "seal": PRINTED["normal"], "normal": PRINTED["seal"]})
     assert {figure.verdict for figure in found} == {"not reproduced"}
 
 
@@ -104,7 +104,7 @@ def test_figures_the_other_way_round_are_not() -> None:
     ("ours", "verdict"), [(9.3, "reproduced"), (1.0, "direction only"), (0.0, "not reproduced")]
 )
 def test_the_verdict_on_a_difference(ours: float, verdict: str) -> None:
-    assert half(18.54, ours) == verdict
+    assert judge_half(18.54, ours) == verdict
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_the_verdict_on_a_difference(ours: float, verdict: str) -> None:
     ],
 )
 def test_the_verdict_on_the_depths(depths: tuple[float, float, float], verdict: str) -> None:
-    assert ordered(*depths) == verdict
+    assert judge_depths(*depths) == verdict
 
 
 def test_probes_of_real_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal_knn_depth, "run_all", here)
+    monkeypatch.setattr(seal_knn_depth, "run_jobs", here)
     monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
     monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
     outcome = seal_knn_depth.run(1)
     assert [note.split(":")[0] for note in outcome.notes] == list(seal_knn_depth.METHODS)
     assert [len(curve.y) for curve in outcome.panels[0].curves] == [4] * len(outcome.notes)
-    accuracies, depth = seal_knn_depth.probe(("llf", 0))
+    accuracies, depth = seal_knn_depth.probe_run(("llf", 0))
     assert f"{accuracies[0]:.1f}," in outcome.notes[2]
     assert 0 <= depth <= 4

@@ -28,7 +28,7 @@ def two_sided(wins: int, losses: int) -> float:
 
 @pytest.mark.parametrize("network", networks())
 def test_p_values_are_exact_and_corrected_step_down(network: str) -> None:
-    found = reinit_table3.comparisons(network)
+    found = reinit_table3.compare_methods(network)
     ordered = [found[pair] for pair in found if methods().index(pair[0]) < methods().index(pair[1])]
     assert len(ordered) == 15
     largest = 0.0
@@ -49,7 +49,7 @@ def test_p_values_are_exact_and_corrected_step_down(network: str) -> None:
     ],
 )
 def test_p_values_of_methods_md(network: str, better: str, worse: str, p: float) -> None:
-    pair = reinit_table3.comparisons(network)[better, worse]
+    pair = reinit_table3.compare_methods(network)[better, worse]
     assert pair.significant
     assert pair.p == pytest.approx(p, rel=0.05)
 
@@ -64,11 +64,11 @@ def test_table_3_is_honest_about_fc() -> None:
 def test_the_best_method_of_a_tie_has_the_smaller_error() -> None:
     tied = next(r for r in table2() if r[:3] == ("plain", "birds2010", "resnet50"))
     assert [m for m, v in tied.accuracy.items() if v == 10.0] == ["DSD", "WELS", "LW"]
-    assert reinit_figure2.best(tied) == "DSD"
+    assert reinit_figure2.best_method(tied) == "DSD"
 
 
 def test_the_tree_is_as_small_as_the_paper_s() -> None:
-    tree = reinit_figure2.fit().tree
+    tree = reinit_figure2.fit_tree().tree
     assert tree.get_depth() <= 4
     leaves = tree.tree_.children_left == -1
     assert tree.tree_.n_node_samples[leaves].min() >= 7

@@ -8,14 +8,14 @@ import pytest
 
 from fsbench.core.errors import UsageError
 from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._swr import Difference
+from fsbench.reproductions._swr import PairedDifference
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
 def test_the_recipe_is_the_papers_training() -> None:
-    recipe = _swr.recipe({"name": "swr", "lam": 0.5}, 3, 7, 16, "warm-start", lr=0.1)
+    recipe = _swr.swr_recipe({"name": "swr", "lam": 0.5}, 3, 7, 16, "warm-start", lr=0.1)
     assert (recipe.optimizer, recipe.lr, recipe.weight_decay, recipe.batch_size) == (
         "adam",
         0.1,
@@ -26,17 +26,17 @@ def test_the_recipe_is_the_papers_training() -> None:
     assert (recipe.opt_reset, recipe.seed, recipe.plan.epochs) == ("none", 3, 7)
     assert [stage.stop for stage in recipe.plan.stages] == [0.5, 1]
     assert recipe.methods[0].model_dump()["lambda_f"] == 0.5
-    assert _swr.recipe({"name": "normal"}, 0, 1, 8).lr == 1e-3
+    assert _swr.swr_recipe({"name": "normal"}, 0, 1, 8).lr == 1e-3
 
 
 def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
     shapes: list[list[tuple[int, ...]]] = []
 
     def watch(ctx: Context) -> None:
-        shapes.append([tuple(kernel.shape) for kernel in _swr.kernels(ctx)])
+        shapes.append([tuple(kernel.shape) for kernel in _swr.forward_kernels(ctx)])
 
-    recipe = _swr.recipe({"name": "normal"}, 0, 2, 16, "warm-start")
-    run = _swr.train(recipe, _digits.source(0, 64), watch)
+    recipe = _swr.swr_recipe({"name": "normal"}, 0, 2, 16, "warm-start")
+    run = _swr.train_recipe(recipe, _digits.load_digits_source(0, 64), watch)
     assert len(run.epochs) == 4
     assert run.stages == run.epochs[1::2]
     assert max(run.epochs) > 15
@@ -45,7 +45,7 @@ def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
 
 def test_the_paired_difference_by_hand() -> None:
     """Differences 1, 2, 3: mean 2, deviation 1, error 1 / sqrt(3)."""
-    found = _swr.difference([2, 4, 6], [1, 2, 3])
+    found = _swr.paired_difference([2, 4, 6], [1, 2, 3])
     assert found == pytest.approx((2, 3**-0.5))
     assert str(found) == "+2.00 ± 0.58"
 
@@ -53,14 +53,14 @@ def test_the_paired_difference_by_hand() -> None:
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (Difference(1.0, 0.4), "reproduced"),
-        (Difference(1.0, 0.6), "direction only"),
-        (Difference(0.0, 0.0), "not reproduced"),
-        (Difference(-1.0, 0.1), "not reproduced"),
+        (PairedDifference(1.0, 0.4), "reproduced"),
+        (PairedDifference(1.0, 0.6), "direction only"),
+        (PairedDifference(0.0, 0.0), "not reproduced"),
+        (PairedDifference(-1.0, 0.1), "not reproduced"),
     ],
 )
-def test_above(found: Difference, verdict: str) -> None:
-    assert _swr.above(found) == verdict
+def test_above(found: PairedDifference, verdict: str) -> None:
+    assert _swr.judge_above(found) == verdict
 
 
 def test_a_curve_is_the_mean_over_runs() -> None:
@@ -70,4 +70,4 @@ def test_a_curve_is_the_mean_over_runs() -> None:
 
 def test_one_seed_has_no_standard_error() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
-        _swr.need_two(1)
+        _swr.require_two_seeds(1)

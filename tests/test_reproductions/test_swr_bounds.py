@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from fsbench.reproductions import swr_bounds
-from fsbench.reproductions.swr_bounds import Seen
+from fsbench.reproductions.swr_bounds import BoundsTrace
 
 
-def seen(last: float, balance: float, accuracy: float, third: float = 2.0) -> Seen:
+def seen(last: float, balance: float, accuracy: float, third: float = 2.0) -> BoundsTrace:
     """Two layers of 4 and 1 elements over two epochs."""
-    return Seen([[3, 1], [3, third], [3, last]], [balance] * 3, [accuracy] * 2, [4, 1])
+    return BoundsTrace([[3, 1], [3, third], [3, last]], [balance] * 3, [accuracy] * 2, [4, 1])
 
 
-def both(swr: list[Seen], vanilla: list[Seen]) -> dict[str, str]:
-    figures = swr_bounds.judge({"vanilla": vanilla, "SWR": swr})
+def both(swr: list[BoundsTrace], vanilla: list[BoundsTrace]) -> dict[str, str]:
+    figures = swr_bounds.judge_bounds({"vanilla": vanilla, "SWR": swr})
     return {figure.what: figure.verdict for figure in figures}
 
 
 def test_norms_and_ratios_by_hand() -> None:
-    one = Seen([[3, 4, 5], [3, 8, 5]], [1, 1], [50], [1, 1, 1])
+    one = BoundsTrace([[3, 4, 5], [3, 8, 5]], [1, 1], [50], [1, 1, 1])
     assert one.total == pytest.approx([50**0.5, 98**0.5])
     assert one.imbalance == pytest.approx([0, (4 / 3 + 5 / 8 + 0) / 3])
-    grown = Seen([[1], [2], [4], [7], [11]], [1] * 5, [50] * 4, [1])
+    grown = BoundsTrace([[1], [2], [4], [7], [11]], [1] * 5, [50] * 4, [1])
     assert grown.late_growth == pytest.approx(7)
 
 
 def test_the_bound_by_hand() -> None:
     """Adam at 1e-3 moves 4 elements by at most 2 * 3.1623e-3 a step; over lam = 1e-2."""
-    pairs = swr_bounds.against_bound(seen(2, 1, 1))
+    pairs = swr_bounds._pair_with_bounds(seen(2, 1, 1))
     tops = [3 + 2 * 0.31622776601, 1 + 0.31622776601]
     assert pairs == [
         (norm, pytest.approx(top))
@@ -53,12 +53,12 @@ def test_a_tiny_run_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(swr_bounds, "EPOCHS", 2)
     monkeypatch.setattr(swr_bounds, "BATCH", 256)
     monkeypatch.setattr(swr_bounds, "METHODS", {"SWR": {"name": "swr", "lam": 1.0}})
-    found = swr_bounds._one(("SWR", 0))
+    found = swr_bounds._trace_run(("SWR", 0))
     assert found.sizes == [19200, 10000, 1000]
     assert len(found.norms) == len(found.balance) == 3
     assert len(found.accuracy) == 2
     assert found.norms[2] == pytest.approx(found.norms[0], rel=1e-5)
     assert all(0.5 < value < 1 for value in found.balance)
     assert found.balance[0] != found.balance[2]
-    outcome = swr_bounds.panels({"SWR": [found, found]})
+    outcome = swr_bounds._build_panels({"SWR": [found, found]})
     assert [panel.curves[0].x for panel in outcome] == [(0, 1, 2), (0, 1, 2), (1, 2)]

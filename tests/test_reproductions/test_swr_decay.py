@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fsbench.reproductions import swr_decay
-from fsbench.reproductions.swr_decay import Seen, judge
+from fsbench.reproductions.swr_decay import DecayTrace, judge_growth
 
 
 def test_the_growth_kept_by_hand() -> None:
     """Start 2, 6 when the rate first drops (half of 8 epochs), 3 at the end: a quarter is kept."""
-    assert Seen([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).kept == 0.25
+    assert DecayTrace([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).kept == 0.25
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ def test_the_growth_kept_by_hand() -> None:
     ],
 )
 def test_judge(method: str, kept: dict[str, float], verdict: str) -> None:
-    assert judge(method, kept) == verdict
+    assert judge_growth(method, kept) == verdict
 
 
 def test_accuracy_is_that_of_the_last_epoch() -> None:
     runs = {
-        "SWR": [Seen([], [99, 90]), Seen([], [99, 91])],
-        "SWR + re-init": [Seen([], [10, 92]), Seen([], [10, 93])],
+        "SWR": [DecayTrace([], [99, 90]), DecayTrace([], [99, 91])],
+        "SWR + re-init": [DecayTrace([], [10, 92]), DecayTrace([], [10, 93])],
     }
-    figure = swr_decay.accuracy(runs)
+    figure = swr_decay._judge_accuracy(runs)
     assert (figure.published, figure.ours) == ("+0.33 (MNIST)", "+2.00 ± 0.00")
     assert figure.verdict == "reproduced"
 
@@ -46,7 +46,7 @@ def test_only_re_anchored_norms_stay_where_the_drop_finds_them(
     for method in swr_decay.METHODS.values():
         if "lam" in method:
             monkeypatch.setitem(method, "lam", 0.2)
-    found = {method: swr_decay._one((method, 0)) for method in swr_decay.METHODS}
+    found = {method: swr_decay._trace_run((method, 0)) for method in swr_decay.METHODS}
     assert all(len(seen.norm) == 5 and len(seen.accuracy) == 4 for seen in found.values())
     assert len({seen.norm[0] for seen in found.values()}) == 1
     assert found["SWR"].norm[2] == found["SWR + re-init"].norm[2]

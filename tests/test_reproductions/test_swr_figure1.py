@@ -11,51 +11,52 @@ from support.rules import build, images
 from torch import nn
 
 from fsbench.reproductions import _digits, swr_figure1
-from fsbench.reproductions._outcome import Verdict
-from fsbench.reproductions.swr_figure1 import SCALES, Found, Scaled
+from fsbench.reproductions._outcome import ClaimVerdict
+from fsbench.reproductions.swr_figure1 import SCALES, ScalingEffect, ScalingResult
 
 
 def test_the_correction_multiplies_the_function_without_it_weights_alone_change() -> None:
     model, roles = build("cnn")
     x = images()
-    other = swr_figure1.rescaled(model, roles.weighted, 0.5, corrected=True)
+    other = swr_figure1.rescale_copy(model, roles.weighted, 0.5, corrected=True)
     n = len(roles.weighted)
     torch.testing.assert_close(other(x), 0.5**n * model(x))
-    plain = swr_figure1.rescaled(model, roles.weighted, 0.5, corrected=False)
+    plain = swr_figure1.rescale_copy(model, roles.weighted, 0.5, corrected=False)
     for (name, before), after in zip(model.named_parameters(), plain.parameters(), strict=True):
         assert torch.equal(after, before * (0.5 if name.endswith("weight") else 1))
 
 
 def test_enlarged_pixels() -> None:
-    source = _digits.source(0, 4)
-    large = swr_figure1.enlarged(source, 2)
+    source = _digits.load_digits_source(0, 4)
+    large = swr_figure1.enlarge_source(source, 2)
     assert large.train.images.shape == (4, 3, 16, 16)
     for row in (0, 1):
         assert np.array_equal(large.val.images[:, :, row::2, 1::2], source.val.images)
 
 
 def test_predictions_are_the_largest_logits() -> None:
-    source = _digits.source(0, 4)
+    source = _digits.load_digits_source(0, 4)
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     nn.init.zeros_(model[1].weight)
     with torch.no_grad():
         model[1].bias.copy_(torch.arange(10) % 7)
-    assert set(swr_figure1.predictions(model, source).tolist()) == {6}
+    assert set(swr_figure1.predict_labels(model, source).tolist()) == {6}
     assert model[1].weight.dtype == torch.float32
 
 
 def found(
-    corrected: Mapping[float, Scaled] | Scaled, plain: Mapping[float, Scaled] | Scaled
-) -> Found:
+    corrected: Mapping[float, ScalingEffect] | ScalingEffect,
+    plain: Mapping[float, ScalingEffect] | ScalingEffect,
+) -> ScalingResult:
     sides = [s if isinstance(s, Mapping) else dict.fromkeys(SCALES, s) for s in (corrected, plain)]
-    return Found(90, 92, dict(sides[0]), dict(sides[1]))
+    return ScalingResult(90, 92, dict(sides[0]), dict(sides[1]))
 
 
 @pytest.mark.parametrize(("same", "verdict"), [(1.0, "reproduced"), (0.999, "not reproduced")])
 def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
-    good, other = Scaled(1.0, 90, 93), Scaled(same, 90, 93)
+    good, other = ScalingEffect(1.0, 90, 93), ScalingEffect(same, 90, 93)
     runs = [found(good, good), found({**dict.fromkeys(SCALES, good), 0.5: other}, good)]
-    assert swr_figure1.kept("mlp", runs).verdict == verdict
+    assert swr_figure1.judge_kept_predictions("mlp", runs).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
     ],
 )
 def test_falling(means: list[float], verdict: str) -> None:
-    assert swr_figure1.judge(90, means) == verdict
+    assert swr_figure1.judge_decline(90, means) == verdict
 
 
 @pytest.mark.parametrize(
@@ -75,22 +76,22 @@ def test_falling(means: list[float], verdict: str) -> None:
     [(93.0, "reproduced"), (91.5, "not reproduced")],
 )
 def test_training_on_is_held_against_the_best_before(at_least: float, verdict: str) -> None:
-    good, last = Scaled(1.0, 90, 93), Scaled(1.0, 90, at_least)
-    runs = [found({**dict.fromkeys(SCALES, good), 0.1: last}, Scaled(1.0, 90, 10))] * 2
-    assert swr_figure1.later(True, runs).verdict == verdict
-    assert swr_figure1.later(False, runs).verdict == "not reproduced"
+    good, last = ScalingEffect(1.0, 90, 93), ScalingEffect(1.0, 90, at_least)
+    runs = [found({**dict.fromkeys(SCALES, good), 0.1: last}, ScalingEffect(1.0, 90, 10))] * 2
+    assert swr_figure1.judge_later(True, runs).verdict == verdict
+    assert swr_figure1.judge_later(False, runs).verdict == "not reproduced"
 
 
 def test_the_worst_verdict() -> None:
-    all_three: list[Verdict] = ["reproduced", "not reproduced", "direction only"]
-    assert swr_figure1.worst(all_three) == "not reproduced"
-    assert swr_figure1.worst(all_three[::2]) == "direction only"
+    all_three: list[ClaimVerdict] = ["reproduced", "not reproduced", "direction only"]
+    assert swr_figure1.worst_verdict(all_three) == "not reproduced"
+    assert swr_figure1.worst_verdict(all_three[::2]) == "direction only"
 
 
 def test_a_tiny_run_goes_on_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"FIRST": 2, "MORE": 1, "BATCH": 128, "SCALES": (0.5, 0.01)}.items():
         monkeypatch.setattr(swr_figure1, name, value)
-    one = swr_figure1._one(("mlp", 0))
+    one = swr_figure1._run_job(("mlp", 0))
     assert 50 < one.last <= one.best
     assert all(scaled.same == 1 and scaled.after == one.last for scaled in one.corrected.values())
     assert one.plain[0.01].after < one.last - 20
@@ -98,5 +99,5 @@ def test_a_tiny_run_goes_on_from_the_scaled_weights(monkeypatch: pytest.MonkeyPa
     assert one.corrected[0.5].later is not None
     assert one.corrected[0.01].later is not None
     assert one.corrected[0.5].later > one.last - 20 > one.corrected[0.01].later
-    panel = swr_figure1.panel("mlp", [one, one])
+    panel = swr_figure1._network_panel("mlp", [one, one])
     assert [curve.x for curve in panel.curves] == [(0.5, 0.01)] * 5

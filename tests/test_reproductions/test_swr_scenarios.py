@@ -6,8 +6,14 @@ import pytest
 
 from fsbench.data.source import SourceDataset
 from fsbench.reproductions import _swr, swr_scenarios
-from fsbench.reproductions._swr import Difference, Run
-from fsbench.reproductions.swr_scenarios import METHODS, SETUPS, STATEMENTS, Setup, Statement
+from fsbench.reproductions._swr import AccuracyTrace, PairedDifference
+from fsbench.reproductions.swr_scenarios import (
+    METHODS,
+    SETUPS,
+    STATEMENTS,
+    ScenarioSetup,
+    ScenarioStatement,
+)
 from pretrain.recipes.recipe import Recipe
 
 
@@ -21,15 +27,15 @@ from pretrain.recipes.recipe import Recipe
     ],
 )
 def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[str, object]) -> None:
-    assert swr_scenarios.settings(scenario, name) == pytest.approx(expected)
+    assert swr_scenarios.method_settings(scenario, name) == pytest.approx(expected)
 
 
 def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three stages of two epochs; switches 60 -> 50 and 80 -> 85."""
-    monkeypatch.setitem(SETUPS, "continual-full", Setup(10, 2))
-    run = Run([40, 60, 50, 80, 85, 91], [60, 80, 91])
+    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 2))
+    run = AccuracyTrace([40, 60, 50, 80, 85, 91], [60, 80, 91])
     found = {
-        measure: swr_scenarios.measured(measure, "continual-full", run)
+        measure: swr_scenarios.measure_trace(measure, "continual-full", run)
         for measure in ("final", "later", "switch", "drop")
     }
     assert found == {"final": 91, "later": 85.5, "switch": -2.5, "drop": 2.5}
@@ -38,32 +44,34 @@ def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("comparable", "gained", "verdict"),
     [
-        (True, Difference(-0.4, 0.1), "reproduced"),
-        (True, Difference(-0.6, 5.0), "not reproduced"),
-        (False, Difference(0.4, 0.1), "reproduced"),
-        (False, Difference(-0.4, 0.1), "not reproduced"),
+        (True, PairedDifference(-0.4, 0.1), "reproduced"),
+        (True, PairedDifference(-0.6, 5.0), "not reproduced"),
+        (False, PairedDifference(0.4, 0.1), "reproduced"),
+        (False, PairedDifference(-0.4, 0.1), "not reproduced"),
     ],
 )
-def test_judge(comparable: bool, gained: Difference, verdict: str) -> None:
-    statement = Statement("warm-start", "final", "SWR", "L2", comparable)
-    assert swr_scenarios.judge(statement, gained) == verdict
+def test_judge(comparable: bool, gained: PairedDifference, verdict: str) -> None:
+    statement = ScenarioStatement("warm-start", "final", "SWR", "L2", comparable)
+    assert swr_scenarios.judge_gain(statement, gained) == verdict
 
 
 def test_a_figure_takes_the_sides_in_order() -> None:
     found = {
-        ("warm-start", "SWR"): [Run([], [1, 90]), Run([], [1, 92])],
-        ("warm-start", "vanilla"): [Run([], [5, 80]), Run([], [5, 81])],
+        ("warm-start", "SWR"): [AccuracyTrace([], [1, 90]), AccuracyTrace([], [1, 92])],
+        ("warm-start", "vanilla"): [AccuracyTrace([], [5, 80]), AccuracyTrace([], [5, 81])],
     }
-    figure = swr_scenarios.figure(Statement("warm-start", "final", "SWR", "vanilla"), found)
+    figure = swr_scenarios.judge_statement(
+        ScenarioStatement("warm-start", "final", "SWR", "vanilla"), found
+    )
     assert figure.what == "warm-start, final: SWR above vanilla"
     assert (figure.ours, figure.verdict) == ("+10.50 ± 0.50", "reproduced")
 
 
 def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SETUPS, "continual-full", Setup(10, 1))
-    runs = [Run([60, 50], [60, 50]), Run([60, 52], [60, 52])]
-    statement = Statement("continual-full", "drop", "S&P", None)
-    figure = swr_scenarios.figure(statement, {("continual-full", "S&P"): runs})
+    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 1))
+    runs = [AccuracyTrace([60, 50], [60, 50]), AccuracyTrace([60, 52], [60, 52])]
+    statement = ScenarioStatement("continual-full", "drop", "S&P", None)
+    figure = swr_scenarios.judge_statement(statement, {("continual-full", "S&P"): runs})
     assert (figure.what, figure.ours) == ("continual-full, drop: S&P above 0", "+9.00 ± 1.00")
 
 
@@ -72,13 +80,13 @@ def test_a_run_sees_the_images_and_epochs_of_its_scenario(
 ) -> None:
     seen: list[tuple[int, int, int]] = []
 
-    def train(recipe: Recipe, source: SourceDataset) -> Run:
+    def train(recipe: Recipe, source: SourceDataset) -> AccuracyTrace:
         seen.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
-        return Run([], [])
+        return AccuracyTrace([], [])
 
-    monkeypatch.setattr(_swr, "train", train)
+    monkeypatch.setattr(_swr, "train_recipe", train)
     for scenario in SETUPS:
-        swr_scenarios._one((scenario, "SWR", 0))
+        swr_scenarios._run_job((scenario, "SWR", 0))
     assert seen == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
 
 
@@ -90,10 +98,10 @@ def test_every_method_is_held_against_swr() -> None:
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SETUPS, "warm-start", Setup(64, 1))
-    run = swr_scenarios._one(("warm-start", name, 0))
+    monkeypatch.setitem(SETUPS, "warm-start", ScenarioSetup(64, 1))
+    run = swr_scenarios._run_job(("warm-start", name, 0))
     assert len(run.stages) == 2
     assert run.epochs == run.stages
     found = {("warm-start", m): [run, run] for m in METHODS}
-    assert len(swr_scenarios.panel("warm-start", found).curves[0].x) == 1
-    assert swr_scenarios.accuracies("warm-start", found).count(f"{run.stages[-1]:.1f}") == 7
+    assert len(swr_scenarios._scenario_panel("warm-start", found).curves[0].x) == 1
+    assert swr_scenarios._describe_finals("warm-start", found).count(f"{run.stages[-1]:.1f}") == 7

@@ -15,11 +15,11 @@ from fsbench.core import seeding
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import _synthetic, reinit_table1
-from fsbench.reproductions.reinit_table1 import Cell, Run, judge
+from fsbench.reproductions.reinit_table1 import MeanAndSpread, Table1Job, judge_cell
 
 
 def vectors(signal: float = 2.0, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
-    split = _synthetic.split(signal, n, "test", 0)
+    split = _synthetic.draw_split(signal, n, "test", 0)
     return split.images.reshape(n, -1), split.labels
 
 
@@ -35,7 +35,7 @@ def test_three_values_carry_the_bits_of_the_label_the_rest_is_noise() -> None:
 
 
 def test_seeds_and_parts_differ_signals_share_their_noise() -> None:
-    one, other, strong = (_synthetic.source(*a) for a in ((1.0, 0), (1.0, 1), (2.0, 0)))
+    one, other, strong = (_synthetic.draw_source(*a) for a in ((1.0, 0), (1.0, 1), (2.0, 0)))
     assert not np.array_equal(one.train.images, other.train.images)
     assert not np.array_equal(one.train.labels, one.val.labels[:256])
     assert np.array_equal(one.train.labels, strong.train.labels)
@@ -52,7 +52,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
 
     monkeypatch.setattr(_synthetic, "ROUNDS", 2)
     monkeypatch.setattr(_synthetic, "STEPS", 3)
-    recipe, source = _synthetic.recipe("BL", 5), _synthetic.source(1.0, 5)
+    recipe, source = _synthetic.column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
     found = load_file(pretrain(recipe, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*recipe.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
@@ -90,37 +90,45 @@ def test_the_laws_of_initial_weights(name: str, std: float) -> None:
 @pytest.mark.parametrize("method", list(_synthetic.METHODS))
 def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 2)
-    (first,) = _synthetic.accuracies([method], 2.0, 0)
+    (first,) = _synthetic.train_columns([method], 2.0, 0)
     assert 0 < first < 100
-    assert _synthetic.accuracies([method], 2.0, 0) == [first]
+    assert _synthetic.train_columns([method], 2.0, 0) == [first]
 
 
 def test_a_shared_round_0_changes_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 20)
-    whole = [100 * _synthetic.trained(_synthetic.recipe(m, 0), 2.0) for m in _synthetic.METHODS]
+    whole = [
+        100 * _synthetic.train_and_score(_synthetic.column_recipe(m, 0), 2.0)
+        for m in _synthetic.METHODS
+    ]
     assert len(set(whole)) > 1
-    assert _synthetic.accuracies(list(_synthetic.METHODS), 2.0, 0) == whole
+    assert _synthetic.train_columns(list(_synthetic.METHODS), 2.0, 0) == whole
 
 
 @pytest.mark.parametrize(
     ("baseline", "method", "verdict"),
     [
-        (Cell(50.0, 1.0), Cell(72.0, 1.0), "reproduced"),
-        (Cell(50.0, 1.0), Cell(60.0, 1.0), "direction only"),
-        (Cell(50.0, 1.0), Cell(49.0, 1.0), "not reproduced"),
+        (MeanAndSpread(50.0, 1.0), MeanAndSpread(72.0, 1.0), "reproduced"),
+        (MeanAndSpread(50.0, 1.0), MeanAndSpread(60.0, 1.0), "direction only"),
+        (MeanAndSpread(50.0, 1.0), MeanAndSpread(49.0, 1.0), "not reproduced"),
     ],
 )
-def test_the_verdict_on_a_cell(baseline: Cell, method: Cell, verdict: str) -> None:
-    theirs = {"BL": Cell(50.0, 1.0), "LW": Cell(70.0, 1.0)}
-    assert judge("LW", theirs, {"BL": baseline, "LW": method}) == verdict
+def test_the_verdict_on_a_cell(
+    baseline: MeanAndSpread, method: MeanAndSpread, verdict: str
+) -> None:
+    theirs = {"BL": MeanAndSpread(50.0, 1.0), "LW": MeanAndSpread(70.0, 1.0)}
+    assert judge_cell("LW", theirs, {"BL": baseline, "LW": method}) == verdict
 
 
 def test_the_baseline_has_no_direction() -> None:
-    assert judge("BL", {"BL": Cell(50.0, 1.0)}, {"BL": Cell(70.0, 1.0)}) == "not reproduced"
+    assert (
+        judge_cell("BL", {"BL": MeanAndSpread(50.0, 1.0)}, {"BL": MeanAndSpread(70.0, 1.0)})
+        == "not reproduced"
+    )
 
 
 def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def printed(runs: Iterable[Run], report: Reporter) -> Iterable[float]:
+    def printed(runs: Iterable[Table1Job], report: Reporter) -> Iterable[float]:
         shift = {0: -0.1, 1: 0.1}
         other = {"study_mlp": 0.0, "study_mlp_he": -6.0, "study_mlp_torch": 20.0}
         return (
@@ -128,7 +136,7 @@ def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
             for m, a, seed, network in runs
         )
 
-    monkeypatch.setattr(reinit_table1, "accuracies", printed)
+    monkeypatch.setattr(reinit_table1, "_run_table_jobs", printed)
     outcome = reinit_table1.run(2)
     assert len(outcome.figures) == 18
     assert outcome.figures[9].what == "signal 1: WELS"
@@ -147,7 +155,7 @@ def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_runs_every_seed_the_other_laws_a_few() -> None:
-    runs = reinit_table1.table(20) + reinit_table1.laws(20)
+    runs = reinit_table1._list_table_jobs(20) + reinit_table1._list_law_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 5 * 2
 
 
@@ -160,8 +168,9 @@ def test_one_seed_has_no_deviation() -> None:
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [("BL", 2.0, 0, a) for a in ("study_mlp", "study_mlp_he")]
     runs.insert(1, ("FC", 2.0, 0, "study_mlp"))
-    found = reinit_table1.accuracies(runs, SILENT)
+    found = reinit_table1._run_table_jobs(runs, SILENT)
     assert found == [
-        100 * _synthetic.trained(_synthetic.recipe(method, seed, architecture), signal)
+        100
+        * _synthetic.train_and_score(_synthetic.column_recipe(method, seed, architecture), signal)
         for method, signal, seed, architecture in runs
     ]

@@ -18,20 +18,20 @@ from fsbench.reproductions import _synthetic, reinit_table5
 from fsbench.reproductions.reinit_table5 import (
     PENALTIES,
     PUBLISHED,
-    Run,
-    Scores,
-    close,
-    directed,
-    figure,
-    recipe,
+    AccuraciesByCell,
+    Table5Job,
+    judge_closeness,
+    judge_direction,
+    judge_table_cell,
+    table5_recipe,
 )
 
 
 def test_every_cell_has_the_steps_of_table_1_and_its_method() -> None:
-    plain = recipe(Run("Baseline", 0.0, "sgd", 3))
+    plain = table5_recipe(Table5Job("Baseline", 0.0, "sgd", 3))
     assert (plain.plan.rounds, plain.plan.epochs, plain.seed) == (1, 5, 3)
     assert plain.name == "paper/normal"
-    ours = recipe(Run("LW", 0.02, "adam", 0))
+    ours = table5_recipe(Table5Job("LW", 0.02, "adam", 0))
     assert (ours.plan.rounds, ours.plan.epochs, ours.plan.epoch_images) == (5, 1, 360 * 256)
     assert (ours.optimizer, ours.lr, ours.weight_decay) == ("adam", 3e-3, 0.0)
     assert ours.name == "paper/lw+l2"
@@ -48,7 +48,10 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
     from pretrain.training.loop import pretrain
 
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
-    chosen, source = recipe(Run("Rescaling", 0.1, "sgd", 5)), _synthetic.source(0.5, 5)
+    chosen, source = (
+        table5_recipe(Table5Job("Rescaling", 0.1, "sgd", 5)),
+        _synthetic.draw_source(0.5, 5),
+    )
     found = load_file(pretrain(chosen, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*chosen.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
@@ -74,44 +77,46 @@ def test_every_column_trains_and_is_scored(
     column: str, optimizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
-    assert 0 < reinit_table5.accuracy(Run(column, 0.01, optimizer, 0)) < 1
+    assert 0 < reinit_table5._train_job(Table5Job(column, 0.01, optimizer, 0)) < 1
 
 
 def test_a_mean_within_two_deviations_is_close() -> None:
-    assert close(0.25, (0.20, 0.22)) == "not reproduced"  # .21, sd .0141: .0283 + .005 < .04
-    assert close(0.24, (0.20, 0.22)) == "reproduced"
+    assert (
+        judge_closeness(0.25, (0.20, 0.22)) == "not reproduced"
+    )  # .21, sd .0141: .0283 + .005 < .04
+    assert judge_closeness(0.24, (0.20, 0.22)) == "reproduced"
 
 
 def test_a_direction_must_be_beyond_its_error() -> None:
     below = (0.20, 0.30, 0.40)
-    assert directed(0.3, (0.24, 0.35, 0.46), below) == "direction only"
-    assert directed(-0.3, (0.24, 0.35, 0.46), below) == "not reproduced"
-    assert directed(0.3, (0.10, 0.45, 0.46), below) == "not reproduced"
+    assert judge_direction(0.3, (0.24, 0.35, 0.46), below) == "direction only"
+    assert judge_direction(-0.3, (0.24, 0.35, 0.46), below) == "not reproduced"
+    assert judge_direction(0.3, (0.10, 0.45, 0.46), below) == "not reproduced"
 
 
-def scores(by_column: dict[str, Sequence[float]]) -> Scores:
+def scores(by_column: dict[str, Sequence[float]]) -> AccuraciesByCell:
     """The same accuracies at every penalty."""
     return {(c, p, "sgd"): tuple(values) for c, values in by_column.items() for p in PENALTIES}
 
 
 def test_a_cell_is_judged_against_its_own_reference() -> None:
     found = scores({"Baseline": (0.20, 0.21), "Rescaling": (0.40, 0.41), "LW": (0.10, 0.12)})
-    assert figure(found, 1, "Rescaling").verdict == "direction only"
-    assert figure(found, 1, "LW").verdict == "not reproduced"
-    assert figure(found, 1, "Baseline").verdict == "not reproduced"
-    assert figure(found, 0, "Baseline").verdict == "reproduced"
-    assert figure(found, 0, "LW").what == "L2 0: LW"
-    assert figure(found, 0, "LW").ours == "0.11 ± 0.01"
+    assert judge_table_cell(found, 1, "Rescaling").verdict == "direction only"
+    assert judge_table_cell(found, 1, "LW").verdict == "not reproduced"
+    assert judge_table_cell(found, 1, "Baseline").verdict == "not reproduced"
+    assert judge_table_cell(found, 0, "Baseline").verdict == "reproduced"
+    assert judge_table_cell(found, 0, "LW").what == "L2 0: LW"
+    assert judge_table_cell(found, 0, "LW").ours == "0.11 ± 0.01"
     found["Baseline", PENALTIES[1], "sgd"] = (0.42, 0.43)
-    assert figure(found, 1, "Baseline").verdict == "direction only"
-    assert figure(found, 1, "Rescaling").verdict == "not reproduced"
+    assert judge_table_cell(found, 1, "Baseline").verdict == "direction only"
+    assert judge_table_cell(found, 1, "Rescaling").verdict == "not reproduced"
 
 
 def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    def printed(runs: Iterable[Run], report: Reporter) -> list[float]:
+    def printed(runs: Iterable[Table5Job], report: Reporter) -> list[float]:
         return [PUBLISHED[r.column][PENALTIES.index(r.penalty)] + r.seed / 1000 for r in runs]
 
-    monkeypatch.setattr(reinit_table5, "accuracies", printed)
+    monkeypatch.setattr(reinit_table5, "_run_table_jobs", printed)
     outcome = reinit_table5.run(3)
     assert len(outcome.figures) == 18
     assert outcome.verdict == "reproduced"
@@ -123,7 +128,7 @@ def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_table_runs_every_seed_adam_a_few() -> None:
-    runs = reinit_table5.table(20) + reinit_table5.adam(20)
+    runs = reinit_table5._list_table_jobs(20) + reinit_table5._list_adam_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 2 * 9
 
 
@@ -137,7 +142,9 @@ def test_without_a_penalty_the_row_comes_out() -> None:
     """methods.md F3 found .21 / .24 / .26 from Glorot weights (sd .02 over seeds); the bounds are 3
     standard errors of 4 seeds, .03, away."""
     found = {
-        column: mean(reinit_table5.accuracy(Run(column, 0.0, "sgd", seed)) for seed in range(4))
+        column: mean(
+            reinit_table5._train_job(Table5Job(column, 0.0, "sgd", seed)) for seed in range(4)
+        )
         for column in PUBLISHED
     }
     expected = {"Baseline": 0.21, "Rescaling": 0.24, "LW": 0.26}

@@ -17,12 +17,12 @@ from fsbench.reproductions._wc_runs import (
     PLAIN,
     START,
     WC,
-    Job,
-    Phase,
-    Trace,
-    recipe,
-    shortened,
-    trace_of,
+    CompanderJob,
+    TrainingPhase,
+    WeightTrace,
+    compander_recipe,
+    shorten_schedule,
+    trace_weights,
 )
 from protocols.analyses.weight_percentiles import WeightSpread
 
@@ -34,26 +34,30 @@ def spread(largest: float, dead: float, width: float) -> WeightSpread:
     return WeightSpread(100, lines, largest, dead)
 
 
-def trace(largest: float = 0.5, dead: float = 0.2, width: float = 0.4, later: float = 0.3) -> Trace:
+def trace(
+    largest: float = 0.5, dead: float = 0.2, width: float = 0.4, later: float = 0.3
+) -> WeightTrace:
     """Two epochs: the peak comes first, the rest is read at the end."""
     first = {FIRST: spread(largest, 0.9, 0.1), LATER: spread(0.1, 0.9, 0.1)}
     last = {FIRST: spread(largest / 2, dead, width), LATER: spread(0.1, later, 0.1)}
     whole = spread(0.1, 0.99, 0.1)
-    return Trace([{**epoch, "all": whole} for epoch in (first, last)], 90.0)
+    return WeightTrace([{**epoch, "all": whole} for epoch in (first, last)], 90.0)
 
 
 def outcome(
     monkeypatch: pytest.MonkeyPatch,
-    plain: list[Trace],
-    wc: list[Trace],
-    control: Trace | None = None,
+    plain: list[WeightTrace],
+    wc: list[WeightTrace],
+    control: WeightTrace | None = None,
 ) -> Any:
     arms = {PLAIN: plain, WC: wc, CONTROL: [control or trace()] * len(plain)}
-    monkeypatch.setattr(wc_weights, "traces", lambda seeds, report: {START: arms, END: arms})
+    monkeypatch.setattr(wc_weights, "train_arms", lambda seeds, report: {START: arms, END: arms})
     return wc_weights.run(len(plain))
 
 
-def verdicts(monkeypatch: pytest.MonkeyPatch, plain: list[Trace], wc: list[Trace]) -> list[str]:
+def verdicts(
+    monkeypatch: pytest.MonkeyPatch, plain: list[WeightTrace], wc: list[WeightTrace]
+) -> list[str]:
     return [figure.verdict for figure in outcome(monkeypatch, plain, wc).figures]
 
 
@@ -86,7 +90,7 @@ def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_the_other_way_round_is_not_reproduced(
-    figure: int, wc: Trace, monkeypatch: pytest.MonkeyPatch
+    figure: int, wc: WeightTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert verdicts(monkeypatch, [PLAINS], [wc])[figure] == "not reproduced"
 
@@ -129,7 +133,7 @@ def test_the_panels_show_percentiles_and_arms(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
-    plain, wc, control = (recipe(Job(END, arm, 0)) for arm in ARMS)
+    plain, wc, control = (compander_recipe(CompanderJob(END, arm, 0)) for arm in ARMS)
     assert plain.lr == wc.lr == 0.1
     assert control.lr == pytest.approx(0.1 * 2.56)
     assert control.replace({"lr": 0.1}) == plain
@@ -139,8 +143,11 @@ def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
 
 
 def test_decay_times_steps_is_the_papers() -> None:
-    assert shortened(10).decay * 10 * 11 == pytest.approx(1e-4 * 200 * 351)
-    end, start = recipe(Job(END, PLAIN, 0)), recipe(Job(START, PLAIN, 0))
+    assert shorten_schedule(10).decay * 10 * 11 == pytest.approx(1e-4 * 200 * 351)
+    end, start = (
+        compander_recipe(CompanderJob(END, PLAIN, 0)),
+        compander_recipe(CompanderJob(START, PLAIN, 0)),
+    )
     assert (start.weight_decay, start.schedule) == (1e-4, "constant")
     assert (end.weight_decay, end.schedule) == (PHASES[END].decay, "step")
     assert end.milestones == (0.45, 0.68)
@@ -148,12 +155,12 @@ def test_decay_times_steps_is_the_papers() -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_wc_runs, "PHASES", {END: Phase(1, 1e-4, "constant")})
+    monkeypatch.setattr(_wc_runs, "PHASES", {END: TrainingPhase(1, 1e-4, "constant")})
 
 
 @pytest.mark.usefixtures("short")
 def test_a_real_run_is_seen_from_the_same_start() -> None:
-    plain, wc = (trace_of(Job(END, arm, 0)) for arm in (PLAIN, WC))
+    plain, wc = (trace_weights(CompanderJob(END, arm, 0)) for arm in (PLAIN, WC))
     assert len(plain.epochs) == len(wc.epochs) == 2
     assert plain.epochs[0][FIRST].n == 16 * 3 * 9
     for layer, spread in plain.epochs[0].items():

@@ -13,24 +13,24 @@ from typing import TypeVar
 
 from fsbench.core.progress import SILENT, Reporter
 
-Job = TypeVar("Job")
-Found = TypeVar("Found")
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
 
 PROCESSES = 2
 MEMORY, ROOM = "/dev/shm", 2**30
 """Where Linux keeps files in memory, and the bytes to be free there: far more than a run needs."""
 
 
-def run_all(
-    one: Callable[[Job], Found],
-    jobs: Sequence[Job],
+def run_jobs(
+    one: Callable[[_Job], _Result],
+    jobs: Sequence[_Job],
     name: str,
     report: Reporter = SILENT,
     unit: str = "runs",
-) -> list[Found]:
+) -> list[_Result]:
     """What `one` gives for every job; a module's own function, and jobs that can be pickled."""
     found = []
-    with report.task(name, len(jobs), unit) as advance, workers() as pool:
+    with report.task(name, len(jobs), unit) as advance, start_workers() as pool:
         for result in pool.map(one, jobs):
             found.append(result)
             advance(1)
@@ -38,7 +38,7 @@ def run_all(
 
 
 @contextmanager
-def workers() -> Iterator[ProcessPoolExecutor]:
+def start_workers() -> Iterator[ProcessPoolExecutor]:
     """Fresh processes; on an error or an interrupt, jobs that have not begun are dropped."""
     pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _prepare)
     try:
@@ -52,10 +52,10 @@ def _prepare() -> None:
 
     torch.set_num_threads(1)
     if "TMPDIR" not in os.environ:
-        tempfile.tempdir = in_memory()
+        tempfile.tempdir = memory_folder()
 
 
-def in_memory() -> str | None:
+def memory_folder() -> str | None:
     """A place for scratch folders where the checkpoints of short runs wait for no busy disk.
 
     None where the system has no such place, or none with room.
