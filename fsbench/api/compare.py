@@ -31,7 +31,7 @@ from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE, row_key
 from fsbench.results.tracks import by_track
 from leaderboard.board.board import Board, Column, column_of
-from leaderboard.ranking.outcomes import paired_outcomes
+from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.rank import ALPHA, Outcomes
 
 if TYPE_CHECKING:
@@ -458,7 +458,7 @@ class SharedTask:
 
     def outcomes(self) -> PairedOutcomes:
         """Return the paired outcomes. Raises UsageError below two episodes or images."""
-        return pair_outcomes(self.column.name, paired_outcomes(self.a), paired_outcomes(self.b))
+        return pair_outcomes(self.column.name, extract_outcomes(self.a), paired_outcomes(self.b))
 
     def dense(self) -> PairedOutcomes | None:
         """Return the outcomes over all possible queries, None unless both have them."""
@@ -549,7 +549,7 @@ def dense_outcomes(loaded: Loaded) -> Outcomes | None:
     records = loaded.records
     if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
         return None
-    return Outcomes(records.index, records.dense_accuracy, paired_outcomes(loaded).draws)
+    return Outcomes(records.index, records.dense_accuracy, extract_outcomes(loaded).draws)
 
 
 def pair_outcomes(task: str, left: Outcomes, right: Outcomes) -> PairedOutcomes:

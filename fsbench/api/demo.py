@@ -13,7 +13,7 @@ from fsbench.core.progress import Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.tasks import Options
 from fsbench.data import DataRoots, load_source
-from leaderboard.submission import submit
+from leaderboard.submission import intake
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
@@ -54,7 +54,7 @@ def run_demo(
         run = train(recipe, output / "runs" / name, machine, device, report)
         evaluate(Models((f"run:{run}",)), request, output=results, machine=machine, report=report)
     board = output / "board"
-    submit.submit(results, board, DECLARATION, replace=True)
+    intake.submit(results, board, DECLARATION, replace=True)
     return board
 
 

@@ -32,7 +32,7 @@ from fsbench.results.building import SAME_BACKBONE
 from leaderboard.board import badges
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board, Entry
-from leaderboard.submission.chain import chained
+from leaderboard.submission.chain import build_chain
 from protocols import EPISODIC
 
 SEEDS = 2**31
@@ -169,7 +169,7 @@ def badge_of(entry: Entry, check: Check, drawn: Sequence[Sample], rerun: Rerun) 
     columns = {cell.result.column for cell in entry.cells}
     made = rerun.clock.provenance()
     return Badge(
-        chain=chained(entry.cells).end,
+        chain=build_chain(entry.cells).end,
         date=rerun.clock.started,
         environment={**environment, "fsbench": made.fsbench, "commit": made.git_commit or "none"},
         seed=check.seed,
@@ -182,7 +182,7 @@ def store(board: Path, name: str, badge: Badge) -> Path:
     """Raises ValidationFailed when the entry was replaced while its episodes ran."""
     held = Board.open(board)
     with held.lock():
-        if chained(held.entry(name).cells).end != badge.chain:
+        if build_chain(held.entry(name).cells).end != badge.chain:
             raise ValidationFailed(
                 f"'{name}' holds other results by now", fix="verify the new ones"
             )

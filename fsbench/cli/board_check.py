@@ -18,10 +18,10 @@ def check(board: options.Board) -> None:
     Exits 5 with the list, so a repository of entries can run it on every pull request.
     """
     from fsbench.core.errors import ValidationFailed
-    from leaderboard.submission.inspection import inspect
+    from leaderboard.submission.inspection import inspect_board
 
     require(board)
-    found = inspect(board)
+    found = inspect_board(board)
     read = (
         f"{found.entries} entries, {found.results} results, {found.episodes} episodes, "
         f"{found.badges} badges"

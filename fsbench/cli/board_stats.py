@@ -12,7 +12,9 @@ from fsbench.cli import console, options
 from fsbench.cli.leaderboard import group, require
 
 if TYPE_CHECKING:
-    from leaderboard.ranking.record import BoardStatistics, Branch, Friedman, WinnerTree
+    from leaderboard.ranking.friedman import FriedmanTest
+    from leaderboard.ranking.record import Branch, WinnerTree
+    from leaderboard.ranking.summary import BoardStatistics
 
 
 class Format(StrEnum):
@@ -31,10 +33,12 @@ def stats(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cach
     """Rank intervals, average ranks with their critical difference, and when which entry wins."""
     from fsbench.core.folders import cache_folder
     from leaderboard.board.standing import views
-    from leaderboard.ranking.summary import statistics
+    from leaderboard.ranking.summary import summarize_board
 
     require(board)
-    found = [statistics(view) for view in views(board, cache_folder(cache), console.reporter())]
+    found = [
+        summarize_board(view) for view in views(board, cache_folder(cache), console.reporter())
+    ]
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])
         return
@@ -67,7 +71,7 @@ def places(found: BoardStatistics) -> list[tuple[str, ...]]:
     ]
 
 
-def tested(friedman: Friedman) -> Iterator[str]:
+def tested(friedman: FriedmanTest) -> Iterator[str]:
     """Friedman's test and the sets that Nemenyi's cannot tell apart."""
     yield f"Friedman: chi-squared {friedman.chi2:.2f}, p {friedman.p:.3g}."
     yield (

@@ -59,7 +59,7 @@ def submit(
     replace: Replace = False,
 ) -> None:
     """Check results and add one entry per model; on any problem list all and write nothing."""
-    from leaderboard.submission.submit import submit as submit_results
+    from leaderboard.submission.intake import submit as submit_results
 
     given = {
         "name": name,

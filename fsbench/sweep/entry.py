@@ -18,7 +18,7 @@ from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
 from fsbench.sweep.file import Entries, Kind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 
 class Submitting(Job):

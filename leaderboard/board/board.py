@@ -35,11 +35,11 @@ from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE
 from leaderboard.board.published import published
 from leaderboard.submission import chain as chains
-from leaderboard.submission import verdicts
+from leaderboard.submission import result_cache
 from leaderboard.submission.candidate import Candidate
-from leaderboard.submission.chain import Chain
-from leaderboard.submission.staging import place, recover
-from leaderboard.submission.verdicts import Verdicts
+from leaderboard.submission.chain import HashChain
+from leaderboard.submission.result_cache import ResultCache
+from leaderboard.submission.staging import place_entry, recover_entries
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
@@ -54,7 +54,7 @@ class EntryFile(Frozen):
     declaration: Declaration
     submitted: str = Field(description="UTC, ISO 8601")
     fsbench: str = Field(description="version that checked it")
-    chain: Chain | None = Field(
+    chain: HashChain | None = Field(
         None,
         exclude_if=lambda value: value is None,
         description="weights -> data -> manifest -> spec -> records of every cell",
@@ -108,7 +108,7 @@ class Board:
         folder (verdicts.py). Raises ValidationFailed."""
         names, found = self.names(), []
         with (
-            verdicts.kept(self.folder, cache, report) as known,
+            result_cache.open_cache(self.folder, cache, report) as known,
             report.task(f"read {self.file.name}", len(names), "entries") as advance,
         ):
             for name in names:
@@ -116,7 +116,7 @@ class Board:
                 advance(1)
         return found
 
-    def entry(self, name: str, known: Verdicts | None = None) -> Entry:
+    def entry(self, name: str, known: ResultCache | None = None) -> Entry:
         folder = self.folder / name
         file = read_record(folder / ENTRY_FILE, EntryFile)
         if file.declaration.name != name:
@@ -124,11 +124,11 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
                 fix="name the folder after the entry",
             )
-        found = (known or Verdicts(self.folder)).cells(folder)
+        found = (known or ResultCache(self.folder)).cells(folder)
         if file.chain is not None:
-            chains.require(file.chain, found, str(folder))
+            chains.require_unchanged(file.chain, found, str(folder))
         held = badges.read(folder)
-        badge = badges.standing(held, chains.chained(found).end) if held else None
+        badge = badges.standing(held, chains.build_chain(found).end) if held else None
         return Entry(file, found, badge)
 
     def relevant(self, candidate: Candidate) -> Candidate:
@@ -142,7 +142,7 @@ class Board:
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""
         with self.lock():
-            recover(self.folder)
+            recover_entries(self.folder)
             if not replace:
                 for candidate in candidates:
                     self.require_free(candidate.name)
@@ -162,7 +162,9 @@ class Board:
     def store(self, candidate: Candidate) -> Path:
         """Write an entry beside the board's others, then move it into place."""
         held = self.taken(candidate.name)
-        return place(self.folder, candidate.name, held, lambda new: write_entry(new, candidate))
+        return place_entry(
+            self.folder, candidate.name, held, lambda new: write_entry(new, candidate)
+        )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -184,6 +186,6 @@ def write_entry(folder: Path, candidate: Candidate) -> None:
         declaration=candidate.declaration,
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),
         fsbench=__version__,
-        chain=chains.chained(candidate.cells),
+        chain=chains.build_chain(candidate.cells),
     )
     write_record(folder / ENTRY_FILE, entry)

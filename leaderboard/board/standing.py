@@ -13,7 +13,7 @@ from fsbench.results.tracks import Track
 from leaderboard.board.board import Board, BoardFile, Column, Entry, column_of
 from leaderboard.board.published import PublishedEntry, published
 from leaderboard.board.tables import Table, stands, tables
-from leaderboard.ranking.outcomes import paired_outcomes as paired_outcomes
+from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.rank import Contenders, Ranking, rank
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -66,7 +66,7 @@ def of_table(file: BoardFile, entries: Sequence[Entry], table: Table) -> View:
         for entry in entries
     }
     contenders = {
-        name: {column: paired_outcomes(cell) for column, cell in own.items()}
+        name: {column: extract_outcomes(cell) for column, cell in own.items()}
         for name, own in held.items()
         if own or not table.columns
     }

@@ -13,9 +13,9 @@ from fsbench.core.schema import BackboneFacts
 from leaderboard.board.standing import View, views
 from leaderboard.methods.controls import Found, candidates, controls
 from leaderboard.methods.gains import adjusted, against, sides
-from leaderboard.methods.grouping import Group, Run, grouped
 from leaderboard.methods.pareto import fronts
 from leaderboard.methods.record import Cell, Control, Costs, Gain, Kind, MethodBoard, Row, Spread
+from leaderboard.methods.runs import Group, Run, grouped
 from leaderboard.methods.seeds import components, over_both, over_seeds, overall, seed_variance
 from leaderboard.ranking.rank import ALPHA, Contenders
 

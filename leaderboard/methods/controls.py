@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from fsbench.core.training import Training
-from leaderboard.methods.grouping import Group
 from leaderboard.methods.record import Kind
+from leaderboard.methods.runs import Group
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}

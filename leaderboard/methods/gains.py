@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from leaderboard.methods.controls import Found
-from leaderboard.methods.grouping import Run, shared
 from leaderboard.methods.record import Gain, Kind
+from leaderboard.methods.runs import Run, shared
 from leaderboard.methods.seeds import Columns, over_both, over_seeds, overall
 
 Cells = Mapping[tuple[str, str, Kind], Gain]

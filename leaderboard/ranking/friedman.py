@@ -13,11 +13,12 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fsbench.core.errors import UsageError
+from fsbench.core.specs import Frozen
 from leaderboard.ranking.rank import Ranking
-from leaderboard.ranking.ranks import DIGITS
-from leaderboard.ranking.record import Difference, Friedman
+from leaderboard.ranking.rank_intervals import DIGITS
 
 FEWEST = (3, 2)
 """Minimum numbers of entries and columns."""
@@ -25,7 +26,34 @@ MOST_PAIRED = 50
 """Maximum number of entries for a table of all pairs, which grows with their square."""
 
 
-def friedman(ranking: Ranking) -> Friedman:
+class RankDifference(Frozen):
+    """Nemenyi's test of the average ranks of two entries."""
+
+    a: str
+    b: str
+    p: float
+
+
+class FriedmanTest(Frozen):
+    """Friedman's test of equal ranks over the columns, and the critical difference (Demsar 2006).
+
+    cliques: sets of entries within one critical difference, in the order of their average ranks:
+    the bars of the diagram. An entry may be in several sets, or in none.
+    """
+
+    chi2: float
+    p: float
+    columns: int
+    average_ranks: dict[str, float] = Field(description="best first; 1 is first in every column")
+    critical_difference: float
+    alpha: float
+    cliques: tuple[tuple[str, ...], ...]
+    nemenyi: tuple[RankDifference, ...] | None = Field(
+        None, description="every pair; null on a board of more than 50 entries"
+    )
+
+
+def run_friedman(ranking: Ranking) -> FriedmanTest:
     """Test the ranked entries, which have every column. Raise UsageError if there are too few."""
     scores = {s.name: s.scores for tier in ranking.tiers for s in tier}
     names, columns = sorted(scores), ranking.columns
@@ -38,16 +66,16 @@ def friedman(ranking: Ranking) -> Friedman:
     means = means.round(DIGITS)
     average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
     difference = critical_difference(len(names), len(columns), ranking.alpha)
-    chi2, p = equal_ranks(means)
-    return Friedman(
+    chi2, p = compute_chi2(means)
+    return FriedmanTest(
         chi2=chi2,
         p=p,
         columns=len(columns),
         average_ranks=average,
         critical_difference=difference,
         alpha=ranking.alpha,
-        cliques=cliques(average, difference),
-        nemenyi=nemenyi(average, len(columns)),
+        cliques=find_cliques(average, difference),
+        nemenyi=run_nemenyi(average, len(columns)),
     )
 
 
@@ -58,7 +86,7 @@ def average_ranks(names: list[str], means: NDArray[np.float64]) -> dict[str, flo
     return dict(zip(names, rankdata(-means, axis=1).mean(axis=0).tolist(), strict=True))
 
 
-def equal_ranks(means: NDArray[np.float64]) -> tuple[float, float]:
+def compute_chi2(means: NDArray[np.float64]) -> tuple[float, float]:
     """Return chi-squared and p; 0 and 1 if all entries tie in every column."""
     from scipy.stats import friedmanchisquare
 
@@ -76,7 +104,7 @@ def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> 
     return q * sqrt(n_entries * (n_entries + 1) / (6 * n_columns))
 
 
-def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
+def find_cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
     """Return the largest sets of entries, in order of rank, within one critical difference."""
     names, ranks = list(average), np.array(list(average.values()))
     ends = np.searchsorted(ranks, ranks + difference, side="left").tolist()
@@ -85,7 +113,7 @@ def cliques(average: dict[str, float], difference: float) -> tuple[tuple[str, ..
     return tuple(tuple(names[start:end]) for start, end in runs)
 
 
-def nemenyi(average: dict[str, float], n_columns: int) -> tuple[Difference, ...] | None:
+def run_nemenyi(average: dict[str, float], n_columns: int) -> tuple[RankDifference, ...] | None:
     """Return p of every pair by Nemenyi's test; None for more than MOST_PAIRED entries.
 
     average: the mean rank of each entry by name. The difference of two mean ranks over its standard
@@ -99,4 +127,4 @@ def nemenyi(average: dict[str, float], n_columns: int) -> tuple[Difference, ...]
     pairs = list(combinations(sorted(average), 2))
     gaps = np.array([abs(average[a] - average[b]) for a, b in pairs])
     p = studentized_range.sf(gaps / sqrt(k * (k + 1) / (6 * n_columns)) * sqrt(2), k, inf)
-    return tuple(Difference(a=a, b=b, p=float(q)) for (a, b), q in zip(pairs, p, strict=True))
+    return tuple(RankDifference(a=a, b=b, p=float(q)) for (a, b), q in zip(pairs, p, strict=True))

@@ -42,7 +42,7 @@ class Outcomes:
         return self.right / np.float64(self.out_of)
 
 
-class Cell(Loaded):
+class VerifiedResult(Loaded):
     """A verified result whose records are read again when they are asked for."""
 
     outcomes: Outcomes
@@ -61,38 +61,39 @@ class Cell(Loaded):
         return found
 
 
-def paired_outcomes(cell: Loaded) -> Outcomes:
+def extract_outcomes(cell: Loaded) -> Outcomes:
     """Outcomes under episode numbers, or under the place of the test image."""
-    if isinstance(cell, Cell):
+    if isinstance(cell, VerifiedResult):
         return cell.outcomes
     records, result = cell.records, cell.result
     if isinstance(records, EpisodeRecords):
         out_of = records.correct[0].size
         right = records.correct.sum(axis=(1, 2), dtype=np.min_scalar_type(out_of))
-        return Outcomes(numbering(records.index), right, draws(result), out_of)
+        return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
     right = outcomes(records, result.spec).astype(np.uint8)
-    return Outcomes(numbering(np.arange(right.size)), right, draws(result))
+    return Outcomes(share_numbers(np.arange(right.size)), right, identify_draws(result))
 
 
-def draws(result: Result) -> str:
+def identify_draws(result: Result) -> str:
     """Of the same images, and of the same episodes of them."""
     images, spec = result.dataset.images_hash, result.spec
-    return f"{images} {digest(spec.episode) if isinstance(spec, EpisodicSpec) else 'test images'}"
+    episodes = digest_episodes(spec.episode) if isinstance(spec, EpisodicSpec) else "test images"
+    return f"{images} {episodes}"
 
 
 @cache
-def digest(spec: EpisodeSpec) -> str:
+def digest_episodes(spec: EpisodeSpec) -> str:
     return spec.digest()
 
 
-def numbering(index: NDArray[np.int64]) -> NDArray[np.int64]:
+def share_numbers(index: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same numbers; 0..n-1, which most results have, is held once."""
-    plain = first(index.size)
+    plain = count_up(index.size)
     return plain if np.array_equal(index, plain) else index
 
 
 @cache
-def first(n: int) -> NDArray[np.int64]:
+def count_up(n: int) -> NDArray[np.int64]:
     numbers = np.arange(n)
     numbers.flags.writeable = False
     return numbers

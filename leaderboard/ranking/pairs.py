@@ -24,12 +24,12 @@ from leaderboard.ranking.outcomes import Outcomes
 NOTHING = Paired(0.0, math.nan, 1.0, 0)
 """Without a shared outcome nothing is known."""
 
-Rows = Sequence[NDArray[np.int64]]
+Positions = Sequence[NDArray[np.int64]]
 """Positions of outcomes, one array a column."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class StandardizedOutcomes:
     """Entries of a field on some of their outcomes.
 
     means (N, C); blocks: for each group of columns over the same draws its standardised outcomes
@@ -40,7 +40,7 @@ class Scaled:
     blocks: tuple[tuple[NDArray[np.float64], ...], ...]
 
     def ahead(
-        self, row: int, others: Scaled, first: int
+        self, row: int, others: StandardizedOutcomes, first: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gaps of one entry over the others from row `first` on, and their standard errors."""
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
@@ -51,7 +51,7 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class AlignedEntries:
     """N entries, best first, that number the outcomes of all C columns alike.
 
     outcomes: name -> those of the columns, in order; order: name -> row.
@@ -80,24 +80,26 @@ class Field:
         return [o.draws for o in self.columns]
 
     @cached_property
-    def whole(self) -> Scaled:
+    def whole(self) -> StandardizedOutcomes:
         return self.scale([np.arange(o.index.size) for o in self.columns], self.draws)
 
-    def at(self, rows: Rows, draws: Sequence[str]) -> Scaled:
+    def at(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
         """On these outcomes only; draws: of each column."""
         same = all(r.size == o.index.size for r, o in zip(rows, self.columns, strict=True))
         return self.whole if same and draws == self.draws else self.scale(rows, draws)
 
-    def scale(self, rows: Rows, draws: Sequence[str]) -> Scaled:
+    def scale(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
         means: list[NDArray[np.float64]] = []
         groups: dict[str, list[NDArray[np.float64]]] = {}
         for column, (counts, row) in enumerate(zip(self.right, rows, strict=True)):
             values = counts[:, row] / np.float64(self.columns[column].out_of)
             means.append(values.mean(axis=1))
             groups.setdefault(draws[column], []).append(values)
-        return Scaled(np.stack(means, axis=1), tuple(map(standardised, groups.values())))
+        return StandardizedOutcomes(
+            np.stack(means, axis=1), tuple(map(standardize, groups.values()))
+        )
 
-    def shared(self, other: Field) -> tuple[Rows, Rows]:
+    def shared(self, other: AlignedEntries) -> tuple[Positions, Positions]:
         """Positions in both of the outcomes that both number, column by column."""
         found = [
             np.intersect1d(a.index, b.index, assume_unique=True, return_indices=True)[1:]
@@ -106,12 +108,13 @@ class Field:
         return [mine for mine, _ in found], [its for _, its in found]
 
 
-def standardised(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
+def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
     """Columns (N, n) over the same draws as blocks of a Scaled."""
     alike = len({values.shape for values in group}) == 1
     blocks = [np.sum(group, axis=0)] if alike else group
     return tuple(
-        (block - block.mean(axis=1, keepdims=True)) / root(block.shape[1]) for block in blocks
+        (block - block.mean(axis=1, keepdims=True)) / standardizer(block.shape[1])
+        for block in blocks
     )
 
 
@@ -122,12 +125,12 @@ def distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np
     return found
 
 
-def root(n: int) -> float:
+def standardizer(n: int) -> float:
     """nan for one outcome, which has no spread."""
     return math.sqrt(n * (n - 1)) if n > 1 else math.nan
 
 
-class Pairs:
+class PairwiseGaps:
     """All contenders, best first; outcomes: name -> those of the columns, in order."""
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
@@ -135,7 +138,7 @@ class Pairs:
         for name, held in outcomes.items():
             key = tuple((o.draws, o.out_of, o.index.tobytes()) for o in held)
             alike.setdefault(key, {})[name] = held
-        self.fields = [Field(each) for each in alike.values()]
+        self.fields = [AlignedEntries(each) for each in alike.values()]
         self.home = {name: field for field in self.fields for name in field.outcomes}
 
     def behind(self, leader: str, others: Sequence[str]) -> dict[str, Paired]:
@@ -147,7 +150,9 @@ class Pairs:
                 found |= dict(zip(asked, self.against(leader, field, asked), strict=True))
         return {name: found[name] for name in others}
 
-    def against(self, leader: str, field: Field, others: Sequence[str]) -> Iterator[Paired]:
+    def against(
+        self, leader: str, field: AlignedEntries, others: Sequence[str]
+    ) -> Iterator[Paired]:
         home = self.home[leader]
         mine, its = home.shared(field)
         n = sum(rows.size for rows in mine)

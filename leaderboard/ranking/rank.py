@@ -17,7 +17,7 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
 from leaderboard.ranking.outcomes import Outcomes as Outcomes
-from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.pairs import PairwiseGaps
 
 ALPHA = 0.05
 
@@ -67,7 +67,7 @@ def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -
     whole = {name: s for name, s in scores.items() if columns and len(s) == len(columns)}
     overall = {name: float(np.mean([s[c].mean for c in columns])) for name, s in whole.items()}
     remaining = sorted(overall, key=lambda name: (-overall[name], name))
-    pairs = Pairs({name: [contenders[name][c] for c in columns] for name in remaining})
+    pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
     tiers: list[tuple[Standing, ...]] = []
     while remaining:
         gaps, adjusted = against_leader(pairs, remaining)
@@ -97,7 +97,7 @@ def worse(gap: Paired, p: float, alpha: float) -> bool:
 
 
 def against_leader(
-    pairs: Pairs, remaining: Sequence[str]
+    pairs: PairwiseGaps, remaining: Sequence[str]
 ) -> tuple[dict[str, Paired], dict[str, float]]:
     """The leader's gap over each other remaining entry, and its p-value adjusted by Holm."""
     leader, *others = remaining

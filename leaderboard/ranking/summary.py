@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from pydantic import Field
+
 from fsbench.core.errors import UsageError
+from fsbench.core.specs import Frozen
 from leaderboard.board.standing import View
-from leaderboard.ranking.friedman import MOST_PAIRED, friedman
-from leaderboard.ranking.ranks import rank_intervals
-from leaderboard.ranking.record import BoardStatistics, Friedman
+from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
+from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
+from leaderboard.ranking.record import WinnerTree
 from leaderboard.ranking.winners import winner_tree
 
 T = TypeVar("T")
@@ -21,11 +24,26 @@ DEPENDENT = (
 TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
 
 
-def statistics(view: View) -> BoardStatistics:
+class BoardStatistics(Frozen):
+    """Statistics of one table of a board: columns that are averaged together."""
+
+    board: str
+    track: str = Field(description="e.g. linear ibm 224px official; empty for a board without any")
+    columns: tuple[str, ...]
+    alpha: float
+    tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")
+    unranked: tuple[str, ...]
+    rank_intervals: RankIntervals | None = None
+    friedman: FriedmanTest | None = None
+    winners: WinnerTree | None = None
+    notes: tuple[str, ...] = ()
+
+
+def summarize_board(view: View) -> BoardStatistics:
     """Compute tiers, rank intervals, average ranks and the tree of winners of one table."""
     ranking, notes = view.ranking, list[str]()
-    intervals = attempt(lambda: rank_intervals(ranking, view.contenders), notes)
-    tested = attempt(lambda: friedman(ranking), notes)
+    intervals = attempt(lambda: bootstrap_ranks(ranking, view.contenders), notes)
+    tested = attempt(lambda: run_friedman(ranking), notes)
     return BoardStatistics(
         board=view.name,
         track=view.track.label if view.track else "",
@@ -36,7 +54,7 @@ def statistics(view: View) -> BoardStatistics:
         rank_intervals=intervals,
         friedman=tested,
         winners=attempt(lambda: winner_tree(ranking), notes),
-        notes=(*notes, *(caveats(tested, ranking.columns) if tested else ())),
+        notes=(*notes, *(list_caveats(tested, ranking.columns) if tested else ())),
     )
 
 
@@ -49,7 +67,7 @@ def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
         return None
 
 
-def caveats(tested: Friedman, columns: tuple[str, ...]) -> list[str]:
+def list_caveats(tested: FriedmanTest, columns: tuple[str, ...]) -> list[str]:
     """Return what a reader of the average ranks must know."""
     datasets = {column.partition(":")[0] for column in columns}
     notes = [DEPENDENT] if len(datasets) < len(columns) else []

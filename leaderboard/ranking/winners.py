@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
 from leaderboard.ranking.rank import Ranking
-from leaderboard.ranking.ranks import DIGITS
+from leaderboard.ranking.rank_intervals import DIGITS
 from leaderboard.ranking.record import Branch, WinnerTree
 
 FEWEST = 8

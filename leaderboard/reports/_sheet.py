@@ -19,7 +19,7 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
 from leaderboard.board.standing import View
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.rank import ALPHA, against_leader, worse
 
 BETTER, WORSE = "†", "‡"
@@ -117,7 +117,7 @@ def cells_of_column(view: View, column: str, control: str | None) -> dict[str, C
     standings = [s for s in view.ranking.standings if column in s.scores]
     scores = {s.name: s.scores[column] for s in standings}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
-    pairs = Pairs({name: [view.contenders[name][column]] for name in order})
+    pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
     return marked(scores, not_worse(pairs, order), over_control(pairs, order, control))
 
 
@@ -126,7 +126,7 @@ def cells_of_mean(view: View, control: str | None) -> dict[str, Cell]:
     tier are the best."""
     ranked = [s for s in view.ranking.standings if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
-    gaps = over_control(Pairs(whole), list(whole), control) if control in whole else {}
+    gaps = over_control(PairwiseGaps(whole), list(whole), control) if control in whole else {}
     best = {s.name for s in ranked if s.tier == 1}
     return marked({name: mean_over(own) for name, own in whole.items()}, best, gaps)
 
@@ -148,7 +148,7 @@ def mean_over(own: Sequence[Outcomes]) -> Score:
     return Score(found.gap, found.ci95, found.n)
 
 
-def not_worse(pairs: Pairs, order: Sequence[str]) -> set[str]:
+def not_worse(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
     """The best entry and those that do not fall significantly behind it."""
     if not order:
         return set()
@@ -156,7 +156,9 @@ def not_worse(pairs: Pairs, order: Sequence[str]) -> set[str]:
     return {n for n in order if not (n in gaps and worse(gaps[n], adjusted[n], ALPHA))}
 
 
-def over_control(pairs: Pairs, order: Sequence[str], control: str | None) -> dict[str, Paired]:
+def over_control(
+    pairs: PairwiseGaps, order: Sequence[str], control: str | None
+) -> dict[str, Paired]:
     """The gap of every other entry over the control; nothing where it is not among them."""
     if control not in order:
         return {}

@@ -14,7 +14,7 @@ from leaderboard.board.columns import Column, column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import View, label, views
 from leaderboard.board.tables import Table, tables
-from leaderboard.ranking.outcomes import paired_outcomes
+from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.rank import rank
 from leaderboard.reports._sheet import Sheet, sheet
 
@@ -65,7 +65,7 @@ def of_table(models: Models, table: Table, control: str | None) -> Sheet:
     }
     held = {name: own for name, own in held.items() if own}
     shown = {
-        name: {c: paired_outcomes(cell) for c, cell in own.items()} for name, own in held.items()
+        name: {c: extract_outcomes(cell) for c, cell in own.items()} for name, own in held.items()
     }
     results = [cell.result for own in held.values() for cell in own.values()]
     view = View(

@@ -12,8 +12,7 @@ from fsbench.results.rules import Loaded
 from leaderboard.board.published import PublishedEntry
 from leaderboard.board.standing import shared_tasks
 from leaderboard.ranking.rank import Standing
-from leaderboard.ranking.record import BoardStatistics
-from leaderboard.ranking.summary import statistics
+from leaderboard.ranking.summary import BoardStatistics, summarize_board
 from leaderboard.reports.render import PUBLISHED, RULE, SPREAD, shorten
 from leaderboard.site import facts, histograms, pairs
 from leaderboard.site.files import downloads
@@ -49,7 +48,7 @@ def of_board(source: Source) -> Json:
 def of_track(track: Track) -> Json:
     """One table: columns, rows in the order of their standing, packed pairs and histograms."""
     view, names = track.view, track.names
-    found = statistics(view)
+    found = summarize_board(view)
     paired = names[: pairs.paired_entries(len(names), len(track.columns))]
     outcomes = [[view.contenders[name].get(c) for c in track.columns] for name in names]
     return {

@@ -7,7 +7,7 @@ from typing import Any
 from fsbench.core.schema import Provenance
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Entry
-from leaderboard.submission.chain import chained
+from leaderboard.submission.chain import build_chain
 
 Facts = dict[str, Any]
 BACKBONE = (
@@ -34,7 +34,7 @@ def of_entry(entry: Entry, badge: Badge | None) -> Facts:
     made = [cell.result.provenance for cell in entry.cells]
     found = {
         **{name: getattr(backbone, name) for name in BACKBONE},
-        "chain": chained(entry.cells).end,
+        "chain": build_chain(entry.cells).end,
         "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,

@@ -14,7 +14,7 @@ from leaderboard.board.board import Board, Entry, column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import View, of_table
 from leaderboard.board.tables import tables
-from leaderboard.submission.chain import chained
+from leaderboard.submission.chain import build_chain
 
 Cells = Mapping[str, Mapping[str, Loaded]]
 
@@ -65,7 +65,7 @@ def of_entries(
     results = [cell.result for entry in entries for cell in entry.cells]
     views = [of_table(file, entries, table) for table in tables(file, results)]
     tracks = tuple(Track(view, cells_of(view, entries)) for view in views)
-    held = {each.name: standing(badges[each.name], chained(each.cells).end) for each in entries}
+    held = {each.name: standing(badges[each.name], build_chain(each.cells).end) for each in entries}
     return Source(
         name=file.title,
         official=file.official,

@@ -10,7 +10,7 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import IO, cast
 
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.records import columns
 from fsbench.data.metered import Metered
+from fsbench.results.rules import Loaded
 
 MAX_FILES = 20_000
 MAX_TOTAL = 2 * 2**30
@@ -36,7 +38,7 @@ FIX = "pack the results folder again: zip -r NAME.zip results, or tar czf NAME.t
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """One entry of an archive, with a way to read it."""
 
     name: str
@@ -46,7 +48,7 @@ class Member:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Path]:
+def open_submission(path: Path) -> Iterator[Path]:
     """A folder with the content of `path`: itself, or a temporary one an archive went into.
 
     Raises UsageError when there is nothing to open, ValidationFailed for hostile content.
@@ -56,7 +58,7 @@ def opened(path: Path) -> Iterator[Path]:
         yield path
     elif path.is_file() and path.name.lower().endswith(SUFFIXES):
         with TemporaryDirectory(prefix="fsbench-") as folder:
-            unpack(path, Path(folder))
+            unpack_archive(path, Path(folder))
             yield Path(folder)
     else:
         what = "is no folder and no archive" if path.exists() else "does not exist"
@@ -84,7 +86,7 @@ def check_folder(root: Path) -> None:
             )
 
 
-def unpack(path: Path, into: Path) -> None:
+def unpack_archive(path: Path, into: Path) -> None:
     """Unpack an archive into an empty folder. Raises ValidationFailed naming the bad member."""
     if path.stat().st_size > MAX_ARCHIVE:
         raise ValidationFailed(
@@ -93,12 +95,12 @@ def unpack(path: Path, into: Path) -> None:
     try:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
-                extract(path, zip_members(archive), into)
+                extract_members(path, iterate_zip(archive), into)
         else:
-            with raw(path) as file:
+            with open_tar_stream(path) as file:
                 metered = Metered(file, MAX_HEADER)
                 with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as archive:
-                    extract(path, tar_members(archive, metered), into)
+                    extract_members(path, iterate_tar(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise ValidationFailed(f"{path} is no readable archive: {error}", fix=FIX) from error
     except (RuntimeError, NotImplementedError, ValueError) as error:
@@ -107,12 +109,12 @@ def unpack(path: Path, into: Path) -> None:
         ) from error
 
 
-def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
+def iterate_zip(archive: zipfile.ZipFile) -> Iterator[ArchiveMember]:
     for info in archive.infolist():
         kind = info.external_attr >> 16 & 0o170000
         if info.compress_type not in PACKED:
             raise ValueError(f"{info.filename[:200]!r} is not packed by deflate")
-        yield Member(
+        yield ArchiveMember(
             info.filename,
             plain=kind in (0, 0o100000) and not info.is_dir(),
             folder=info.is_dir(),
@@ -120,17 +122,17 @@ def zip_members(archive: zipfile.ZipFile) -> Iterator[Member]:
         )
 
 
-def raw(path: Path) -> IO[bytes]:
+def open_tar_stream(path: Path) -> IO[bytes]:
     """The bytes of a tar, decompressed on the way where its name says gz."""
     if path.name.lower().endswith(".tar"):
         return path.open("rb")
     return cast("IO[bytes]", gzip.open(path))
 
 
-def tar_members(archive: tarfile.TarFile, metered: Metered) -> Iterator[Member]:
+def iterate_tar(archive: tarfile.TarFile, metered: Metered) -> Iterator[ArchiveMember]:
     for info in archive:
         metered.left = MAX_FILE + 2 * CHUNK  # its content is read before the next one is asked for
-        yield Member(
+        yield ArchiveMember(
             info.name,
             plain=info.isreg(),
             folder=info.isdir(),
@@ -139,21 +141,21 @@ def tar_members(archive: tarfile.TarFile, metered: Metered) -> Iterator[Member]:
         metered.left = MAX_HEADER
 
 
-def extract(path: Path, members: Iterator[Member], into: Path) -> None:
+def extract_members(path: Path, members: Iterator[ArchiveMember], into: Path) -> None:
     """Write plain files, counting what really comes out of the decompressor."""
     left = MAX_TOTAL
     for number, member in enumerate(members):
         if number >= MAX_FILES:
             raise ValidationFailed(f"{path} holds more than {MAX_FILES} members", fix=FIX)
-        target = into / inside(path, member)
+        target = into / check_member_path(path, member)
         if member.folder:
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        left -= copy(path, member, target, min(MAX_FILE, left))
+        left -= copy_member(path, member, target, min(MAX_FILE, left))
 
 
-def inside(path: Path, member: Member) -> PurePosixPath:
+def check_member_path(path: Path, member: ArchiveMember) -> PurePosixPath:
     """The member's path, if it stays inside and is a plain file or folder."""
     name = PurePosixPath(member.name.replace("\\", "/"))
     escapes = name.is_absolute() or ".." in name.parts or ":" in member.name
@@ -164,7 +166,7 @@ def inside(path: Path, member: Member) -> PurePosixPath:
     return name
 
 
-def copy(path: Path, member: Member, target: Path, limit: int) -> int:
+def copy_member(path: Path, member: ArchiveMember, target: Path, limit: int) -> int:
     """Bytes written. Raises ValidationFailed beyond `limit`, whatever the header says."""
     if target.exists():
         raise ValidationFailed(f"{path}: {member.name[:200]!r} stands there twice", fix=FIX)
@@ -180,3 +182,36 @@ def copy(path: Path, member: Member, target: Path, limit: int) -> int:
                 )
             out.write(chunk)
     return size
+
+
+MAX_RESULTS = 5000
+MAX_FILE_BYTES = 256 * 2**20
+"""Bytes of all results on disk; one takes about 30 kB with its records."""
+MAX_OUTCOMES = 2**30
+"""Bytes of all outcomes in memory, a byte a query."""
+TOO_MUCH = "submit the results of one model, without what belongs to no column of the board"
+
+
+def check_sizes(files: Sequence[Path]) -> None:
+    """Raises ValidationFailed for more result files, or larger ones, than are read."""
+    both = [path for file in files for path in (file, file.with_suffix(".parquet"))]
+    size = sum(path.stat().st_size for path in both if path.is_file())
+    if len(files) > MAX_RESULTS or size > MAX_FILE_BYTES:
+        raise ValidationFailed(
+            f"{len(files)} results of {size} bytes, allowed are {MAX_RESULTS} and {MAX_FILE_BYTES}",
+            fix=TOO_MUCH,
+        )
+
+
+class MemoryBudget:
+    """Counts the memory that outcomes take."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def take(self, cell: Loaded) -> Loaded:
+        """The cell itself. Raises ValidationFailed when all of them are too large."""
+        self.taken += sum(values.nbytes for values in columns(cell.records).values())
+        if self.taken > MAX_OUTCOMES:
+            raise ValidationFailed(f"outcomes of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
+        return cell

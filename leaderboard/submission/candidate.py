@@ -11,7 +11,7 @@ from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Declaration
 from fsbench.results.reading import load, result_files
 from fsbench.results.rules import Loaded, Problem
-from leaderboard.submission.limits import Budget, require_few
+from leaderboard.submission.archive import MemoryBudget, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,16 @@ class Candidate:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 
-def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) -> list[Candidate]:
+def read_submissions(
+    folder: Path, declaration: Declaration, models: Sequence[str] = ()
+) -> list[Candidate]:
     """One candidate per model below `folder`; several get names suffixed by the model.
 
     models: names or references to keep, all when empty. Raises UnknownName for one that is not
     there, UsageError when the folder holds no result, ValidationFailed when it holds far too many.
     """
-    files, budget = result_files(folder), Budget()
-    require_few(files)
+    files, budget = result_files(folder), MemoryBudget()
+    check_sizes(files)
     groups: dict[tuple[str, str], list[Loaded]] = defaultdict(list)
     broken: list[Problem] = []
     for path in files:
@@ -63,17 +65,17 @@ def collect(folder: Path, declaration: Declaration, models: Sequence[str] = ()) 
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue
         groups[cell.model, cell.result.backbone.weights_hash].append(budget.take(cell))
-    chosen = select(groups, models)
+    chosen = select_models(groups, models)
     found = [
         Candidate(declaration, key[0], tuple(cells), tuple(broken))
         for key, cells in sorted(chosen.items())
     ]
     if not found:
         return [Candidate(declaration, "unnamed", (), tuple(broken))]
-    return found if len(found) == 1 else [suffixed(each, found) for each in found]
+    return found if len(found) == 1 else [add_model_suffix(each, found) for each in found]
 
 
-def select(
+def select_models(
     groups: dict[tuple[str, str], list[Loaded]], models: Sequence[str]
 ) -> dict[tuple[str, str], list[Loaded]]:
     """The groups whose model name or reference is asked for."""
@@ -87,7 +89,7 @@ def select(
     return {key: groups[key] for key, names in spelled.items() if names & set(models)}
 
 
-def suffixed(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
+def add_model_suffix(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
     """NAME-MODEL, with the start of the weights hash where two models share a name."""
     twins = [other for other in among if other.model == candidate.model]
     tail = f"-{candidate.facts.weights_hash[:6]}" if len(twins) > 1 else ""

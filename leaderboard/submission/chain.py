@@ -20,7 +20,7 @@ LINKS = ("weights", "data", "manifest", "spec", "records")
 FIX = "restore the entry from the repository, or submit the results again"
 
 
-class Link(Frozen):
+class ChainLink(Frozen):
     """The chain of one cell."""
 
     cell: Text = Field(description="data set and file, below the folder of the weights")
@@ -39,23 +39,23 @@ class Link(Frozen):
         return end
 
 
-class Chain(Frozen):
+class HashChain(Frozen):
     """The chains of all cells of an entry, sorted by cell, and the digest over their ends."""
 
-    cells: tuple[Link, ...]
+    cells: tuple[ChainLink, ...]
     end: Sha256
 
 
-def chained(cells: Sequence[Loaded]) -> Chain:
+def build_chain(cells: Sequence[Loaded]) -> HashChain:
     """The chain of these results."""
-    links = sorted((link(cell) for cell in cells), key=lambda each: each.cell)
-    return Chain(cells=tuple(links), end=over(links))
+    links = sorted((build_link(cell) for cell in cells), key=lambda each: each.cell)
+    return HashChain(cells=tuple(links), end=digest_links(links))
 
 
-def link(cell: Loaded) -> Link:
+def build_link(cell: Loaded) -> ChainLink:
     """The chain of one result, whose own hashes hold (results/rules.py)."""
     result = cell.result
-    return Link(
+    return ChainLink(
         cell="/".join(cell.path.parts[-2:]),
         weights=result.backbone.weights_hash,
         data=result.dataset.identity,
@@ -65,14 +65,14 @@ def link(cell: Loaded) -> Link:
     )
 
 
-def over(links: Sequence[Link]) -> str:
+def digest_links(links: Sequence[ChainLink]) -> str:
     """One digest over the ends of all cells."""
     return hashlib.sha256("\n".join(each.end for each in links).encode()).hexdigest()
 
 
-def problems(chain: Chain, cells: Sequence[Loaded], where: str) -> Iterator[Problem]:
+def find_changes(chain: HashChain, cells: Sequence[Loaded], where: str) -> Iterator[Problem]:
     """Every link that differs from what the entry holds, by cell and name."""
-    stated, found = ({each.cell: each for each in c.cells} for c in (chain, chained(cells)))
+    stated, found = ({each.cell: each for each in c.cells} for c in (chain, build_chain(cells)))
     for cell in sorted(stated.keys() ^ found.keys()):
         pair = ("no such cell", "one") if cell in stated else ("a cell more", "none")
         yield Problem("chain", f"{where}: {cell}", *pair, FIX)
@@ -81,11 +81,11 @@ def problems(chain: Chain, cells: Sequence[Loaded], where: str) -> Iterator[Prob
             now, before = getattr(found[cell], name), getattr(stated[cell], name)
             if now != before:
                 yield Problem("chain", f"{where}: {cell}: {name}", str(now), str(before), FIX)
-    if chain.end != over(chain.cells):
-        yield Problem("chain", f"{where}: end", chain.end, over(chain.cells), FIX)
+    if chain.end != digest_links(chain.cells):
+        yield Problem("chain", f"{where}: end", chain.end, digest_links(chain.cells), FIX)
 
 
-def require(chain: Chain, cells: Sequence[Loaded], where: str) -> None:
+def require_unchanged(chain: HashChain, cells: Sequence[Loaded], where: str) -> None:
     """Raises ValidationFailed naming every link that was changed."""
-    if found := list(problems(chain, cells, where)):
+    if found := list(find_changes(chain, cells, where)):
         raise ValidationFailed("\n  ".join(map(str, found)))

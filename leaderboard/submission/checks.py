@@ -27,7 +27,7 @@ from leaderboard.board.definition import unequal
 from leaderboard.submission.admission import board_columns, no_column, official, one_copy
 from leaderboard.submission.candidate import Candidate
 
-Rule = Callable[[Candidate, Board], Iterator[Problem]]
+SubmissionRule = Callable[[Candidate, Board], Iterator[Problem]]
 
 MAX_CELLS = 1000
 MAX_EPISODES = 10_000
@@ -35,34 +35,34 @@ MAX_IMAGES = 20_000_000
 MAX_TEXT = 4000
 
 
-def readable(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_readable(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Every file is a result of the known schema, and there is at least one."""
     yield from candidate.broken
     if not 0 < len(candidate.cells) <= MAX_CELLS:
-        yield problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
+        yield make_problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
 
 
-def single(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_results(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Each result keeps the rules of reading: hashes, recomputed means, flags, finite numbers."""
     for cell in candidate.cells:
         yield from rules.problems(cell)
 
 
-def names(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_names(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Names are path components that no system or reader can mistake."""
     found = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
     for name in sorted(found):
         if name != safe(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
-            yield problem("name", candidate, repr(name), repr(safe(name)), fix)
+            yield make_problem("name", candidate, repr(name), repr(safe(name)), fix)
 
 
-def texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """No control or direction character, no text without end, in anything that people will read."""
     records = [(candidate.name, candidate.declaration.model_dump())]
     records += [(str(c.path), c.result.model_dump()) for c in candidate.cells]
     for where, record in records:
-        for text in strings(record):
+        for text in iterate_strings(record):
             if not text.isprintable() or len(text) > MAX_TEXT:
                 fix = "remove control characters and shorten the text"
                 expected = f"printable text of at most {MAX_TEXT} characters"
@@ -70,25 +70,25 @@ def texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 break
 
 
-def strings(value: Any) -> Iterator[str]:
+def iterate_strings(value: Any) -> Iterator[str]:
     """All strings inside nested records."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        yield from strings([*value.keys(), *value.values()])
+        yield from iterate_strings([*value.keys(), *value.values()])
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from strings(item)
+            yield from iterate_strings(item)
 
 
-def manifest(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_manifests(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Manifest hash and class ids are those that the spec and the class counts give."""
     for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
-            yield from episodes(cell, cell.records, cell.result.spec)
+            yield from check_episodes(cell, cell.records, cell.result.spec)
 
 
-def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
+def check_episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
     from fsbench.data.episodes import manifest
 
     data, index = cell.result.dataset, records.index
@@ -112,7 +112,7 @@ def episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Itera
         yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
 
 
-def complete(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_completeness(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
     for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
@@ -122,20 +122,22 @@ def complete(candidate: Candidate, board: Board) -> Iterator[Problem]:
             )
 
 
-def duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """One result a column, and no outcomes submitted twice under different names."""
     columns = Counter(cell.result.column for cell in candidate.cells)
     for column, count in sorted(columns.items()):
         if count > 1:
             fix = "keep the result that belongs on the board"
-            yield problem("duplicate", candidate, f"{count} results of {column}", "one", fix)
+            yield make_problem("duplicate", candidate, f"{count} results of {column}", "one", fix)
     digests = Counter(cell.result.records_digest for cell in candidate.cells)
     for digest, count in digests.items():
         if count > 1:
-            yield problem("duplicate", candidate, f"{count} results of records {digest}", "one")
+            yield make_problem(
+                "duplicate", candidate, f"{count} results of records {digest}", "one"
+            )
 
 
-def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_same_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """All cells were made by the same weights, taken the same way."""
     for cell in candidate.cells[1:]:
         for name in SAME_BACKBONE:
@@ -146,7 +148,7 @@ def one_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 yield cell.problem("backbone", f"{name} {found}", expected, fix)
 
 
-def one_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_same_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Cells that know how their weights came about, which older ones do not, tell the same; the
     costs of another machine may be those of the run repeated there."""
     known = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
@@ -157,7 +159,7 @@ def one_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
             yield cell.problem("training", f"another {name}", f"that of {first.path}", fix)
 
 
-def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_same_images(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Cells of one data set and pool saw the same images, those of a track the same groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
     groups: dict[tuple[str, str], str] = {}
@@ -171,7 +173,7 @@ def one_data_set(candidate: Candidate, board: Board) -> Iterator[Problem]:
             yield cell.problem("images", data.identity, expected.fingerprint, fix)
 
 
-def references(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_references(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """A `py:` backbone is code of the submitter, which no reader may be asked to run."""
     for cell in candidate.cells:
         facts = cell.result.backbone
@@ -180,7 +182,7 @@ def references(candidate: Candidate, board: Board) -> Iterator[Problem]:
             yield cell.problem("py-reference", facts.ref, "a reference that needs no code", fix)
 
 
-def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_image_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """A known data set with other counts must be flagged `subset`, an unknown one `custom`."""
     from fsbench.data.catalog import TARGETS, all_facts
 
@@ -195,21 +197,23 @@ def official_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
                 yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 
-def targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Targets seen in pretraining are declared, and keep an entry off official boards."""
-    declared = {canonical(name) for name in candidate.declaration.targets_seen}
+    declared = {resolve_dataset(name) for name in candidate.declaration.targets_seen}
     trained = set(candidate.declaration.pretraining_data)
     trained |= {name for cell in candidate.cells for name in cell.result.backbone.pretraining_data}
-    for target in sorted({canonical(cell.result.dataset.name) for cell in candidate.cells}):
-        if target in {canonical(name) for name in trained} - declared:
+    for target in sorted({resolve_dataset(cell.result.dataset.name) for cell in candidate.cells}):
+        if target in {resolve_dataset(name) for name in trained} - declared:
             fix = f"add --targets-seen {target}"
-            yield problem("undeclared", candidate, f"trained on {target}", "it declared", fix)
+            yield make_problem("undeclared", candidate, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
             fix = "leave the cells of this target out, or choose another board"
-            yield problem("target-seen", candidate, target, "targets unseen in pretraining", fix)
+            yield make_problem(
+                "target-seen", candidate, target, "targets unseen in pretraining", fix
+            )
 
 
-def canonical(name: str) -> str:
+def resolve_dataset(name: str) -> str:
     """The data set that a name or alias stands for, in any spelling; else its folded form."""
     from fsbench.data.catalog import resolve
 
@@ -219,43 +223,47 @@ def canonical(name: str) -> str:
         return name.casefold()
 
 
-def free_name(candidate: Candidate, board: Board) -> Iterator[Problem]:
+def check_name_free(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """No entry bears the name yet; --replace leaves this rule out."""
     if held := board.taken(candidate.name):
         fix = "choose another --name, or give --replace to replace your own entry"
-        yield problem("taken", candidate, f"an entry '{held}' on the board", "a free name", fix)
+        yield make_problem(
+            "taken", candidate, f"an entry '{held}' on the board", "a free name", fix
+        )
 
 
-RULES: tuple[Rule, ...] = (
-    readable,
-    single,
-    names,
-    texts,
-    manifest,
-    complete,
-    duplicates,
-    one_backbone,
-    one_training,
-    one_data_set,
-    references,
-    official_counts,
+RULES: tuple[SubmissionRule, ...] = (
+    check_readable,
+    check_results,
+    check_names,
+    check_texts,
+    check_manifests,
+    check_completeness,
+    check_duplicates,
+    check_same_backbone,
+    check_same_training,
+    check_same_images,
+    check_references,
+    check_image_counts,
     official,
     board_columns,
     no_column,
     one_copy,
-    targets_seen,
-    free_name,
+    check_targets_seen,
+    check_name_free,
 )
 
 
-def problem(
+def make_problem(
     code: str, candidate: Candidate, found: object, expected: object, fix: str = rules.AGAIN
 ) -> Problem:
     """A Problem of the candidate as a whole."""
     return Problem(code, candidate.name, str(found)[:300], str(expected)[:300], fix)
 
 
-def check(candidate: Candidate, board: Board, replace: bool = False) -> list[Problem]:
+def check_submission(candidate: Candidate, board: Board, replace: bool = False) -> list[Problem]:
     """Everything that keeps a candidate off the board; empty when it may be added."""
-    wanted: Iterable[Rule] = (rule for rule in RULES if not (replace and rule is free_name))
+    wanted: Iterable[SubmissionRule] = (
+        rule for rule in RULES if not (replace and rule is check_name_free)
+    )
     return [found for rule in wanted for found in rule(candidate, board)]

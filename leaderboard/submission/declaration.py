@@ -23,13 +23,13 @@ OPTIONS = {
 }
 
 
-def find(folder: Path) -> Path | None:
+def find_declaration(folder: Path) -> Path | None:
     """The declaration that lies in a submitted folder, at its top or one level below."""
     places = [folder, *(sub for sub in sorted(folder.iterdir()) if sub.is_dir())]
     return next((f / n for f in places for n in NAMES if (f / n).is_file()), None)
 
 
-def declare(file: Path | None, options: Mapping[str, Any]) -> Declaration:
+def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declaration:
     """The declaration; an option that is None leaves the file's value.
 
     Raises UsageError naming what is missing, ValidationFailed for a file that cannot be read.
@@ -43,11 +43,11 @@ def declare(file: Path | None, options: Mapping[str, Any]) -> Declaration:
             fix=f"give the options, or a file {NAMES[0]} with --declaration (targets seen: 'none')",
         )
     for name in ("pretraining_data", "targets_seen"):
-        values[name] = listed(values[name])
+        values[name] = parse_names(values[name])
     return parse_record(values, Declaration, file or Path("the declaration"))
 
 
-def listed(value: Any) -> Any:
+def parse_names(value: Any) -> Any:
     """A list of names; the word none, alone, is the empty list."""
     names = [value] if isinstance(value, str) else value
     return () if names in (["none"], [], ()) else names

@@ -21,16 +21,16 @@ from leaderboard.board import badges, published
 from leaderboard.board.board import ENTRY_FILE, Board, EntryFile
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
-from leaderboard.submission.candidate import Candidate, collect
-from leaderboard.submission.checks import check
-from leaderboard.submission.staging import leftovers
+from leaderboard.submission.candidate import Candidate, read_submissions
+from leaderboard.submission.checks import check_submission
+from leaderboard.submission.staging import list_leftovers
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
 REMOVE = "remove it from the board"
 
 
 @dataclass
-class Findings:
+class Inspection:
     """What was read, and every Problem."""
 
     problems: list[Problem]
@@ -48,31 +48,31 @@ class Findings:
                 self.episodes += len(cell.records.index)
 
 
-def inspect(folder: Path) -> Findings:
+def inspect_board(folder: Path) -> Inspection:
     """Read all of a board. Raises UsageError when there is none."""
-    found = Findings(list(stray(folder)))
+    found = Inspection(list(find_stray_files(folder)))
     try:
         board = Board.open(folder)
     except ValidationFailed as error:
-        found.problems.append(told("board", folder, error))
+        found.problems.append(error_problem("board", folder, error))
         return found
     copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
     names = board.names()
-    found.problems += twins(names)
+    found.problems += find_name_clashes(names)
     for name in names:
         try:
-            found.problems += entry(board, name, found, copies)
+            found.problems += inspect_entry(board, name, found, copies)
         except FsbenchError as error:
-            found.problems.append(told("entry", folder / name, error))
-    found.problems += copied(copies)
+            found.problems.append(error_problem("entry", folder / name, error))
+    found.problems += find_copies(copies)
     return found
 
 
-def told(code: str, where: Path, error: FsbenchError) -> Problem:
+def error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
     return Problem(code, str(where), error.message, "what fsbench wrote", error.fix or REMOVE)
 
 
-def stray(folder: Path) -> Iterator[Problem]:
+def find_stray_files(folder: Path) -> Iterator[Problem]:
     """What lies in the folder of a board and is neither an entry nor told of in the README.
 
     The project's board, of any clone, has all published rows beside it. They are validated instead.
@@ -85,17 +85,17 @@ def stray(folder: Path) -> Iterator[Problem]:
             try:
                 published.read_published(path)
             except ValidationFailed as error:
-                yield told("published", path, error)
+                yield error_problem("published", path, error)
             continue
         entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
         if not (path.name.startswith(".") or path.name in BOARD_FILES or entry):
             yield Problem("stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE)
-    for path in leftovers(folder):
+    for path in list_leftovers(folder):
         fix = "submit anything to the board: what a killed process left is put back first"
         yield Problem("unfinished", str(path), "half a submission", "none", fix)
 
 
-def twins(names: list[str]) -> Iterator[Problem]:
+def find_name_clashes(names: list[str]) -> Iterator[Problem]:
     """Names that some file systems take for one."""
     folded = Counter(name.casefold() for name in names)
     for name in names:
@@ -103,8 +103,8 @@ def twins(names: list[str]) -> Iterator[Problem]:
             yield Problem("name", name, "the same name in another letter case", "one", REMOVE)
 
 
-def entry(
-    board: Board, name: str, found: Findings, copies: dict[str, list[tuple[str, str]]]
+def inspect_entry(
+    board: Board, name: str, found: Inspection, copies: dict[str, list[tuple[str, str]]]
 ) -> Iterator[Problem]:
     """All that is wrong with one entry."""
     home = board.folder / name
@@ -112,16 +112,16 @@ def entry(
     file = read_record(home / ENTRY_FILE, EntryFile)
     if file.declaration.name != name:
         yield Problem("name", str(home), file.declaration.name, name, "name the folder after it")
-    candidates = collect(home, file.declaration)
+    candidates = read_submissions(home, file.declaration)
     if len(candidates) > 1:
         yield Problem("backbone", str(home), f"{len(candidates)} models", "one", REMOVE)
     candidate = candidates[0]
-    yield from check(candidate, board, replace=True)
+    yield from check_submission(candidate, board, replace=True)
     if file.chain is not None:
-        yield from chain.problems(file.chain, candidate.cells, str(home))
-    yield from files(home, candidate)
+        yield from chain.find_changes(file.chain, candidate.cells, str(home))
+    yield from check_entry_files(home, candidate)
     ends = badges.read(home)
-    end = chain.chained(candidate.cells).end
+    end = chain.build_chain(candidate.cells).end
     for badge in ends:
         if badge.chain != end:
             fix = "remove the badge, or verify the entry again"
@@ -133,7 +133,7 @@ def entry(
             copies[cell.result.records_digest].append((weights, str(cell.path)))
 
 
-def files(home: Path, candidate: Candidate) -> Iterator[Problem]:
+def check_entry_files(home: Path, candidate: Candidate) -> Iterator[Problem]:
     """Nothing lies in an entry but its results, model.json of the same backbone, and badges."""
     known = {home / ENTRY_FILE}
     for cell in candidate.cells:
@@ -148,7 +148,7 @@ def files(home: Path, candidate: Candidate) -> Iterator[Problem]:
             yield Problem("backbone", str(path), "other facts", "those of the results", REMOVE)
 
 
-def copied(copies: dict[str, list[tuple[str, str]]]) -> Iterator[Problem]:
+def find_copies(copies: dict[str, list[tuple[str, str]]]) -> Iterator[Problem]:
     """Outcomes of hundreds of episodes are never equal for two networks."""
     for places in copies.values():
         if len({weights for weights, _ in places}) > 1:

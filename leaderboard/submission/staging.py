@@ -16,7 +16,7 @@ NEW, OLD = "new", "old"
 """Folders of the entry that comes and of the one that gives way, each under its name."""
 
 
-def place(board: Path, name: str, held: str | None, write: Callable[[Path], None]) -> Path:
+def place_entry(board: Path, name: str, held: str | None, write: Callable[[Path], None]) -> Path:
     """Write an entry, then move it to BOARD/name; the one `held` under this name goes.
 
     Nothing but the two renames is seen by readers. The caller holds the board's lock.
@@ -29,22 +29,22 @@ def place(board: Path, name: str, held: str | None, write: Callable[[Path], None
             (board / held).rename(staging / OLD / held)
         (staging / NEW / name).rename(board / name)
     finally:
-        settle(board, staging)
+        settle_staging(board, staging)
     return board / name
 
 
-def recover(board: Path) -> None:
+def recover_entries(board: Path) -> None:
     """Settle what killed processes left. The caller holds the board's lock."""
-    for staging in leftovers(board):
-        settle(board, staging)
+    for staging in list_leftovers(board):
+        settle_staging(board, staging)
 
 
-def leftovers(board: Path) -> list[Path]:
+def list_leftovers(board: Path) -> list[Path]:
     """Hidden folders of a process that writes now, or of killed ones."""
     return sorted(path for path in board.glob(f"{PREFIX}*") if path.is_dir())
 
 
-def settle(board: Path, staging: Path) -> None:
+def settle_staging(board: Path, staging: Path) -> None:
     """Put back the entry that was to be replaced, unless one took its place, and clear up."""
     held = {path.name.casefold() for path in board.glob("[!.]*")}
     for entry in (staging / OLD).glob("[!.]*"):

@@ -12,7 +12,7 @@ from fsbench.data import groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from leaderboard.board.board import Board
 from leaderboard.board.published import ENTRIES, PublishedEntry, published, read_published
-from leaderboard.submission.inspection import inspect
+from leaderboard.submission.inspection import inspect_board
 
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
 
@@ -39,7 +39,7 @@ def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> No
 
 
 def test_the_measured_entries_keep_every_rule_of_a_board() -> None:
-    found = inspect(ENTRIES)
+    found = inspect_board(ENTRIES)
     assert not found.problems
     assert found.entries > 0
 

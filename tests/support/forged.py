@@ -12,7 +12,7 @@ from fsbench.core.schema import Provenance
 from fsbench.results import building
 from fsbench.results.reading import cells, load
 from leaderboard.board.board import EntryFile
-from leaderboard.submission.chain import chained
+from leaderboard.submission.chain import build_chain
 
 
 def flipped(n: int, episode: int = 0) -> Callable[[EpisodeRecords], EpisodeRecords]:
@@ -42,5 +42,5 @@ def forge(
     anew = building.build(result.backbone, result.dataset, result.spec, records, False, made)
     building.write(file, anew, records)
     stated = read_record(entry / "entry.json", EntryFile)
-    fits = stated.model_copy(update={"chain": chained(tuple(cells(entry)))})
+    fits = stated.model_copy(update={"chain": build_chain(tuple(cells(entry)))})
     write_record(entry / "entry.json", fits)

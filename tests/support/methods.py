@@ -11,7 +11,7 @@ from support import fakes
 
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
-from leaderboard.methods.grouping import Group, Run, grouped
+from leaderboard.methods.runs import Group, Run, grouped
 from leaderboard.ranking.outcomes import Outcomes
 
 COSTS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from fsbench.results import building
 from fsbench.results.names import stem
 from leaderboard.board.board import Entry, EntryFile
 from leaderboard.board.definition import BoardFile
-from leaderboard.ranking.outcomes import Cell, Outcomes, draws, numbering
+from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
 from leaderboard.site.source import Source, of_entries
 
 QUERIES = 75
@@ -58,20 +58,24 @@ def entry(
     return Entry(file.model_copy(update={"declaration": declaration}), tuple(cells))
 
 
-def cell(name: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec) -> Cell:
+def cell(
+    name: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
+) -> VerifiedResult:
     """A result of the template with other weights and outcomes."""
     n, drawn = spec.n_episodes, template(target, spec)
     shared = generator(target, spec.label).normal(0, 0.08, n)
     own = generator(name, target, spec.label).normal(0, 0.05, n)
     right = np.clip(np.rint(QUERIES * (accuracy + shared + own)), 0, QUERIES).astype(np.uint8)
-    held = Outcomes(numbering(np.arange(n)), right, draws(drawn), QUERIES)
+    held = Outcomes(share_numbers(np.arange(n)), right, identify_draws(drawn), QUERIES)
     mean, ci95, n = score(held.values)
     changes = {
         "backbone": facts,
         "records_digest": hashlib.sha256(right.tobytes()).hexdigest(),
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
     }
-    return Cell(Path(target, f"{stem(spec)}.json"), drawn.model_copy(update=changes), held)
+    return VerifiedResult(
+        Path(target, f"{stem(spec)}.json"), drawn.model_copy(update=changes), held
+    )
 
 
 @cache

@@ -14,7 +14,7 @@ from support.pairs import pair as known
 
 from fsbench.cli.main import run
 from fsbench.core.power import Goal, standard_errors
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 
 def call(*arguments: str) -> int:

@@ -15,7 +15,7 @@ from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.reading import read
 from fsbench.results.store import ResultStore
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 
 def call(*arguments: str | Path) -> int:

@@ -44,7 +44,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.tar", "A.ZIP"])
 def test_good_archives_unpack_and_vanish(name: str, tmp_path: Path) -> None:
     make = zipped if name.lower().endswith("zip") else tarred
-    with archive.opened(make(tmp_path / name, GOOD)) as folder:
+    with archive.open_submission(make(tmp_path / name, GOOD)) as folder:
         assert content(folder) == GOOD
     assert not folder.exists()
 
@@ -55,7 +55,10 @@ def test_good_archives_unpack_and_vanish(name: str, tmp_path: Path) -> None:
 )
 def test_paths_that_leave_are_refused(name: str, tmp_path: Path) -> None:
     for path in (zipped(tmp_path / "a.zip", {name: b""}), tarred(tmp_path / "a.tgz", {name: b""})):
-        with pytest.raises(ValidationFailed, match="leaves the folder"), archive.opened(path):
+        with (
+            pytest.raises(ValidationFailed, match="leaves the folder"),
+            archive.open_submission(path),
+        ):
             pass
     assert not (tmp_path / "evil").exists()
     assert not Path("/etc/evil").exists()
@@ -66,7 +69,7 @@ def test_paths_that_leave_are_refused(name: str, tmp_path: Path) -> None:
 )
 def test_links_and_devices_in_tar_are_refused(kind: bytes, tmp_path: Path) -> None:
     path = tarred(tmp_path / "a.tar.gz", {"x": b""}, kind)
-    with pytest.raises(ValidationFailed, match="link or special"), archive.opened(path):
+    with pytest.raises(ValidationFailed, match="link or special"), archive.open_submission(path):
         pass
 
 
@@ -75,7 +78,7 @@ def test_links_in_zip_are_refused(tmp_path: Path) -> None:
     info.external_attr = 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
         out.writestr(info, "/etc/passwd")
-    with pytest.raises(ValidationFailed, match="link"), archive.opened(tmp_path / "a.zip"):
+    with pytest.raises(ValidationFailed, match="link"), archive.open_submission(tmp_path / "a.zip"):
         pass
 
 
@@ -86,17 +89,20 @@ def test_bombs_stop_at_the_limit(
     monkeypatch.setattr(archive, "MAX_FILE", 50_000)
     path = make(tmp_path / ("a.zip" if make is zipped else "a.tgz"), {"x": b"0" * 10**7})  # type: ignore[operator]
     assert path.stat().st_size < 50_000
-    with pytest.raises(ValidationFailed, match="more than 50000 bytes"), archive.opened(path):
+    with (
+        pytest.raises(ValidationFailed, match="more than 50000 bytes"),
+        archive.open_submission(path),
+    ):
         pass
 
 
 def test_total_size_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zipped(tmp_path / "a.zip", {f"f{i}": b"0" * 100 for i in range(20)})
     monkeypatch.setattr(archive, "MAX_TOTAL", 1500)
-    with pytest.raises(ValidationFailed, match="unpacks to more"), archive.opened(path):
+    with pytest.raises(ValidationFailed, match="unpacks to more"), archive.open_submission(path):
         pass
     monkeypatch.setattr(archive, "MAX_FILES", 10)
-    with pytest.raises(ValidationFailed, match="more than 10"), archive.opened(path):
+    with pytest.raises(ValidationFailed, match="more than 10"), archive.open_submission(path):
         pass
 
 
@@ -107,7 +113,7 @@ def test_one_name_twice_is_refused(tmp_path: Path) -> None:
             out.writestr("x", "2")
     with (
         pytest.raises(ValidationFailed, match="stands there twice"),
-        archive.opened(tmp_path / "a.zip"),
+        archive.open_submission(tmp_path / "a.zip"),
     ):
         pass
 
@@ -122,7 +128,7 @@ def test_damaged_archives_never_crash(
     raw = bytearray(path.read_bytes())
     raw[flip % len(raw)] ^= 0xFF
     path.write_bytes(raw[: len(raw) - cut] if cut < len(raw) else raw)
-    with suppress(ValidationFailed), archive.opened(path) as folder:
+    with suppress(ValidationFailed), archive.open_submission(path) as folder:
         assert set(content(folder)) <= set(GOOD)
 
 
@@ -131,7 +137,10 @@ def test_links_in_folders_are_refused(tmp_path: Path) -> None:
     link = tmp_path / "results" / "x.json"
     for target in ("/etc/passwd", "/etc", "nowhere"):
         link.symlink_to(target)
-        with pytest.raises(ValidationFailed, match="link or special"), archive.opened(tmp_path):
+        with (
+            pytest.raises(ValidationFailed, match="link or special"),
+            archive.open_submission(tmp_path),
+        ):
             pass
         link.unlink()
 
@@ -140,7 +149,10 @@ def test_pipes_in_folders_are_refused(tmp_path: Path) -> None:
     """Who reads one waits forever."""
     (tmp_path / "results").mkdir()
     os.mkfifo(tmp_path / "results" / "x.json")
-    with pytest.raises(ValidationFailed, match="link or special"), archive.opened(tmp_path):
+    with (
+        pytest.raises(ValidationFailed, match="link or special"),
+        archive.open_submission(tmp_path),
+    ):
         pass
 
 
@@ -152,10 +164,10 @@ def test_big_folders_are_refused(
     for path in (tmp_path / "x", tmp_path / "deep" / "y"):
         path.write_bytes(b"0" * 100)
     monkeypatch.setattr(archive, limit, most + 1)
-    with archive.opened(tmp_path):
+    with archive.open_submission(tmp_path):
         pass
     monkeypatch.setattr(archive, limit, most)
-    with pytest.raises(ValidationFailed, match="more than"), archive.opened(tmp_path):
+    with pytest.raises(ValidationFailed, match="more than"), archive.open_submission(tmp_path):
         pass
 
 
@@ -163,4 +175,4 @@ def test_big_folders_are_refused(
 def test_what_is_no_archive_is_a_usage_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.rar").write_text("x")
     with pytest.raises(UsageError, match=r"does not exist|no archive"):
-        archive.opened(tmp_path / name).__enter__()
+        archive.open_submission(tmp_path / name).__enter__()

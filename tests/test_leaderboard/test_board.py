@@ -16,8 +16,8 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
 from leaderboard.board.board import Board, BoardFile, Column, EntryFile, column_of
 from leaderboard.board.standing import views
-from leaderboard.submission.candidate import collect
-from leaderboard.submission.submit import submit
+from leaderboard.submission.candidate import read_submissions
+from leaderboard.submission.intake import submit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +56,7 @@ def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
     """Both passed the checks before either wrote."""
     fakes.write(tmp_path / "r")
     board = Board.open(tmp_path / "board")
-    first, second = (collect(tmp_path / "r", DECLARATION) for _ in range(2))
+    first, second = (read_submissions(tmp_path / "r", DECLARATION) for _ in range(2))
     board.add(first)
     with pytest.raises(ValidationFailed, match="already has an entry 'entry'"):
         board.add(second)
@@ -65,7 +65,7 @@ def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
 def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     board = Board.open(tmp_path / "board")
-    entrants = collect(tmp_path / "r", DECLARATION)
+    entrants = read_submissions(tmp_path / "r", DECLARATION)
     with board.lock():
         waiting = Thread(target=board.add, args=(entrants,))
         waiting.start()
@@ -78,8 +78,8 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.submission.submit import submit\n"
-        "from fakes import DECLARATION as d\n"
+        "import sys; from pathlib import Path; from leaderboard.submission.intake import submit\n"
+        "from support.fakes import DECLARATION as d\n"
         "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
     )

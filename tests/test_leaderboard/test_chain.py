@@ -18,8 +18,8 @@ from fsbench.results import episode_records, parquet
 from fsbench.results.reading import cells
 from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board
-from leaderboard.submission.chain import LINKS, Chain, chained, problems
-from leaderboard.submission.submit import submit
+from leaderboard.submission.chain import LINKS, HashChain, build_chain, find_changes
+from leaderboard.submission.intake import submit
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def edit(file: Path, change: Callable[[Json], object]) -> None:
 
 def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
     stored = json.loads((board / "entry" / "entry.json").read_text())["chain"]
-    episodic, probe = Chain.model_validate(stored).cells
+    episodic, probe = HashChain.model_validate(stored).cells
     result = next(r for r in cells(board) if r.result.manifest_hash).result
     assert episodic.weights == result.backbone.weights_hash
     assert episodic.data == result.dataset.identity
@@ -59,10 +59,10 @@ def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
 @pytest.mark.parametrize("link", LINKS)
 def test_a_changed_link_is_named(link: str, board: Path) -> None:
     held = tuple(cells(board))
-    stated = chained(held)
+    stated = build_chain(held)
     other = stated.cells[0].model_copy(update={link: "0" * 64})
     moved = stated.model_copy(update={"cells": (other, *stated.cells[1:])})
-    found = [str(p) for p in problems(moved, held, "entry")]
+    found = [str(p) for p in find_changes(moved, held, "entry")]
     assert len(found) == 2
     assert f"{other.cell}: {link}" in found[0]
     assert ": end" in found[1]

@@ -17,9 +17,9 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board, BoardFile, Column, column_of
-from leaderboard.submission.candidate import collect
-from leaderboard.submission.checks import RULES, check
-from leaderboard.submission.submit import submit
+from leaderboard.submission.candidate import read_submissions
+from leaderboard.submission.checks import RULES, check_submission
+from leaderboard.submission.intake import submit
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:
@@ -28,7 +28,11 @@ def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | No
 
 def codes(results: Path, on: Board, **declared: object) -> set[str]:
     declaration = DECLARATION.model_copy(update=declared)
-    return {p.code for each in collect(results, declaration) for p in check(each, on)}
+    return {
+        p.code
+        for each in read_submissions(results, declaration)
+        for p in check_submission(each, on)
+    }
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -221,8 +225,8 @@ def test_a_taken_name_in_any_case(tmp_path: Path) -> None:
     submit(tmp_path / "results", tmp_path / "board", DECLARATION)
     on = Board.open(tmp_path / "board")
     assert codes(tmp_path / "results", on, name="ENTRY") == {"taken"}
-    again = collect(tmp_path / "results", DECLARATION)[0]
-    assert check(again, on, replace=True) == []
+    again = read_submissions(tmp_path / "results", DECLARATION)[0]
+    assert check_submission(again, on, replace=True) == []
 
 
 def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:

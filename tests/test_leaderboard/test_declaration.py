@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.submission.declaration import declare, find
+from leaderboard.submission.declaration import find_declaration, read_declaration
 
 VALUES = {
     "name": "seal-r50",
@@ -36,28 +36,28 @@ TOML = "\n".join(f"{name} = {json.dumps(value)}" for name, value in VALUES.items
 )
 def test_every_format_says_the_same(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    declared = declare(tmp_path / name, {})
-    assert declared == declare(None, VALUES)
+    declared = read_declaration(tmp_path / name, {})
+    assert declared == read_declaration(None, VALUES)
     assert declared.pretraining_data == ("tinyimagenet",)
     assert declared.targets_seen == ()
 
 
 def test_options_beat_the_file(tmp_path: Path) -> None:
     (tmp_path / "declaration.json").write_text(json.dumps(VALUES))
-    found = find(tmp_path)
-    assert declare(found, {"name": "other", "authors": None}).name == "other"
+    found = find_declaration(tmp_path)
+    assert read_declaration(found, {"name": "other", "authors": None}).name == "other"
 
 
 def test_it_is_found_one_level_below(tmp_path: Path) -> None:
-    assert find(tmp_path) is None
+    assert find_declaration(tmp_path) is None
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "declaration.toml").write_text(TOML)
-    assert find(tmp_path) == tmp_path / "results" / "declaration.toml"
+    assert find_declaration(tmp_path) == tmp_path / "results" / "declaration.toml"
 
 
 def test_missing_fields_are_named_as_options() -> None:
     with pytest.raises(UsageError, match="lacks --authors, --licence, --targets-seen"):
-        declare(
+        read_declaration(
             None,
             {k: v for k, v in VALUES.items() if k not in ("authors", "license", "targets_seen")},
         )
@@ -83,7 +83,7 @@ def test_missing_fields_are_named_as_options() -> None:
 def test_bad_files_are_refused_and_named(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises((ValidationFailed, UsageError)) as caught:
-        declare(tmp_path / name, {})
+        read_declaration(tmp_path / name, {})
     assert name in str(caught.value) or "lacks" in str(caught.value)
 
 
@@ -92,5 +92,5 @@ def test_a_yaml_alias_bomb_stays_small(tmp_path: Path) -> None:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     (tmp_path / "d.yaml").write_text("\n".join(lines) + "\nname: *a11\n")
     with pytest.raises((ValidationFailed, UsageError)) as caught:
-        declare(tmp_path / "d.yaml", {k: v for k, v in VALUES.items() if k != "name"})
+        read_declaration(tmp_path / "d.yaml", {k: v for k, v in VALUES.items() if k != "name"})
     assert len(str(caught.value)) < 5000

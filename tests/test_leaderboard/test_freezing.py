@@ -13,8 +13,8 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.board.board import Board, BoardFile
 from leaderboard.board.freezing import freeze
 from leaderboard.board.standing import views
-from leaderboard.submission.inspection import inspect
-from leaderboard.submission.submit import submit
+from leaderboard.submission.inspection import inspect_board
+from leaderboard.submission.intake import submit
 
 
 def add(board: Path, name: str, **given: object) -> None:
@@ -48,7 +48,7 @@ def test_the_columns_that_entries_hold_are_frozen(
         "toy_tiles:5w1s/linear@ibm 32px": fakes.official().fingerprint,
     }
     assert file.frozen == file.digests()
-    assert inspect(board).problems == []
+    assert inspect_board(board).problems == []
     shown = {view.track and view.track.data: len(view.contenders) for view in views(board)}
     assert shown == {"official": 2, "subset": 1}
 

@@ -11,7 +11,12 @@ from support.pairs import contenders
 
 from fsbench.core.errors import UsageError
 from fsbench.core.statistics import Score
-from leaderboard.ranking.friedman import MOST_PAIRED, cliques, critical_difference, friedman
+from leaderboard.ranking.friedman import (
+    MOST_PAIRED,
+    critical_difference,
+    find_cliques,
+    run_friedman,
+)
 from leaderboard.ranking.rank import Ranking, Standing, rank
 
 # Table 6: areas under the ROC curve of C4.5 and three tuned variants on 14 data sets. On `voting`
@@ -37,8 +42,8 @@ def ranking(means: np.ndarray, names: tuple[str, ...]) -> Ranking:
 
 def test_the_example_of_the_paper() -> None:
     means = np.array(DEMSAR.split(), float).reshape(14, 4)
-    found = friedman(ranking(means, NAMES))
-    looser = friedman(replace(ranking(means, NAMES), alpha=0.1))
+    found = run_friedman(ranking(means, NAMES))
+    looser = run_friedman(replace(ranking(means, NAMES), alpha=0.1))
     expected = {"C4.5+m+cf": 1.964, "C4.5+m": 2.0, "C4.5+cf": 2.893, "C4.5": 3.143}
     assert list(found.average_ranks) == list(expected)
     assert found.average_ranks == pytest.approx(expected, abs=5e-4)
@@ -71,16 +76,16 @@ def test_critical_values_are_those_published(alpha: float, published: str) -> No
 
 def test_cliques_are_largest_sets_within_the_difference() -> None:
     average = {"a": 1.0, "b": 1.5, "c": 2.6, "d": 2.7, "e": 5.0}
-    assert cliques(average, 1.25) == (("a", "b"), ("b", "c", "d"))
-    assert cliques(average, 0.1) == ()
-    assert cliques(average, 9.0) == (tuple(average),)
-    assert cliques({"a": 1.0, "b": 2.25}, 1.25) == ()  # at least the difference: they differ
+    assert find_cliques(average, 1.25) == (("a", "b"), ("b", "c", "d"))
+    assert find_cliques(average, 0.1) == ()
+    assert find_cliques(average, 9.0) == (tuple(average),)
+    assert find_cliques({"a": 1.0, "b": 2.25}, 1.25) == ()  # at least the difference: they differ
 
 
 def test_all_pairs_agree_with_the_critical_difference() -> None:
     means = np.random.default_rng(0).normal(np.arange(6), 2.5, (16, 6))
     names = tuple("abcdef")
-    found = friedman(ranking(means, names))
+    found = run_friedman(ranking(means, names))
     assert found.nemenyi is not None
     assert len(found.nemenyi) == 15
     verdicts = set()
@@ -103,7 +108,7 @@ def test_all_pairs_as_recorded_from_scikit_posthocs() -> None:
         ("C4.5+m", "C4.5+m+cf"): 0.999859449385133,
         ("C4.5+cf", "C4.5+m+cf"): 0.22669688602641525,
     }
-    pairs = friedman(ranking(np.array(DEMSAR.split(), float).reshape(14, 4), NAMES)).nemenyi
+    pairs = run_friedman(ranking(np.array(DEMSAR.split(), float).reshape(14, 4), NAMES)).nemenyi
     assert pairs is not None
     p_of_pairs = {frozenset((pair.a, pair.b)): pair.p for pair in pairs}
     assert len(p_of_pairs) == len(recorded)
@@ -112,12 +117,12 @@ def test_all_pairs_as_recorded_from_scikit_posthocs() -> None:
 
 
 def test_entries_that_tie_everywhere_are_not_tested_and_order_does_not_matter() -> None:
-    tied = friedman(ranking(np.full((5, 3), 0.5), ("a", "b", "c")))
+    tied = run_friedman(ranking(np.full((5, 3), 0.5), ("a", "b", "c")))
     assert (tied.chi2, tied.p) == (0.0, 1.0)
     assert set(tied.average_ranks.values()) == {2.0}
     means = np.random.default_rng(1).normal(0, 1, (9, 4))
     one, other = ranking(means, tuple("abcd")), ranking(means[:, ::-1], tuple("dcba"))
-    assert friedman(one) == friedman(other)
+    assert run_friedman(one) == run_friedman(other)
 
 
 def test_equal_outcomes_in_another_order_tie() -> None:
@@ -126,14 +131,14 @@ def test_equal_outcomes_in_another_order_tie() -> None:
     assert np.mean(values) != np.mean(values[::-1])
     board = {name: dict.fromkeys("xy", values) for name in "ab"}
     board |= {"c": dict.fromkeys("xy", values[::-1])}
-    assert set(friedman(rank(contenders(board), "xy")).average_ranks.values()) == {2.0}
+    assert set(run_friedman(rank(contenders(board), "xy")).average_ranks.values()) == {2.0}
 
 
 def test_too_few_are_refused_and_many_entries_have_no_table_of_pairs() -> None:
     for shape in ((2, 2), (1, 3)):
         with pytest.raises(UsageError, match="needs 3 entries and 2 columns"):
-            friedman(ranking(np.zeros(shape), tuple("abc")[: shape[1]]))
+            run_friedman(ranking(np.zeros(shape), tuple("abc")[: shape[1]]))
     names = tuple(f"entry-{i}" for i in range(MOST_PAIRED + 1))
-    found = friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, len(names))), names))
+    found = run_friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, len(names))), names))
     assert found.nemenyi is None
     assert found.critical_difference > 0

@@ -21,10 +21,11 @@ from support.fakes import DECLARATION
 
 from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
-from leaderboard.submission import archive, limits
-from leaderboard.submission.candidate import collect
-from leaderboard.submission.declaration import declare
-from leaderboard.submission.submit import submit
+from leaderboard.submission import archive
+from leaderboard.submission import archive as limits
+from leaderboard.submission.candidate import read_submissions
+from leaderboard.submission.declaration import read_declaration
+from leaderboard.submission.intake import submit
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
@@ -43,7 +44,10 @@ def test_a_tar_whose_headers_have_no_end(kind: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.tar.gz"
     with gzip.open(path, "wb") as out:
         out.write(header(8 * 2**30, kind) + bytes(2**22))
-    with pytest.raises(ValidationFailed, match="headers of more than"), archive.opened(path):
+    with (
+        pytest.raises(ValidationFailed, match="headers of more than"),
+        archive.open_submission(path),
+    ):
         pass
 
 
@@ -56,7 +60,7 @@ def test_headers_of_every_member_have_their_own_bound(
             info = tarfile.TarInfo(f"{i}/" + "long" * 50)
             info.size = 50_000
             out.addfile(info, io.BytesIO(bytes(50_000)))
-    with archive.opened(tmp_path / "a.tar") as folder:
+    with archive.open_submission(tmp_path / "a.tar") as folder:
         assert sum(p.stat().st_size for p in folder.rglob("long*")) == 30 * 50_000
 
 
@@ -68,7 +72,7 @@ def test_headers_behind_a_member_are_bounded_too(
         out.addfile(tarfile.TarInfo("first"))
         out.addfile(tarfile.TarInfo("long" * 10_000))
     with pytest.raises(ValidationFailed, match="headers of more than 11000"):
-        archive.opened(tmp_path / "a.tar").__enter__()
+        archive.open_submission(tmp_path / "a.tar").__enter__()
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
@@ -76,21 +80,21 @@ def test_packers_that_take_memory_are_refused(method: int, tmp_path: Path) -> No
     with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as out:
         out.writestr("x", b"0" * 100)
     with pytest.raises(ValidationFailed, match="not packed by deflate"):
-        archive.opened(tmp_path / "a.zip").__enter__()
+        archive.open_submission(tmp_path / "a.zip").__enter__()
 
 
 def test_a_tar_is_packed_as_its_name_says(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar.gz", "w:xz") as out:
         out.addfile(tarfile.TarInfo("x"))
     with pytest.raises(ValidationFailed, match="no readable archive"):
-        archive.opened(tmp_path / "a.tar.gz").__enter__()
+        archive.open_submission(tmp_path / "a.tar.gz").__enter__()
 
 
 def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_ARCHIVE", 100)
     (tmp_path / "a.zip").write_bytes(bytes(101))
     with pytest.raises(ValidationFailed, match="larger than 100"):
-        archive.opened(tmp_path / "a.zip").__enter__()
+        archive.open_submission(tmp_path / "a.zip").__enter__()
 
 
 @pytest.mark.parametrize(
@@ -106,10 +110,10 @@ def test_a_submission_is_bounded(
 ) -> None:
     for shots in (1, 5):
         fakes.write(tmp_path, shots=shots)
-    assert len(collect(tmp_path, DECLARATION)[0].cells) == 2
+    assert len(read_submissions(tmp_path, DECLARATION)[0].cells) == 2
     monkeypatch.setattr(limits, limit, value)
     with pytest.raises(ValidationFailed, match=match):
-        collect(tmp_path, DECLARATION)
+        read_submissions(tmp_path, DECLARATION)
 
 
 BAD_TEXTS = {
@@ -133,7 +137,7 @@ def test_declarations_that_hurt(name: str, tmp_path: Path) -> None:
     text, match = BAD_TEXTS[name]
     (tmp_path / name).write_text(text)
     with pytest.raises(ValidationFailed, match=match):
-        declare(tmp_path / name, {})
+        read_declaration(tmp_path / name, {})
 
 
 def test_messages_escape_what_they_quote(
@@ -233,4 +237,4 @@ def test_changed_results_at_length(tmp_path: Path, number: int, value: Any) -> N
 
 def test_an_unknown_archive_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        archive.opened(tmp_path / "a.tar.xz").__enter__()
+        archive.open_submission(tmp_path / "a.tar.xz").__enter__()

@@ -19,9 +19,9 @@ from fsbench.core.records import EpisodeRecords
 from leaderboard.board import badges, published
 from leaderboard.board.badges import Badge, CellCheck
 from leaderboard.board.board import Board
-from leaderboard.submission.chain import chained
-from leaderboard.submission.inspection import inspect
-from leaderboard.submission.submit import submit
+from leaderboard.submission.chain import build_chain
+from leaderboard.submission.inspection import inspect_board
+from leaderboard.submission.intake import submit
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def board(made: Path, tmp_path: Path) -> Path:
 
 def badge(board: Path, name: str = "a") -> Path:
     check = CellCheck(cell="c", drawn=(1,), episodes=1, outcomes=75, flipped=0, gained=0, allowed=0)
-    end = chained(Board.open(board).entry(name).cells).end
+    end = build_chain(Board.open(board).entry(name).cells).end
     made = Badge(
         chain=end, date="2026-01-01T00:00:00+00:00", environment={}, seed=0, cells=(check,)
     )
@@ -120,7 +120,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_every_defect_is_named(name: str, board: Path) -> None:
     text, spoil = DEFECTS[name]
     spoil(board)
-    found = [str(problem) for problem in inspect(board).problems]
+    found = [str(problem) for problem in inspect_board(board).problems]
     assert any(text in problem for problem in found), found
 
 
@@ -135,9 +135,9 @@ def test_what_is_no_defect(board: Path) -> None:
     """Collapsed episodes are alike for any weights; a broken result is told of once."""
     for name in "ab":
         forge(board / name, "5w", collapsed)
-    assert inspect(board).problems == []
+    assert inspect_board(board).problems == []
     result(board).write_text("{")
-    found = inspect(board).problems
+    found = inspect_board(board).problems
     assert [p.where for p in found if p.code == "unreadable"] == [str(result(board))]
     assert not [p for p in found if p.where.endswith(".parquet")]
 
@@ -148,11 +148,11 @@ def test_rows_of_papers_lie_beside_the_own_board_alone(
     row = published.published()[0]
     path = board / f"{row.name}.json"
     path.write_text(row.model_dump_json())
-    assert [problem.code for problem in inspect(board).problems] == ["stray"]
+    assert [problem.code for problem in inspect_board(board).problems] == ["stray"]
     monkeypatch.setattr(published, "ENTRIES", board.resolve())
-    assert inspect(board).problems == []
+    assert inspect_board(board).problems == []
     path.rename(board / "other.json")
-    assert [problem.code for problem in inspect(board).problems] == ["published"]
+    assert [problem.code for problem in inspect_board(board).problems] == ["published"]
 
 
 def test_the_board_of_a_clone_is_whole_for_an_installed_package(
@@ -163,11 +163,11 @@ def test_the_board_of_a_clone_is_whole_for_an_installed_package(
     shutil.copytree(published.ENTRIES, packaged, ignore=shutil.ignore_patterns("pilot-*"))
     shutil.copytree(packaged, board, dirs_exist_ok=True)
     monkeypatch.setattr(published, "ENTRIES", packaged)
-    assert inspect(board).problems == []
+    assert inspect_board(board).problems == []
 
 
 def test_the_own_board_is_whole() -> None:
-    assert inspect(published.ENTRIES).problems == []
+    assert inspect_board(published.ENTRIES).problems == []
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from leaderboard.methods.pareto import fronts
 from leaderboard.methods.record import MethodBoard, Row
 from leaderboard.methods.render import markdown, tables
 from leaderboard.methods.sheet import as_csv
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
 Call = Callable[..., str]

@@ -6,7 +6,7 @@ from support import fakes
 from support.methods import facts, groups, random_init, run
 
 from leaderboard.methods.controls import candidates, controls
-from leaderboard.methods.grouping import Group, flat, grouped
+from leaderboard.methods.runs import Group, flat, grouped
 
 META = {"loader": "episodes"}
 

@@ -19,7 +19,7 @@ from leaderboard.methods.build import method_board
 from leaderboard.methods.figures import figures, needed, write
 from leaderboard.methods.record import Gain, MethodBoard, Row
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"
 N = 200

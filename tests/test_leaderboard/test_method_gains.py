@@ -9,7 +9,7 @@ from support.methods import facts, outcomes, random_init, run
 from fsbench.core import statistics
 from leaderboard.methods.controls import Found
 from leaderboard.methods.gains import adjusted, against, judged
-from leaderboard.methods.grouping import Group, Run, grouped
+from leaderboard.methods.runs import Group, Run, grouped
 from leaderboard.methods.seeds import over_both
 from leaderboard.ranking.outcomes import Outcomes
 

@@ -21,7 +21,7 @@ from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import views
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 
 def named(name: str, **changes: object) -> object:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.rank import rank
 
 Held = Mapping[str, Mapping[str, Outcomes]]
@@ -86,7 +86,7 @@ def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
 @given(boards())
 def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
     held, columns = board
-    pairs = Pairs({name: [each[c] for c in columns] for name, each in held.items()})
+    pairs = PairwiseGaps({name: [each[c] for c in columns] for name, each in held.items()})
     for leader in held:
         others = [name for name in held if name != leader]
         found = pairs.behind(leader, others)
@@ -115,4 +115,4 @@ def test_twins_have_no_gap_at_all() -> None:
     """Not even one of rounding: p is 1, not nan and not next to 0."""
     right = np.random.default_rng(0).integers(0, 75, 600).astype(np.uint8)
     twin = [Outcomes(np.arange(600), right, "episodes", 75)] * 2
-    assert Pairs({"a": twin, "b": twin}).behind("a", ["b"])["b"] == (0.0, 0.0, 1.0, 1200)
+    assert PairwiseGaps({"a": twin, "b": twin}).behind("a", ["b"])["b"] == (0.0, 0.0, 1.0, 1200)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsbench.core.statistics import Paired
-from leaderboard.ranking.pairs import Pairs
+from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.rank import Outcomes, Ranking, rank
 
 FEW = settings(max_examples=15, deadline=None)
@@ -22,7 +22,7 @@ def outcomes(values: np.ndarray, first: int = 0, draws: str = "a spec") -> Outco
 
 def compare(a: dict[str, Outcomes], b: dict[str, Outcomes], columns: list[str]) -> Paired:
     """A over B, of a field of two."""
-    pairs = Pairs({name: [held[c] for c in columns] for name, held in (("a", a), ("b", b))})
+    pairs = PairwiseGaps({name: [held[c] for c in columns] for name, held in (("a", a), ("b", b))})
     return pairs.behind("a", ["b"])["b"]
 
 

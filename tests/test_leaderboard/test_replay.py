@@ -27,7 +27,7 @@ from fsbench.results.building import build as result_of
 from fsbench.results.names import task_id
 from fsbench.results.reading import cells
 from leaderboard.board.board import Board
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 from pretrain.recipes import registry
 
 SETS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (

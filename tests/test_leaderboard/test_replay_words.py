@@ -13,7 +13,7 @@ from fsbench.api.replay import Replay, replays
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from leaderboard.board.board import Entry
-from leaderboard.ranking.outcomes import Cell
+from leaderboard.ranking.outcomes import VerifiedResult
 
 TEXTS = ("ref", "architecture", "recipe", "task", "platform", "device", "packages")
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
@@ -27,8 +27,8 @@ def entry(facts: dict[str, object] | None = None, **made: object) -> Entry:
     return replace(found, cells=(first, moved(second, changed)))
 
 
-def moved(cell: Any, result: Any) -> Cell:
-    return Cell(cell.path, result, cell.outcomes)
+def moved(cell: Any, result: Any) -> VerifiedResult:
+    return VerifiedResult(cell.path, result, cell.outcomes)
 
 
 def every(**made: object) -> Entry:

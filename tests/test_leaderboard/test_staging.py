@@ -12,8 +12,8 @@ from support.fakes import DECLARATION
 
 from leaderboard.board.board import Board
 from leaderboard.submission import staging
-from leaderboard.submission.candidate import collect
-from leaderboard.submission.submit import submit
+from leaderboard.submission.candidate import read_submissions
+from leaderboard.submission.intake import submit
 
 
 def mean(board: Path, name: str = "entry") -> float:
@@ -36,7 +36,7 @@ def killed(results: Path, board: Path, renames: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         Path.rename = rename  # type: ignore[method-assign]
-        staging.settle = clear
+        staging.settle_staging = clear
         submit(results, board, DECLARATION, replace=True)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
@@ -50,13 +50,13 @@ def test_the_next_submission_recovers(renames: int, expected: str, tmp_path: Pat
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
     submit(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, renames)
-    assert len(staging.leftovers(board)) == 1
+    assert len(staging.list_leftovers(board)) == 1
     assert Board.open(board).names() == ([] if renames == 1 else ["entry"])
     fakes.write(tmp_path / "other", name="b")
     submit(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
     assert Board.open(board).names() == ["entry", "other"]
     assert mean(board) == means[expected]
-    assert staging.leftovers(board) == []
+    assert staging.list_leftovers(board) == []
 
 
 def test_what_took_the_place_stays(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_took_the_place_stays(tmp_path: Path) -> None:
     board = tmp_path / "board"
     (board / "ENTRY").mkdir(parents=True)
     (board / ".staging-x" / "old" / "entry").mkdir(parents=True)
-    staging.recover(board)
+    staging.recover_entries(board)
     assert [path.name for path in board.iterdir()] == ["ENTRY"]
 
 
@@ -73,5 +73,7 @@ def test_no_name_collides_with_the_staging_folders(name: str, tmp_path: Path) ->
     fakes.write(tmp_path / "r")
     board = Board.open(tmp_path / "board")
     for _ in range(2):
-        board.add(collect(tmp_path / "r", DECLARATION.model_copy(update={"name": name})), True)
+        board.add(
+            read_submissions(tmp_path / "r", DECLARATION.model_copy(update={"name": name})), True
+        )
     assert board.names() == [name]

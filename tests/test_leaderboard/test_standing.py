@@ -9,11 +9,11 @@ from support import fakes
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.reading import cells
-from leaderboard.board.standing import paired_outcomes
+from leaderboard.board.standing import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:
-    return {cell.result.task: paired_outcomes(cell).draws for cell in cells(root)}
+    return {cell.result.task: extract_outcomes(cell).draws for cell in cells(root)}
 
 
 def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path) -> None:

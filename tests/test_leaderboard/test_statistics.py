@@ -9,8 +9,8 @@ import pytest
 from support import fakes
 
 from fsbench.cli.main import run
-from leaderboard.ranking.record import BoardStatistics
-from leaderboard.submission.submit import submit
+from leaderboard.ranking.summary import BoardStatistics
+from leaderboard.submission.intake import submit
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 

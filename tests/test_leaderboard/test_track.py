@@ -16,7 +16,7 @@ from fsbench.results import ResultStore, table
 from fsbench.results.tracks import Track
 from leaderboard.board.board import Board, BoardFile
 from leaderboard.board.standing import views
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"

@@ -20,7 +20,7 @@ from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.tasks import Options
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")

@@ -15,7 +15,7 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
 from leaderboard.board.standing import views
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"

@@ -13,11 +13,12 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
+from fsbench.core.specs import Frozen
 from leaderboard.ranking.rank import Contenders, Ranking, Standing
-from leaderboard.ranking.record import RankInterval, RankIntervals
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -30,26 +31,47 @@ Draws = tuple[NDArray[np.float64], ...]
 """Outcomes (n, entries) of each draw of episodes, summed over the columns that share the draw."""
 
 
-def rank_intervals(
+class RankInterval(Frozen):
+    """The 95 % interval of an entry's overall rank; 1 is the best, ties share the better rank."""
+
+    name: str
+    tier: int
+    overall: float = Field(description="unweighted mean over the columns")
+    rank: int = Field(description="by the overall mean")
+    low: int = Field(description="best rank of the 95 % interval")
+    high: int = Field(description="worst rank of the 95 % interval")
+
+
+class RankIntervals(Frozen):
+    """Bootstrap over episodes and test images, resampled jointly for all entries; best first."""
+
+    entries: tuple[RankInterval, ...]
+    resamples: int
+    level: float = 0.95
+
+
+def bootstrap_ranks(
     ranking: Ranking, contenders: Contenders, resamples: int = RESAMPLES
 ) -> RankIntervals:
     """Return the intervals of all ranked entries.
 
     Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
     """
-    ranked = by_overall(ranking)
+    ranked = sort_by_overall(ranking)
     if len(ranked) < 2:
         number = "one ranked entry" if ranked else "no ranked entry"
         raise UsageError(f"rank intervals of {number}", fix="they need two or more")
     names = sorted(standing.name for standing in ranked)
-    draws = joint_draws(names, contenders, ranking.columns)
-    sampled = resampled_ranks(draws, len(ranking.columns), resamples)
+    draws = join_draws(names, contenders, ranking.columns)
+    sampled = resample_ranks(draws, len(ranking.columns), resamples)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
-    observed = ranks(np.array([s.overall for s in ranked], np.float64))
+    observed = rank_means(np.array([s.overall for s in ranked], np.float64))
     return RankIntervals(
         entries=tuple(
-            interval(s, int(rank), int(low[names.index(s.name)]), int(high[names.index(s.name)]))
+            widen_interval(
+                s, int(rank), int(low[names.index(s.name)]), int(high[names.index(s.name)])
+            )
             for s, rank in zip(ranked, observed, strict=True)
         ),
         resamples=resamples,
@@ -57,7 +79,7 @@ def rank_intervals(
     )
 
 
-def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
+def widen_interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
     """Return the percentile interval, widened to contain the observed rank."""
     return RankInterval(
         name=standing.name,
@@ -69,13 +91,13 @@ def interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval
     )
 
 
-def by_overall(ranking: Ranking) -> list[Standing]:
+def sort_by_overall(ranking: Ranking) -> list[Standing]:
     """Return the ranked entries by overall mean, then by name; a tier may skip an entry."""
     ranked = [standing for tier in ranking.tiers for standing in tier]
     return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))
 
 
-def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
+def join_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
     """Return the outcomes of the episodes that all entries have in all columns of a draw.
 
     Raise UsageError if these are fewer than two.
@@ -83,10 +105,10 @@ def joint_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[
     groups: dict[str, list[str]] = {}
     for column in columns:
         groups.setdefault(contenders[names[0]][column].draws, []).append(column)
-    return tuple(joint(names, contenders, group) for group in groups.values())
+    return tuple(join_columns(names, contenders, group) for group in groups.values())
 
 
-def joint(
+def join_columns(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
 ) -> NDArray[np.float64]:
     """Return the outcomes (shared episodes, entries), summed over the columns of one draw."""
@@ -105,13 +127,13 @@ def joint(
     return total
 
 
-def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
+def resample_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
     """Return the ranks (entries, resamples) of the overall mean."""
     from scipy.stats import bootstrap
 
     def statistic(*rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        parts = [counts(r) @ draw / len(draw) for r, draw in zip(rows, draws, strict=True)]
-        return ranks(np.sum(parts, axis=0) / n_columns).T
+        parts = [count_drawn(r) @ draw / len(draw) for r, draw in zip(rows, draws, strict=True)]
+        return rank_means(np.sum(parts, axis=0) / n_columns).T
 
     sizes = [len(draw) for draw in draws]
     sampled = bootstrap(
@@ -126,7 +148,7 @@ def resampled_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.
     return np.asarray(sampled.bootstrap_distribution, np.float64)
 
 
-def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def count_drawn(rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how often each of n rows was drawn, (..., n)."""
     flat = np.atleast_2d(rows)
     blocks, n = flat.shape
@@ -135,7 +157,7 @@ def counts(rows: NDArray[np.int64]) -> NDArray[np.float64]:
     return drawn.reshape(rows.shape)
 
 
-def ranks(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def rank_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
     from scipy.stats import rankdata
 

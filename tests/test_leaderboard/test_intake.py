@@ -14,7 +14,7 @@ from support.fakes import DECLARATION
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
-from leaderboard.submission.submit import submit
+from leaderboard.submission.intake import submit
 
 GIVEN = (
     "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",

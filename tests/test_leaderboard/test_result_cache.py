@@ -15,20 +15,23 @@ from support import fakes
 from support.fakes import Heard
 
 from fsbench.core.errors import ValidationFailed
-from leaderboard.ranking.outcomes import Cell, paired_outcomes
-from leaderboard.submission import rulebook, verdict_file, verdicts
-from leaderboard.submission.rulebook import sources
-from leaderboard.submission.verdicts import kept
+from leaderboard.ranking.outcomes import VerifiedResult, extract_outcomes
+from leaderboard.submission import result_cache
+from leaderboard.submission import result_cache as verdict_file
+from leaderboard.submission import result_cache as verdicts
+from leaderboard.submission.result_cache import list_sources, open_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def read(board: Path, cache: Path | None, report: Heard | None = None) -> tuple[Cell, ...]:
-    with kept(board, cache, report or Heard()) as known:
+def read(
+    board: Path, cache: Path | None, report: Heard | None = None
+) -> tuple[VerifiedResult, ...]:
+    with open_cache(board, cache, report or Heard()) as known:
         return known.cells(board)
 
 
-def facts(cells: tuple[Cell, ...]) -> list[tuple[Any, ...]]:
+def facts(cells: tuple[VerifiedResult, ...]) -> list[tuple[Any, ...]]:
     """All that anyone may learn from cells without reading their records."""
     return [
         (c.path, c.result, o.index.tolist(), o.values.tolist(), o.draws)
@@ -67,7 +70,7 @@ def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} is verified again")
 
-    monkeypatch.setattr("leaderboard.submission.verdicts.verified", refuse)
+    monkeypatch.setattr("leaderboard.submission.result_cache.verified", refuse)
 
 
 def test_none_cold_and_warm_are_one(plain: Path, tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_the_second_reading_opens_no_result(
 ) -> None:
     read(plain, tmp_path)
     request.getfixturevalue("unverified")
-    monkeypatch.setattr("leaderboard.submission.verdicts.content_hash", None)
+    monkeypatch.setattr("leaderboard.submission.result_cache.hash_file", None)
     heard = Heard()
     assert len(read(plain, tmp_path, heard)) == 4
     assert heard.said == []
@@ -90,7 +93,7 @@ def test_the_second_reading_opens_no_result(
 
 def test_outcomes_are_those_of_the_records(plain: Path, tmp_path: Path) -> None:
     for cell in read(plain, tmp_path) + read(plain, tmp_path):
-        whole = paired_outcomes(verdicts.verified(cell.path))
+        whole = extract_outcomes(verdicts.verified(cell.path))
         assert cell.outcomes.values.tolist() == whole.values.tolist()
         if cell.result.manifest_hash:
             assert cell.outcomes.values.tolist() == cell.records.accuracy.tolist()  # type: ignore[union-attr]
@@ -165,7 +168,7 @@ def test_rules_that_changed_decide_again(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read(plain, tmp_path)
-    monkeypatch.setattr(rulebook, "version", lambda: "0" * 64)
+    monkeypatch.setattr(result_cache, "code_version", lambda: "0" * 64)
     heard, again = Heard(), []
     monkeypatch.setattr(verdicts, "verified", lambda path: again.append(path) or old(path))
     read(plain, tmp_path, heard)
@@ -179,13 +182,13 @@ old = verdicts.verified
 def test_all_code_that_decides_is_in_the_version() -> None:
     """Whatever of ours reading imports, the settings of a fitted head with it."""
     script = (
-        "import sys, leaderboard.submission.verdicts; from fsbench.core.specs import FITTED\n"
+        "import sys, leaderboard.submission.result_cache; from fsbench.core.specs import FITTED\n"
         "FITTED.load('soft_kmeans')\n"
         "ours = ('fsbench', 'leaderboard', 'protocols')\n"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in ours))"
     )
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
-    assert {Path(name) for name in run.stdout.decode().split()} <= set(sources())
+    assert {Path(name) for name in run.stdout.decode().split()} <= set(list_sources())
 
 
 def test_a_broken_entry_costs_the_others_nothing(
@@ -214,7 +217,7 @@ def test_what_left_the_board_leaves_the_cache(tmp_path: Path) -> None:
     gone = next(folder.rglob("5w*.json"))
     gone.unlink()
     read(folder, tmp_path / "cache")
-    rows = {row.name for row in verdict_file.read(file, rulebook.version())}
+    rows = {row.name for row in verdict_file.read_cache(file, result_cache.code_version())}
     assert len(rows) == 3
     assert gone.relative_to(folder).as_posix() not in rows
 
@@ -245,9 +248,10 @@ def test_a_full_disk_leaves_the_old_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_two_processes_at_once(plain: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.submission.verdicts import kept\n"
+        "import sys; from pathlib import Path\n"
+        "from leaderboard.submission.result_cache import open_cache\n"
         "for i in range(3):\n"
-        "    with kept(Path(sys.argv[1]), Path(sys.argv[2])) as known:\n"
+        "    with open_cache(Path(sys.argv[1]), Path(sys.argv[2])) as known:\n"
         "        print(*(c.result.records_digest for c in known.cells(Path(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", script, str(plain), str(tmp_path)]

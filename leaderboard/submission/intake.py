@@ -9,10 +9,10 @@ from typing import Any
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Declaration
 from leaderboard.board.board import Board
-from leaderboard.submission.archive import opened
-from leaderboard.submission.candidate import Candidate, collect
-from leaderboard.submission.checks import check
-from leaderboard.submission.declaration import declare, find
+from leaderboard.submission.archive import open_submission
+from leaderboard.submission.candidate import Candidate, read_submissions
+from leaderboard.submission.checks import check_submission
+from leaderboard.submission.declaration import find_declaration, read_declaration
 
 
 def submit(
@@ -31,20 +31,22 @@ def submit(
     lies in the results. Results of no column of the board are left out. Raises ValidationFailed
     listing every problem, and then wrote nothing.
     """
-    with opened(results) as folder:
+    with open_submission(results) as folder:
         if not isinstance(declaration, Declaration):
-            declaration = declare(file or find(folder), declaration)
+            declaration = read_declaration(file or find_declaration(folder), declaration)
         target = Board.open(board)
-        candidates = [target.relevant(each) for each in collect(folder, declaration, models)]
-        require_sound(candidates, target, replace)
+        candidates = [
+            target.relevant(each) for each in read_submissions(folder, declaration, models)
+        ]
+        check_all(candidates, target, replace)
         if not dry_run:
             target.add(candidates, replace)
     return candidates
 
 
-def require_sound(candidates: Sequence[Candidate], board: Board, replace: bool) -> None:
+def check_all(candidates: Sequence[Candidate], board: Board, replace: bool) -> None:
     """Raises ValidationFailed with all problems of all candidates."""
-    found = [problem for each in candidates for problem in check(each, board, replace)]
+    found = [problem for each in candidates for problem in check_submission(each, board, replace)]
     problems = list(dict.fromkeys(found))
     if problems:
         listed = "\n  ".join(str(problem) for problem in problems)

@@ -1,1 +1,0 @@
-"""Statistics of a whole board: rank intervals, average ranks, tree of winners."""
