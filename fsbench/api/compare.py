@@ -458,7 +458,7 @@ class SharedTask:
 
     def outcomes(self) -> PairedOutcomes:
         """Return the paired outcomes. Raises UsageError below two episodes or images."""
-        return pair_outcomes(self.column.name, extract_outcomes(self.a), paired_outcomes(self.b))
+        return pair_outcomes(self.column.name, extract_outcomes(self.a), extract_outcomes(self.b))
 
     def dense(self) -> PairedOutcomes | None:
         """Return the outcomes over all possible queries, None unless both have them."""

@@ -11,7 +11,7 @@ from fsbench.core.plotting import Drawing
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.build import of_view
 from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
-from leaderboard.ranking.summary import BoardStatistics, caveats
+from leaderboard.ranking.summary import BoardStatistics
 from leaderboard.reports.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
@@ -148,7 +148,7 @@ def ranks(statistics: BoardStatistics) -> Iterator[Section]:
             f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
             f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g})."
             + best_of(names, tested.average_ranks),
-            *caveats(tested, statistics.columns),
+            *list_caveats(tested, statistics.columns),
         )
     )
     yield section(title, note, partial(critical.draw, chart))
