@@ -11,7 +11,7 @@ from fsbench.core.plotting import Drawing
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.build import of_view
 from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
-from leaderboard.ranking.summary import BoardStatistics
+from leaderboard.ranking.summary import BoardStatistics, list_caveats
 from leaderboard.reports.render import shorten
 from leaderboard.site.curves import curves
 from leaderboard.site.source import Track
