@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fsbench.api.evaluate import Models, evaluate
+from fsbench.api.evaluate import Models, run_request
 from fsbench.api.labels import label
 from fsbench.api.machine import Machine
 from fsbench.api.request import Request, parse_tasks
@@ -48,11 +48,13 @@ def run_demo(
     request = Request(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
     results = output / "results"
     random = Models((f"fsbench/{registry.get(BASE).architecture}",), random_init=0)
-    evaluate(random, request, output=results, machine=machine, report=report)
+    run_request(random, request, output=results, machine=machine, report=report)
     for number, (name, recipe) in enumerate(chosen.items(), start=1):
         report.log(f"run {number} of {len(chosen)}: {name}")
         run = train(recipe, output / "runs" / name, machine, device, report)
-        evaluate(Models((f"run:{run}",)), request, output=results, machine=machine, report=report)
+        run_request(
+            Models((f"run:{run}",)), request, output=results, machine=machine, report=report
+        )
     board = output / "board"
     intake.submit(results, board, DECLARATION, replace=True)
     return board

@@ -39,7 +39,7 @@ def evaluate(
     yes: bool = False,
     report: Reporter = SILENT,
 ) -> list[Result]:
-    """As api.evaluate, by all processes that torchrun started; [] on every rank but the first.
+    """As run_request, by all processes that torchrun started; [] on every rank but the first.
 
     The records are those of one process with the same `machine.threads`. Raises UsageError for a
     shard besides those of the ranks, FsbenchError when another rank has failed.
@@ -48,7 +48,7 @@ def evaluate(
 
     settings: dict[str, Any] = {"roots": roots, "output": output, "report": report}
     if not several():
-        return alone.evaluate(models, request, machine=machine, yes=yes, **settings)
+        return alone.run_request(models, request, machine=machine, yes=yes, **settings)[0]
     if request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
     settings["machine"] = placed(machine or Machine())
@@ -59,7 +59,7 @@ def evaluate(
         request = replace(request, overwrite=False)
         work(models, replace(request, shard=(rank.rank, rank.size)), yes, settings)
         rank.wait()
-        return alone.evaluate(models, request, yes=yes, **settings) if rank.first else []
+        return alone.run_request(models, request, yes=yes, **settings)[0] if rank.first else []
 
 
 @contextmanager

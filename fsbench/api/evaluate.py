@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
-from fsbench.api.machine import Clock, Machine
+from fsbench.api.machine import Clock, Machine, cache_folder
 from fsbench.api.models import Models as Models
-from fsbench.api.request import Request, pool_of
+from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks, pool_of
+from fsbench.api.results import Results
+from fsbench.api.settings import parse_probing, parse_settings
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import DatasetRecord, Flag, Result
 from fsbench.core.specs import (
     TRACKS,
@@ -28,7 +31,7 @@ from fsbench.core.specs import (
     ProbeSpec,
     Spec,
 )
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import Kind, Options, Task
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_of
@@ -236,6 +239,140 @@ def inputs_of(
 
 
 def evaluate(
+    model: str | Backbone | Sequence[str | Backbone],
+    tasks: str | Task | Sequence[str | Task],
+    *,
+    data: str | Sequence[str] = (),
+    episodes: int = 600,
+    input_size: int | str = 224,
+    shots: Sequence[int] | None = None,
+    way: int | None = None,
+    heads: Sequence[str] | None = None,
+    protocol: str | None = None,
+    kinds: Sequence[Kind] = ("probe", "episodic"),
+    settings: Sequence[str] = (),
+    bn_mode: str = "eval",
+    seed: int = 0,
+    limit: int | None = None,
+    shard: str | None = None,
+    arch: str | None = None,
+    random_init: int | None = None,
+    name: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    batch_size: int | None = None,
+    workers: int = 2,
+    cache: str | Path | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    yes: bool = False,
+    progress: bool | Reporter = True,
+) -> Results:
+    """Evaluate frozen backbones on few-shot tasks and probes.
+
+    Parameters
+    ----------
+    model : str, Backbone, or a list of them
+        Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `torchvision/NAME`, `run:DIR`, a checkpoint
+        file with `arch`, `py:PKG.MOD:FUNCTION`), or `fsbench.Backbone.from_module(...)`.
+    tasks : str, Task, or a list of them
+        A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
+        `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`).
+    data : str or sequence of str
+        Folder with the data sets, or NAME=DIR for one; default FSBENCH_DATA.
+    episodes : int
+        Episodes per task; official boards require 600.
+    input_size : int or "native"
+        Input resolution in pixels; native: the one that each model was trained at.
+    shots, way, heads, protocol
+        What ids leave out: default 1, 5, 20 and 50 shots, 5 ways, head `linear`, protocol `ibm`.
+    kinds : sequence of {"probe", "episodic"}
+        What a data set without a part after it stands for.
+    settings : sequence of str
+        Settings of heads and probes, e.g. `["ridge.lam=10", "probe.views=8"]`.
+    bn_mode : {"eval", "train"}
+        BatchNorm statistics while the head `affine` is tuned: the source's, or each batch's.
+    seed : int
+        Seed for sampling episodes; 0 is official.
+    limit : int, optional
+        Quick test: at most so many episodes (probes: epochs); results are marked `limited`.
+    shard : str, optional
+        `i/n`: only this part of the episodes, to be merged later.
+    arch, random_init, name
+        Of model references: architecture of a checkpoint file; seed of random weights in place of
+        the pretrained ones; name in results, for a single model.
+    device, threads, batch_size, workers, cache
+        Where and how work runs; recorded in results.
+    output : str or Path, optional
+        Results folder: complete results in it are read, not computed. Without it results live in a
+        temporary folder until `Results.save` copies them.
+    overwrite : bool
+        Compute results in `output` again and replace them.
+    yes : bool
+        Start work that is estimated to take over an hour.
+    progress : bool or Reporter
+        Whether to write progress to stderr.
+
+    Returns
+    -------
+    Results
+        One `Result` per model and task; `.to_frame()`, `.save(DIR)`.
+
+    Raises
+    ------
+    UsageError
+        For names, tasks or options that do not fit, and for over an hour of work without `yes`.
+    DataError
+        If images are missing, or classes are too small.
+    CheckpointError
+        If weights do not fit the architecture.
+
+    Examples
+    --------
+    >>> import torch, fsbench
+    >>> net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    >>> backbone = fsbench.Backbone.from_module(net, name="tiny", input_size=32, pool="avg")
+    >>> results = fsbench.evaluate(
+    ...     backbone, ["toy_tiles:5w1s", "toy_photo:5w5s/ridge"], input_size=32, episodes=20
+    ... )
+    >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
+    [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
+    """
+    options = Options(tuple(kinds), shots, way, heads, protocol)
+    request = Request(
+        tasks=parse_tasks([tasks] if isinstance(tasks, str | Task) else tasks, options),
+        input_size=parse_size(str(input_size)),
+        episodes=episodes,
+        limit=limit,
+        seed=seed,
+        shard=parse_shard(shard),
+        overwrite=overwrite,
+        bn_mode=bn_mode,
+        settings=parse_settings(settings),
+        probing=parse_probing(settings),
+    )
+    machine = Machine(
+        device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)
+    )
+    # Without a folder to keep them in, results live as long as the object that is returned.
+    temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
+    results, paths = run_request(
+        Models.of(model, arch, random_init, name),
+        request,
+        roots=[data] if isinstance(data, str) else list(data),
+        output=Path(temporary.name if temporary else output or "results"),
+        machine=machine,
+        yes=yes,
+        report=progress
+        if not isinstance(progress, bool)
+        else console_reporter()
+        if progress
+        else SILENT,
+    )
+    return Results(results, paths, temporary)
+
+
+def run_request(
     models: Models,
     request: Request,
     *,
@@ -244,17 +381,20 @@ def evaluate(
     machine: Machine | None = None,
     yes: bool = False,
     report: Reporter = SILENT,
-) -> list[Result]:
-    """Evaluate every model on every task; cells already complete in `output` are read, not run.
+) -> tuple[list[Result], list[Path]]:
+    """Evaluate every model on every task; return the results and their files.
 
-    roots: as --data. Data sets are loaded and checked before any work. Raises DataError,
-    CheckpointError, UsageError; without `yes` also when the work would take over an hour.
+    Results that are complete in `output` are read, not computed. roots: as --data. Data sets are
+    loaded and checked before any work. Raises DataError, CheckpointError, UsageError; without
+    `yes` also when the work would take over an hour.
     """
-    results = []
+    results, paths = [], []
     for bench in benches(models, request, roots, output, machine, report):
         bench.refuse_long(yes)
-        results += [bench.evaluate(task) for task in request.tasks]
-    return results
+        for task in request.tasks:
+            results.append(bench.evaluate(task))
+            paths.append(bench.cell(task).path)
+    return results, paths
 
 
 def benches(

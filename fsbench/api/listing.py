@@ -26,6 +26,72 @@ def rows(what: str) -> list[Row]:
     return LISTINGS[what]()
 
 
+def list_methods() -> list[str]:
+    """Return the names of all pretraining methods.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> "seal" in fsbench.list_methods()
+    True
+    """
+    from pretrain import METHODS
+
+    return list(METHODS.names())
+
+
+def list_datasets() -> list[str]:
+    """Return the names of all data sets, sources of pretraining and targets of evaluation.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> {"eurosat", "tinyimagenet"} <= set(fsbench.list_datasets())
+    True
+    """
+    from fsbench.data import SOURCES, TARGETS
+
+    return sorted({*SOURCES.names(), *TARGETS.names()})
+
+
+def list_heads() -> list[str]:
+    """Return the names of all heads that few-shot tasks may use.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> fsbench.list_heads()[:3]
+    ['affine', 'centroid', 'cosine']
+    """
+    from fsbench.core.specs import FITTED
+
+    return list(FITTED.names())
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """Return references of timm's models whose names match a pattern.
+
+    Parameters
+    ----------
+    pattern : str
+        As a shell takes it, e.g. `resnet*`.
+
+    Returns
+    -------
+    list of str
+        `timm/NAME`, to be used as `model` in `fsbench.evaluate`.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> fsbench.list_models("resnet18*")
+    ['timm/resnet18', 'timm/resnet18d']
+    """
+    import timm
+
+    return [f"timm/{name}" for name in timm.list_models(pattern)]
+
+
 def methods() -> list[Row]:
     from pretrain import METHODS
     from pretrain.method import hooks_of

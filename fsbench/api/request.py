@@ -28,9 +28,17 @@ DIGITS = 9
 """Of a number on the command line at most."""
 
 
-def parse_tasks(texts: Sequence[str], options: Options) -> tuple[Task, ...]:
-    """Tasks from ids and options; the group `cdfsl` where none is given."""
-    return resolve(texts or ["cdfsl"], data.resolve, data.groups(), options)
+def parse_tasks(tasks: Sequence[str | Task], options: Options) -> tuple[Task, ...]:
+    """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
+    chosen: dict[Task, None] = {}
+    for task in tasks or ["cdfsl"]:
+        named = (
+            resolve([task], data.resolve, data.groups(), options)
+            if isinstance(task, str)
+            else [task]
+        )
+        chosen |= dict.fromkeys(named)
+    return tuple(chosen)
 
 
 def parse_size(text: str) -> int | None:

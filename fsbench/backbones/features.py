@@ -106,7 +106,8 @@ class FeatureStore:
         import PIL
 
         facts = backbone.facts
-        return {
+        module = {"module": backbone.fingerprint} if backbone.fingerprint else {}
+        return module | {
             "version": VERSION,
             "weights_hash": facts.weights_hash,
             "architecture": facts.architecture,

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.base import Backbone
+from fsbench.backbones.base import Backbone, feature_dim, freeze
 from fsbench.backbones.norms import n_affine
 from fsbench.backbones.reference import SOURCES, parse
 from fsbench.backbones.sources import run
 from fsbench.backbones.sources._base import Loaded, Request
 from fsbench.backbones.weights import check_finite, weights_hash
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
@@ -52,11 +52,6 @@ def load(
     return Backbone(facts, module)
 
 
-def freeze(module: nn.Module) -> nn.Module:
-    """Float32, in eval mode, without gradients."""
-    return module.float().eval().requires_grad_(False)
-
-
 def facts_of(request: Request, source: str, loaded: Loaded, module: nn.Module) -> BackboneFacts:
     """What is recorded of a backbone in every result."""
     fields = {
@@ -74,22 +69,6 @@ def facts_of(request: Request, source: str, loaded: Loaded, module: nn.Module) -
         "random_init": request.random_init,
     }
     return BackboneFacts.model_validate(fields | loaded.more)
-
-
-def feature_dim(module: nn.Module, size: int, ref: str) -> int:
-    """D of the features (B, D), by one forward pass of two black images of side `size`.
-
-    Raises CheckpointError if the module gives anything but one vector an image.
-    """
-    with torch.no_grad():
-        out = module(torch.zeros(2, 3, size, size))
-    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != 2:
-        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        raise CheckpointError(
-            f"{ref} gives {got} for two images of {size} px, not two feature vectors",
-            fix="pool its output to (B, D), e.g. in a function of your own (py:PKG.MOD:FUNCTION)",
-        )
-    return int(out.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

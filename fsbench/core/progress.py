@@ -1,11 +1,13 @@
 """How long work reports itself: library code takes a Reporter and never prints.
 
-The command line passes one that draws rich progress bars on a terminal and writes plain lines
-elsewhere (fsbench/cli/console.py); `SILENT` is the default for everyone else.
+`console_reporter` draws rich progress bars on a terminal and writes plain lines elsewhere; `SILENT`
+is the default of everything below the public functions.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -37,3 +39,89 @@ class Silent:
 
 
 SILENT: Reporter = Silent()
+
+LINE_EVERY = 10.0
+"""Seconds between two progress lines of one task where stderr is no terminal."""
+
+
+class Lines:
+    """Progress as plain lines with rate and time left, for logs and pipes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+
+    def log(self, text: str) -> None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        started = shown = self.clock()
+        count = done
+
+        def advance(n: int) -> None:
+            nonlocal count, shown
+            count += n
+            now = self.clock()
+            if now - shown >= LINE_EVERY and count < total:
+                shown = now
+                self.log(line(what, count, total, unit, (count - done) / (now - started)))
+
+        yield advance
+        seconds = max(self.clock() - started, 1e-9)
+        self.log(f"{line(what, count, total, unit, (count - done) / seconds)}, {seconds:.1f} s")
+
+
+def line(what: str, count: int, total: int, unit: str, rate: float) -> str:
+    """e.g. 'features eurosat: 512/1000 images, 230 images/s, 2 s left'."""
+    left = f", {(total - count) / rate:.0f} s left" if rate > 0 and count < total else ""
+    return f"{what}: {count}/{total} {unit}, {rate:.3g} {unit}/s{left}"
+
+
+class Bars:
+    """Progress as rich bars with rate and time left, for terminals."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(stderr=True)
+
+    def log(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False)
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        started = time.monotonic()
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console) as bars:
+            bar = bars.add_task(what, total=total, completed=done, rate=unit)
+            count = 0
+
+            def advance(n: int) -> None:
+                nonlocal count
+                count += n
+                rate = count / max(time.monotonic() - started, 1e-9)
+                bars.update(bar, advance=n, rate=f"{rate:.3g} {unit}/s")
+
+            yield advance
+
+
+def console_reporter() -> Reporter:
+    """Return a reporter that draws bars on a terminal and writes plain lines elsewhere."""
+    return Bars() if sys.stderr.isatty() else Lines()

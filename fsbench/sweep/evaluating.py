@@ -11,7 +11,7 @@ import numpy as np
 
 from fsbench import backbones
 from fsbench.api.analysis_plan import HEAD, lacks
-from fsbench.api.evaluate import Models, evaluate
+from fsbench.api.evaluate import Models, run_request
 from fsbench.api.probes import FIELDS, Probing
 from fsbench.api.request import Request, parse_tasks
 from fsbench.api.settings import parse_probing, parse_settings
@@ -180,7 +180,7 @@ class Evaluating(Job):
         if self.entry:
             committed.ours(self.entry, self.backbone, place)  # before hours of work, not after
         models = self.backbone.models(place)
-        evaluate(
+        run_request(
             models,
             self.request,
             roots=place.roots,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fsbench.cli.console import Plain, emit_json, line, table
+from fsbench.cli.console import emit_json, table
+from fsbench.core.progress import Lines, line
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
@@ -18,7 +19,7 @@ def test_plain_progress_is_sparse_and_counts_only_new_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = iter([0.0, 1.0, 11.0, 12.0])
-    with Plain(clock=lambda: next(now)).task("episodes", 40, "episodes", done=10) as advance:
+    with Lines(clock=lambda: next(now)).task("episodes", 40, "episodes", done=10) as advance:
         advance(10)
         advance(10)
     lines = capsys.readouterr().err.splitlines()

@@ -10,7 +10,7 @@ import pytest
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
-from fsbench.api.evaluate import Models, Targets, evaluate
+from fsbench.api.evaluate import Models, Targets, run_request
 from fsbench.api.machine import Machine
 from fsbench.api.replay import replays
 from fsbench.api.request import Request, parse_tasks
@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     request = Request(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
     machine = Machine(threads=1, cache=root / "cache")
-    evaluate(MODEL, request, output=root / "results", machine=machine)
+    run_request(MODEL, request, output=root / "results", machine=machine)
     submit(root / "results", root / "board", DECLARATION)
     return root
 
@@ -66,7 +66,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     """Features depend on it, so it is part of the environment; other results do not mention it."""
     request = Request(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
-    evaluate(MODEL, request, output=tmp_path / "results", machine=machine)
+    run_request(MODEL, request, output=tmp_path / "results", machine=machine)
     submit(tmp_path / "results", tmp_path / "board", DECLARATION)
     badge = check(tmp_path / "board", made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")

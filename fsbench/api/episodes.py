@@ -1,0 +1,141 @@
+"""Episodes of a task as image tensors, for methods that are trained or tested outside fsbench."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fsbench import data as datasets
+from fsbench.core import tasks
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import ImageSpec
+from fsbench.data.images import centres
+from fsbench.data.manifest import load
+from fsbench.data.roots import DataRoots
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeImages:
+    """One episode: images, labels 0..n_way-1 and paths, ordered by class.
+
+    support (n_way * n_shot, 3, H, W), query (n_way * n_query, 3, H, W): uint8, or what `transform`
+    returned; class_names: of the labels; paths are relative to the folder of the data set.
+    """
+
+    index: int
+    class_names: tuple[str, ...]
+    support: Tensor
+    support_labels: Tensor
+    support_paths: tuple[str, ...]
+    query: Tensor
+    query_labels: Tensor
+    query_paths: tuple[str, ...]
+
+
+class Episodes:
+    """The episodes of a few-shot task, the same that `fsbench.evaluate` runs.
+
+    Episode i depends on the task, the data set, the seed and i alone. It can be used as a map-style
+    data set: `torch.utils.data.DataLoader(episodes, batch_size=None, num_workers=4)`.
+
+    Parameters
+    ----------
+    task : str or Task
+        One episodic task, e.g. `eurosat:5w5s` or `eurosat:5w1s@startup`; its head plays no role.
+    data : str or sequence of str
+        Folder with the data sets, or NAME=DIR for one, as `--data`; default FSBENCH_DATA.
+    episodes : int
+        How many there are; 600 is the official number.
+    input_size : int
+        Side of the images in pixels: resized to int(1.15 * side) squared, then cropped to the
+        centre, as for every backbone.
+    seed : int
+        Another series of episodes; 0 is the official one.
+    transform : callable, optional
+        Applied to the uint8 images (B, 3, H, W) of support and query; without it they stay uint8.
+        `backbone.normalised` gives what the module of a backbone takes.
+
+    Raises
+    ------
+    UsageError
+        If the task is malformed, a probe, or several tasks.
+    DataError
+        If images are missing, or a class is too small.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> episodes = fsbench.Episodes("toy_tiles:5w5s", episodes=3, input_size=32)
+    >>> for episode in episodes:
+    ...     assert episode.support.shape == (25, 3, 32, 32)
+    ...     assert episode.query_labels.tolist() == [label for label in range(5) for _ in range(15)]
+    >>> len(episodes), episodes[0].support.dtype
+    (3, torch.uint8)
+    """
+
+    def __init__(
+        self,
+        task: str | tasks.Task,
+        *,
+        data: str | Sequence[str] = (),
+        episodes: int = 600,
+        input_size: int = 224,
+        seed: int = 0,
+        transform: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        if episodes < 1:
+            raise UsageError(f"{episodes} episodes", fix="give a number of at least 1")
+        self.task = parse_episodic_task(task) if isinstance(task, str) else task
+        roots = DataRoots.parse([data] if isinstance(data, str) else list(data))
+        self.dataset, self.sampler = load(self.task, roots, seed)
+        self.image, self.transform = ImageSpec(input_size=input_size), transform
+        self._n_episodes = episodes
+
+    def __len__(self) -> int:
+        return self._n_episodes
+
+    def __getitem__(self, index: int) -> EpisodeImages:
+        i = operator.index(index)
+        i += len(self) if i < 0 else 0
+        if not 0 <= i < len(self):
+            raise IndexError(f"episode {index} of {len(self)}")
+        episode = self.sampler.episode(i)
+        support, query = episode.images(self.dataset.by_class)
+        return EpisodeImages(
+            index=i,
+            class_names=tuple(self.dataset.class_names[int(c)] for c in episode.class_ids),
+            support=self._images(support),
+            support_labels=torch.arange(len(support)).repeat_interleave(support.shape[1]),
+            support_paths=tuple(self.dataset.paths[j] for j in support.ravel()),
+            query=self._images(query),
+            query_labels=torch.arange(len(query)).repeat_interleave(query.shape[1]),
+            query_paths=tuple(self.dataset.paths[j] for j in query.ravel()),
+        )
+
+    def __iter__(self) -> Iterator[EpisodeImages]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        size = self.image.input_size
+        return f"Episodes({self.task.id.partition('/')[0]!r}, {len(self)} episodes, {size} px)"
+
+    def _images(self, indices: NDArray[Any]) -> Tensor:
+        """Return the images as (B, 3, H, W), class by class."""
+        flat = indices.ravel().tolist()
+        pixels = torch.from_numpy(centres(map(self.dataset.image, flat), self.image, len(flat)))
+        return pixels.contiguous() if self.transform is None else self.transform(pixels)
+
+
+def parse_episodic_task(text: str) -> tasks.Task:
+    """Return the one episodic task that an id names; raise UsageError if it names several."""
+    options = tasks.Options(kinds=("episodic",))
+    named = tasks.resolve([text], datasets.resolve, datasets.groups(), options)
+    if len(named) != 1:
+        raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0].id}")
+    return named[0]

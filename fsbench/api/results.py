@@ -1,0 +1,251 @@
+"""Results of an evaluation: a sequence to look at, a table for pandas, files to keep."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodicSpec
+from fsbench.results.names import MODEL_FILE
+from fsbench.results.reading import cells
+from fsbench.results.table import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Results(Sequence[Result]):
+    """The results of some models on some tasks, in the order of evaluation.
+
+    `fsbench.evaluate` and `fsbench.load_results` make them. Indexing gives a `Result` (its
+    `score.mean` is a fraction) or, with a slice, `Results`.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        Result file of each; its per-episode records lie beside it as Parquet.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> results = fsbench.evaluate(
+    ...     "fsbench/toy_resnet", "toy_scan:5w5s", random_init=0, input_size=32, episodes=10
+    ... )
+    >>> len(results), results[0].task
+    (1, 'toy_scan:5w5s/linear@ibm')
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        paths: Iterable[Path],
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self._results, self.paths = tuple(results), tuple(paths)
+        self._folder = folder  # a temporary folder is removed with the last Results that needs it
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Results: ...
+    def __getitem__(self, index: int | slice) -> Result | Results:
+        if isinstance(index, slice):
+            return Results(self._results[index], self.paths[index], self._folder)
+        return self._results[index]
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @property
+    def models(self) -> list[str]:
+        """Name of the model of each result: its folder in the results tree."""
+        return [path.parents[2].name for path in self.paths]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per task and model.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: model, dataset, n_way, n_shot, head, protocol, input_size (px), accuracy and
+            ci95 (fractions; half-width of the 95 % interval), episodes, images (tested, of a
+            probe), flags (why a result is not official), task, variant (settings that differ from
+            the defaults), source (`module` for a module in memory), weights_hash.
+
+        Examples
+        --------
+        >>> import fsbench
+        >>> results = fsbench.evaluate(
+        ...     "fsbench/toy_resnet", "toy_rims", shots=[1, 5], random_init=0, input_size=32,
+        ...     episodes=10,
+        ... )
+        >>> results.to_frame()["head"].tolist()
+        ['probe', 'linear', 'linear']
+        """
+        import pandas as pd
+
+        rows = [frame_row(model, r) for model, r in zip(self.models, self, strict=True)]
+        frame = pd.DataFrame(rows, columns=list(COLUMNS))
+        return frame.astype({name: kind for name, kind in COLUMNS.items() if kind})
+
+    def save(self, folder: str | Path) -> Results:
+        """Copy the results with their records into a folder and return them from there.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Results tree, made where it is missing. Other results in it are left alone.
+
+        Returns
+        -------
+        Results
+            The same results, with paths in `folder`.
+
+        Raises
+        ------
+        UsageError
+            If a file of the same name with other content is there.
+
+        Examples
+        --------
+        >>> import fsbench, tempfile
+        >>> results = fsbench.evaluate(
+        ...     "fsbench/toy_resnet", "toy_rims:5w1s", random_init=0, input_size=32, episodes=10
+        ... )
+        >>> saved = results.save(tempfile.mkdtemp())
+        >>> fsbench.load_results(saved.paths[0].parents[3])[0] == results[0]
+        True
+        """
+        paths = []
+        for path in self.paths:
+            model = path.parents[1]
+            home = Path(folder) / model.parent.name / model.name
+            copy_file(model / MODEL_FILE, home / MODEL_FILE, replace=True)
+            target = home / path.parent.name / path.name
+            copy_file(path.with_suffix(".parquet"), target.with_suffix(".parquet"))
+            copy_file(path, target)
+            paths.append(target)
+        return Results(self, paths)
+
+    def __repr__(self) -> str:
+        header, rows, notes = table(self, self.models)
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in [header, *rows]
+        ]
+        return "\n".join([*lines, *notes])
+
+    def _repr_html_(self) -> str:
+        """Return the table of `repr` as HTML, for notebooks."""
+        header, rows, notes = table(self, self.models)
+        head = "".join(f"<th>{escape(text)}</th>" for text in header)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
+        )
+        below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+COLUMNS = {
+    "model": None,
+    "dataset": None,
+    "n_way": "Int64",
+    "n_shot": "Int64",
+    "head": None,
+    "protocol": None,
+    "input_size": "int64",
+    "accuracy": "float64",
+    "ci95": "float64",
+    "episodes": "Int64",
+    "images": "Int64",
+    "flags": None,
+    "task": None,
+    "variant": None,
+    "source": None,
+    "weights_hash": None,
+}
+"""Columns of `Results.to_frame` and their types; None for texts."""
+
+
+def frame_row(model: str, result: Result) -> dict[str, Any]:
+    """Return one result as a row of `Results.to_frame`."""
+    spec, episodic = result.spec, isinstance(result.spec, EpisodicSpec)
+    return {
+        "model": model,
+        "dataset": result.dataset.name,
+        "n_way": spec.episode.n_way if isinstance(spec, EpisodicSpec) else None,
+        "n_shot": spec.episode.k_shot if isinstance(spec, EpisodicSpec) else None,
+        "head": spec.adaptation if isinstance(spec, EpisodicSpec) else spec.kind,
+        "protocol": spec.protocol if isinstance(spec, EpisodicSpec) else None,
+        "input_size": spec.image.input_size,
+        "accuracy": result.score.mean,
+        "ci95": result.score.ci95,
+        "episodes": result.score.n if episodic else None,
+        "images": None if episodic else result.score.n,
+        "flags": ", ".join(result.flags),
+        "task": result.task,
+        "variant": spec.variant.strip(),
+        "source": result.backbone.source,
+        "weights_hash": result.backbone.weights_hash,
+    }
+
+
+def copy_file(source: Path, target: Path, *, replace: bool = False) -> None:
+    """Copy a file by rename; raise UsageError where one with other content must stay."""
+    if target.exists() and not replace:
+        if target.read_bytes() == source.read_bytes():
+            return
+        raise UsageError(
+            f"{target} is there with other content", fix="save to another folder, or remove it"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    shutil.copyfile(source, part)
+    part.replace(target)
+
+
+def load_results(folder: str | Path) -> Results:
+    """Load all results in a folder, each verified against its per-episode records.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder that `fsbench.evaluate(output=...)`, `Results.save` or the command line wrote, a
+        part of it, or one result file.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    UsageError
+        If there is no result.
+    ValidationFailed
+        If a result does not follow from its records.
+
+    Examples
+    --------
+    >>> import fsbench, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = fsbench.evaluate(
+    ...     "fsbench/toy_resnet", "toy_photo:5w1s", random_init=0, input_size=32, episodes=10,
+    ...     output=folder,
+    ... )
+    >>> fsbench.load_results(folder).models
+    ['fsbench-toy_resnet-random0']
+    """
+    loaded = list(cells(Path(folder)))
+    outside = [cell.path for cell in loaded if len(cell.path.parents) < 3]
+    if outside:
+        raise ValidationFailed(
+            f"{outside[0]} lies outside a results tree", fix="keep results in the tree of -o DIR"
+        )
+    return Results((cell.result for cell in loaded), (cell.path.resolve() for cell in loaded))

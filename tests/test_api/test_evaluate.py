@@ -1,0 +1,189 @@
+"""fsbench.evaluate and what it returns: on generated targets, through public names only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+import fsbench
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.tasks import Task
+
+TASK = "toy_tiles:5w1s"
+
+
+def network(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return ARCHITECTURES.load("toy_resnet").build(0)
+
+
+def backbone(name: str = "mine") -> fsbench.Backbone:
+    return fsbench.Backbone.from_module(network(), name=name, input_size=32)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> fsbench.Results:
+    """An in-memory module and random weights of a reference, on episodes and on a probe."""
+    cache = tmp_path_factory.mktemp("cache")
+    return fsbench.evaluate(
+        [backbone(), "fsbench/toy_resnet"],
+        [TASK, "toy_tiles:probe"],
+        random_init=0,
+        input_size="native",
+        episodes=20,
+        limit=20,
+        cache=cache,
+        progress=False,
+    )
+
+
+def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) -> None:
+    net = network()
+    save_file(net.state_dict(), tmp_path / "mine.safetensors")
+    options = {"input_size": 32, "episodes": 20, "progress": False}
+    (mine,) = fsbench.evaluate(backbone(), TASK, **options)
+    (file,) = fsbench.evaluate(
+        str(tmp_path / "mine.safetensors"), TASK, arch="fsbench/toy_resnet", **options
+    )
+    assert mine.backbone.weights_hash == file.backbone.weights_hash
+    assert mine.backbone.feature_dim == file.backbone.feature_dim
+    assert mine.records_digest == file.records_digest
+    assert (mine.backbone.source, mine.backbone.ref) == ("module", "module:mine")
+
+
+def test_a_module_in_memory_is_copied_and_frozen() -> None:
+    net = network().train()
+    made = fsbench.Backbone.from_module(net, name="mine", input_size=32)
+    assert net.training
+    assert all(p.requires_grad for p in net.parameters())
+    assert not made.module.training
+    assert not any(p.requires_grad for p in made.module.parameters())
+
+
+@pytest.mark.parametrize(("pool", "dim"), [("avg", 6), ("none", None)])
+def test_pooling_of_maps(pool: str, dim: int | None) -> None:
+    net = nn.Conv2d(3, 6, 3)
+    if dim is None:
+        with pytest.raises(CheckpointError, match="not two feature vectors"):
+            fsbench.Backbone.from_module(net, name="maps", input_size=16, pool=pool)
+        return
+    made = fsbench.Backbone.from_module(net, name="maps", input_size=16, pool=pool)
+    images = torch.rand(2, 3, 16, 16)
+    expected = net(made.normalised(images)).mean((2, 3))
+    assert made.facts.feature_dim == dim
+    assert torch.allclose(made.features(images), expected, atol=1e-6)
+
+
+def test_tokens_are_pooled_by_the_first_or_by_their_mean() -> None:
+    class Tokens(nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return images.flatten(2).transpose(1, 2)
+
+    images = torch.rand(2, 3, 8, 8)
+    for pool, expected in (("token", lambda x: x[:, :, 0, 0]), ("avg", lambda x: x.mean((2, 3)))):
+        made = fsbench.Backbone.from_module(Tokens(), name="t", input_size=8, pool=pool)
+        assert torch.allclose(made.features(images), expected(made.normalised(images)), atol=1e-6)
+
+
+def test_a_classifier_and_an_unknown_pooling_are_refused() -> None:
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 10)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.fc(images.mean((2, 3)))
+
+    with pytest.raises(UsageError, match="classifier 'fc' with 10 outputs") as error:
+        fsbench.Backbone.from_module(Classifier(), name="net", input_size=8)
+    assert "module.fc = torch.nn.Identity()" in error.value.fix
+    with pytest.raises(UnknownName, match="pool"):
+        fsbench.Backbone.from_module(network(), name="net", pool="max")  # type: ignore[arg-type]
+
+
+def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -> None:
+    """The forward pass is no part of the weights hash; cached features must tell it apart."""
+
+    class Scaled(nn.Module):
+        def __init__(self, power: int) -> None:
+            super().__init__()
+            self.net, self.power = network(), power
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.net(images) ** self.power
+
+    digests = {
+        fsbench.evaluate(
+            fsbench.Backbone.from_module(Scaled(power), name="mine", input_size=32),
+            *(TASK,),
+            input_size=32,
+            episodes=20,
+            cache=tmp_path,
+            progress=False,
+        )[0].records_digest
+        for power in (1, 3)
+    }
+    assert len(digests) == 2
+
+
+def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
+    assert len(both) == 4
+    assert [result.task for result in both[:2]] == [f"{TASK}/linear@ibm", "toy_tiles:probe"]
+    frame = both.to_frame()
+    assert frame["model"].tolist() == ["mine"] * 2 + ["fsbench-toy_resnet-random0"] * 2
+    assert frame["source"].tolist() == ["module"] * 2 + ["fsbench"] * 2
+    assert frame["n_way"].isna().tolist() == [False, True, False, True]
+    assert frame["head"].tolist() == ["linear", "probe"] * 2
+    assert frame["episodes"].tolist()[0] == 20
+    assert frame["images"].notna().tolist() == [False, True, False, True]
+    assert frame["accuracy"].tolist() == [result.score.mean for result in both]
+    assert frame["flags"][0] == "limited"
+
+
+def test_results_are_readable_and_escaped(both: fsbench.Results) -> None:
+    text = repr(both)
+    assert "toy_tiles:5w1s/linear@ibm" in text
+    assert "fsbench-toy_resnet-random0" in text
+    page = both._repr_html_()
+    assert "<th>mine</th>" in page
+    assert "&#x27;" not in page
+    assert "<script" not in page
+
+
+def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> None:
+    saved = both.save(tmp_path / "kept")
+    assert saved.paths[0].is_relative_to(tmp_path / "kept")
+    again = fsbench.load_results(tmp_path / "kept")
+    assert sorted(r.records_digest for r in again) == sorted(r.records_digest for r in both)
+    assert sorted(again.models) == sorted(both.models)
+    both.save(tmp_path / "kept")  # the same files once more
+    changed = saved.paths[0]
+    changed.write_text(changed.read_text() + " ")
+    with pytest.raises(UsageError, match="other content"):
+        both.save(tmp_path / "kept")
+
+
+def test_results_in_a_folder_are_read_and_not_computed_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"random_init": 0, "input_size": 32, "episodes": 20, "output": tmp_path / "out"}
+    (first,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
+    assert "episodes/s" in capsys.readouterr().err
+    (second,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
+    assert "episodes/s" not in capsys.readouterr().err
+    assert first == second
+
+
+def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
+    task = Task("toy_tiles", 5, 1, "centroid", "ibm")
+    (result,) = fsbench.evaluate(backbone(), task, input_size=32, episodes=20, progress=False)
+    assert result.task == "toy_tiles:5w1s/centroid@ibm"
+    with pytest.raises(UsageError, match="two models are called module:mine"):
+        fsbench.evaluate([backbone(), backbone()], TASK)
+    with pytest.raises(UsageError, match="for 2 models"):
+        fsbench.evaluate([backbone("a"), backbone("b")], TASK, name="both")

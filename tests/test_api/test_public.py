@@ -1,0 +1,65 @@
+"""The public names: imported on first use, documented, with examples that run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import fsbench
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ["", "api.evaluate", "api.episodes", "api.results", "api.listing", "backbones.base"]
+
+
+LATER = {name for name, module in fsbench._MODULES.items() if find_spec(module) is None}
+"""Names whose module is not written yet."""
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = "{'torch', 'numpy', 'pandas', 'pydantic'}"
+    check = f"import fsbench, sys; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_public_name_can_be_imported_and_is_listed() -> None:
+    assert set(fsbench.__all__) <= set(dir(fsbench))
+    for name in set(fsbench.__all__) - LATER:
+        assert getattr(fsbench, name) is not None
+
+
+def test_submodules_are_not_shadowed_by_public_names() -> None:
+    for path in (ROOT / "fsbench").iterdir():
+        assert path.name.removesuffix(".py") not in fsbench.__all__
+    from fsbench import data
+
+    assert inspect.ismodule(data)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'fsbench' has no attribute 'nothing'"):
+        _ = fsbench.nothing
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_of_docstrings_run(module: str) -> None:
+    name = f"fsbench.{module}".rstrip(".")
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    done = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    assert done.attempted > 0
+    assert done.failed == 0
+
+
+def test_public_objects_have_a_docstring_with_an_example() -> None:
+    for name in set(fsbench.__all__) - LATER - {"__version__", "compare"}:
+        value = getattr(fsbench, name)
+        text = inspect.getdoc(value) or ""
+        methods = [inspect.getdoc(m) or "" for _, m in inspect.getmembers(value, callable)]
+        assert any(">>> " in part for part in [text, *methods]), name
