@@ -19,7 +19,7 @@ from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
 from fsbench.cli.main import build
 from leaderboard.board.published import ENTRIES
 from leaderboard.methods.build import of_board
-from leaderboard.methods.figures import named
+from leaderboard.methods.figures import write
 from leaderboard.pilot.checks import correlate_transfer
 from pretrain.recipes.registry import RECIPES
 
@@ -95,8 +95,9 @@ def test_every_table_stands_in_one_document() -> None:
     assert sorted(names) == sorted(TABLES)
 
 
-def test_figures_of_the_pilot_study_are_those_of_its_entries() -> None:
-    drawn = named(of_board(ENTRIES))
+def test_figures_of_the_pilot_study_are_those_of_its_entries(tmp_path: Path) -> None:
+    write(of_board(ENTRIES), tmp_path)
+    drawn = {p.name: p.read_text(encoding="utf8") for p in tmp_path.iterdir()}
     stored = {p.name: p.read_text(encoding="utf8") for p in (PILOT / "figures").iterdir()}
     assert stored == drawn, "run `make readme`"
 
