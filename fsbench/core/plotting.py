@@ -39,6 +39,8 @@ DASHES = ("-", (0, (6, 3)), (0, (2, 2)), (0, (8, 3, 2, 3)))
 PNG_DPI = 144
 LONGEST = 400
 """Characters of a text that may be shown; more never fit."""
+TAIL = 5
+"""Characters at the end of a text that is cut."""
 FORMATS = (".svg", ".png", ".pdf")
 
 
@@ -267,15 +269,19 @@ def widest(texts: Sequence[str]) -> float:
 
 
 def fit_text(text: str, room: float) -> str:
-    """Return clean text, cut with an ellipsis where it is wider than `room` pixels."""
+    """Return clean text, cut with an ellipsis where it is wider than `room` pixels.
+
+    Names often differ in their last characters: these stay where there is room for more.
+    """
     text = clean_text(text)
     if len(text) <= LONGEST and text_width(text) <= room:
         return text
-    ends = range(min(len(text), LONGEST))
-    end = bisect_right(ends, room, key=lambda n: text_width(text[: n + 1] + "…"))
-    while end and text_width(text[:end] + "…") > room:  # kerning and marks may narrow a line
+    tail = "…" + (text[-TAIL:] if text_width("m" * TAIL * 2) <= room else "")
+    ends = range(min(len(text) - len(tail) + 1, LONGEST))
+    end = bisect_right(ends, room, key=lambda n: text_width(text[: n + 1] + tail))
+    while end and text_width(text[:end] + tail) > room:  # kerning and marks may narrow a line
         end -= 1
-    return text[:end].rstrip() + "…"
+    return text[:end].rstrip() + tail if end else "…"
 
 
 def percent(fraction: float, digits: int = 2) -> str:

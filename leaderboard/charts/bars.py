@@ -22,7 +22,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Bars:
+class BarChart:
     """unit: of all numbers, for the axis. log: for positive numbers of many sizes. reference: a
     number that a dashed line shows. write: how a number is written.
     """
@@ -42,7 +42,7 @@ class Bars:
 
 
 @plotting.style()
-def draw(chart: Bars, width: float = 720) -> Drawing:
+def draw(chart: BarChart, width: float = 720) -> Drawing:
     """Return horizontal bars from the left, each followed by its number."""
     labels = [row.label for row in chart.rows]
     values = [v for row in chart.rows for v in row.values if v is not None]

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 AXIS, BAR, FOOT = 56.0, 6.0, 10.0
 """Pixels: above the axis of ranks, between two bars, and below the last label."""
-PHONE, PHONE_SHARE, SHARE = 500.0, 0.52, 0.3
+TICK = 20.0
+"""Least pixels between two ranks of the axis."""
+PHONE, PHONE_SHARE, SHARE = 500.0, 0.56, 0.34
 """Part of the width for the labels of one side; below PHONE pixels all stand on the left."""
 
 
@@ -41,10 +43,15 @@ class Critical:
         )
 
     def bars(self) -> list[tuple[float, float]]:
-        """Return first and last rank of each clique of two or more of the entries."""
+        """Return first and last rank of each clique of two or more of the entries.
+
+        Where the chart has only some entries, cliques that became part of another are left out.
+        """
         rank = dict(zip(self.names, self.ranks, strict=True))
-        members = [[rank[name] for name in clique if name in rank] for clique in self.cliques]
-        return [(min(ranks), max(ranks)) for ranks in members if len(ranks) > 1]
+        members = [{name for name in clique if name in rank} for clique in self.cliques]
+        largest = [m for m in members if len(m) > 1 and not any(m < other for other in members)]
+        ends = [(min(rank[n] for n in m), max(rank[n] for n in m)) for m in largest]
+        return list(dict.fromkeys(ends))
 
 
 @plotting.style()
@@ -65,7 +72,7 @@ def draw(chart: Critical, width: float = 720) -> Drawing:
     axes.set(xlim=(low - width * left / pixels, high + width * right / pixels))
     axes.set(ylim=(drawing.size[1], 0))
     axes.set_axis_off()
-    draw_axis(axes, low, high, chart.difference)
+    draw_axis(axes, low, high, chart.difference, every=max(1, ceil(TICK / pixels)))
     for i, (first, last) in enumerate(bars):
         y = AXIS + BAR * (i + 1.2)
         axes.plot([first, last], [y, y], color=INK, linewidth=3, solid_capstyle="round")
@@ -82,11 +89,10 @@ def draw(chart: Critical, width: float = 720) -> Drawing:
     return drawing
 
 
-def draw_axis(axes: Axes, low: int, high: int, difference: float) -> None:
+def draw_axis(axes: Axes, low: int, high: int, difference: float, every: int) -> None:
     """Draw the ranks from best to worst, and the critical difference above them."""
     axes.plot([low, high], [AXIS, AXIS], color=INK, linewidth=1)
-    step = max(1, ceil((high - low) / 10))
-    for rank in range(low, high + 1, step):
+    for rank in range(low, high + 1, every):
         axes.plot([rank, rank], [AXIS - 5, AXIS], color=INK, linewidth=1)
         axes.text(rank, AXIS - 9, str(rank), ha="center")
     axes.text(low, 13, f"critical difference {difference:.2f}")

@@ -13,7 +13,7 @@ LABEL_SHARE = 0.38
 
 
 @dataclass(frozen=True)
-class Gap:
+class GapRow:
     """Mean of a - b in one row and the ends of its paired 95 % interval, None if unknown.
 
     significant: whether it counts as a difference, where a test and not the interval says so.
@@ -36,13 +36,13 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Gaps:
+class GapChart:
     """Advantage of entry a over entry b. criterion: what makes a row lie above or below 0."""
 
     title: str
     a: str
     b: str
-    rows: tuple[Gap, ...]
+    rows: tuple[GapRow, ...]
     criterion: str = "the interval lies"
 
     @property
@@ -55,7 +55,7 @@ class Gaps:
 
 
 @plotting.style()
-def draw(chart: Gaps, width: float = 720) -> Drawing:
+def draw(chart: GapChart, width: float = 720) -> Drawing:
     """Return points with intervals, a ahead on the right; coloured where significant."""
     labels = [row.label for row in chart.rows]
     left = min(plotting.widest(labels), LABEL_SHARE * width) + 14

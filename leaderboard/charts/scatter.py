@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT, TOP, RIGHT, FOOT = 364.0, 24.0, 14.0, 44.0
-LABEL_SHARE = 0.3
+LABEL_SHARE = 0.36
 """Share of the width that a label may take."""
 MARK, HAIR = 6.0, 2.0
 """Pixels that stay free around a point, and on both sides of a line."""
@@ -144,7 +144,7 @@ def front_corners(axes: Axes, chart: Scatter) -> list[tuple[float, float]]:
     return [*places[:1], *steps, *((axes.get_xlim()[1], y) for _, y in places[-1:])]
 
 
-class Box(NamedTuple):
+class LabelBox(NamedTuple):
     """A rectangle in pixels; y grows upwards."""
 
     left: float
@@ -152,22 +152,22 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: LabelBox) -> bool:
         """Return whether two boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.bottom < other.top and other.bottom < self.top
 
 
 @dataclass(frozen=True)
-class Place:
+class LabelPlace:
     """Where a label may stand: its offset from the point, and what it and its line cover."""
 
     offset: tuple[float, float]
     anchor: str
-    label: Box
-    line: tuple[Box, ...]
+    label: LabelBox
+    line: tuple[LabelBox, ...]
 
-    def is_free(self, frame: Box, obstacles: Sequence[Box]) -> bool:
+    def is_free(self, frame: LabelBox, obstacles: Sequence[LabelBox]) -> bool:
         """Return whether the label lies inside the frame and, with its line, on no obstacle."""
         inside = self.label.left >= frame.left and self.label.right <= frame.right
         inside = inside and self.label.bottom >= frame.bottom and self.label.top <= frame.top
@@ -186,7 +186,7 @@ def add_labels(axes: Axes, chart: Scatter) -> None:
     taken = [around(*to_pixels(place)) for place in at.values()]
     lines = line_boxes(axes)
     x0, y0, x1, y1 = axes.bbox.extents
-    frame = Box(x0, y0, x1 + RIGHT - 2, y1 + FONT_SIZE)
+    frame = LabelBox(x0, y0, x1 + RIGHT - 2, y1 + FONT_SIZE)
     for point in dict.fromkeys([*chart.best, *chart.points]):
         text = fit_text(point.label, LABEL_SHARE * axes.bbox.width)
         x, y = to_pixels(at[point])
@@ -210,12 +210,12 @@ def add_labels(axes: Axes, chart: Scatter) -> None:
         )
 
 
-def around(x: float, y: float, half: float = MARK) -> Box:
+def around(x: float, y: float, half: float = MARK) -> LabelBox:
     """Return a square around a place."""
-    return Box(x - half, y - half, x + half, y + half)
+    return LabelBox(x - half, y - half, x + half, y + half)
 
 
-def line_boxes(axes: Axes) -> list[Box]:
+def line_boxes(axes: Axes) -> list[LabelBox]:
     """Return what the lines of the chart cover: intervals, level, diagonal and front."""
     boxes = []
     for line in axes.lines:
@@ -225,11 +225,11 @@ def line_boxes(axes: Axes) -> list[Box]:
             for k in range(steps):
                 ends = [a + (b - a) * part / steps for part in (k, k + 1)]
                 (left, right), (bottom, top) = (sorted(pair) for pair in zip(*ends, strict=True))
-                boxes.append(Box(left - HAIR, bottom - HAIR, right + HAIR, top + HAIR))
+                boxes.append(LabelBox(left - HAIR, bottom - HAIR, right + HAIR, top + HAIR))
     return boxes
 
 
-def places_around(x: float, y: float, width: float) -> Iterator[Place]:
+def places_around(x: float, y: float, width: float) -> Iterator[LabelPlace]:
     """Yield the places for a label of this width, nearest first."""
     for distance in DISTANCES:
         for angle in ANGLES:
@@ -239,8 +239,8 @@ def places_around(x: float, y: float, width: float) -> Iterator[Place]:
             offset = distance * dx, (distance + upright * FONT_SIZE / 2) * dy
             cx, cy = x + offset[0], y + offset[1]
             left = cx - width / 2 if upright else cx if dx > 0 else cx - width
-            label = Box(left - 1, cy - FONT_SIZE / 2, left + width + 1, cy + FONT_SIZE / 2 + 1)
+            label = LabelBox(left - 1, cy - FONT_SIZE / 2, left + width + 1, cy + FONT_SIZE / 2 + 1)
             steps = range(8, int(distance) - 3, 4) if distance > DISTANCES[0] else range(0)
             line = tuple(around(x + k * dx, y + k * dy, 1) for k in steps)
             anchor = "center" if upright else "left" if dx > 0 else "right"
-            yield Place(offset, anchor, label, line)
+            yield LabelPlace(offset, anchor, label, line)

@@ -55,11 +55,13 @@ def ends(gain: Gain) -> tuple[float | None, float | None]:
 
 def gains(board: MethodBoard) -> Drawing | None:
     rows = [
-        gaps.Gap(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha)
+        gaps.GapRow(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha)
         for row, _, g in sorted(gained(board), key=lambda item: -item[2].gap)
     ]
     criterion = "after Holm's correction the gain lies"
-    chart = gaps.Gaps(f"{board.board}: gains", "method", "plain training", tuple(rows), criterion)
+    chart = gaps.GapChart(
+        f"{board.board}: gains", "method", "plain training", tuple(rows), criterion
+    )
     return gaps.draw(chart, WIDTH) if rows else None
 
 
@@ -169,7 +171,7 @@ def spread(board: MethodBoard) -> Drawing | None:
         for row in board.rows
         if row.overall and row.overall.ci95 is not None and row.overall.ci95_seeds is not None
     ]
-    chart = bars.Bars(
+    chart = bars.BarChart(
         title=f"{board.board}: seeds and episodes",
         unit="half-width of the 95 % interval (points)",
         series=("over episodes, for these seeds", "over episodes and seeds"),
@@ -187,7 +189,7 @@ def episodes(board: MethodBoard) -> Drawing | None:
         for row, _, gain in gained(board)
         if gain.p_holm >= board.alpha and settled_by_episodes(gain)
     ]
-    chart = bars.Bars(
+    chart = bars.BarChart(
         title=f"{board.board}: episodes that would settle what is open",
         unit="episodes needed to separate the method from plain training (dashed: episodes run)",
         series=("episodes",),

@@ -49,7 +49,15 @@ LOOKS = {"log_x": True, "y_scale": "symlog", "from_zero": True, "ticks": ("p", "
 def test_fitted_text_fits(text: str, room: float) -> None:
     shown = fit_text(text, room)
     assert text_width(shown) <= room
-    assert shown == clean_text(text) or shown.endswith("…")
+    assert shown == clean_text(text) or "…" in shown
+
+
+def test_a_cut_name_keeps_its_end() -> None:
+    name = "pilot-normal-schedule=single_cycle"
+    cut = [fit_text(f"{name}-s{i}", 140) for i in (0, 1)]
+    assert cut[0].startswith("pilot-normal")
+    assert [text[-3:] for text in cut] == ["-s0", "-s1"]
+    assert fit_text(name, 30).endswith("…")
 
 
 def test_wide_characters_take_an_em() -> None:
