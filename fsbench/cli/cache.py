@@ -17,7 +17,7 @@ KINDS = {
     "sources": "decoded source data sets",
     "datasets": "tables of the Hugging Face library",
     "hashes": "content hashes of image files",
-    "verdicts": "verified results of leaderboards",
+    "board-results": "verified results of leaderboards",
 }
 
 Kinds = Annotated[list[str] | None, typer.Argument(help=f"Of: {', '.join(KINDS)}; all if none.")]

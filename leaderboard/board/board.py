@@ -108,15 +108,15 @@ class Board:
         folder (verdicts.py). Raises ValidationFailed."""
         names, found = self.names(), []
         with (
-            result_cache.open_cache(self.folder, cache, report) as known,
+            result_cache.open_cache(self.folder, cache, report) as results,
             report.task(f"read {self.file.name}", len(names), "entries") as advance,
         ):
             for name in names:
-                found.append(self.entry(name, known))
+                found.append(self.entry(name, results))
                 advance(1)
         return found
 
-    def entry(self, name: str, known: ResultCache | None = None) -> Entry:
+    def entry(self, name: str, results: ResultCache | None = None) -> Entry:
         folder = self.folder / name
         file = read_record(folder / ENTRY_FILE, EntryFile)
         if file.declaration.name != name:
@@ -124,14 +124,14 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
                 fix="name the folder after the entry",
             )
-        found = (known or ResultCache(self.folder)).cells(folder)
+        found = (results or ResultCache(self.folder)).read_results(folder)
         if file.chain is not None:
             chains.require_unchanged(file.chain, found, str(folder))
         held = badges.read(folder)
         badge = badges.standing(held, chains.build_chain(found).end) if held else None
         return Entry(file, found, badge)
 
-    def relevant(self, candidate: Candidate) -> Candidate:
+    def select_columns(self, candidate: Candidate) -> Candidate:
         """The candidate without results that bear the name of no column of this board."""
         if self.file.columns is None:
             return candidate

@@ -1,6 +1,7 @@
-"""Folders and archives from strangers: only plain files of bounded number and size come through.
+"""Folders and archives of strangers: only plain files of bounded number and size are read.
 
-Refused: absolute paths, '..', links, devices, repeated names, encryption, decompression bombs.
+Refused are absolute paths, '..', links, devices, repeated names, encryption, decompression bombs,
+and more results than anybody evaluates.
 """
 
 from __future__ import annotations
@@ -29,17 +30,23 @@ MAX_DEPTH = 12
 MAX_ARCHIVE = 64 * 2**20
 """Bytes of the archive itself, which also bounds the list of members of a zip."""
 MAX_HEADER = 2**20
-"""Bytes of a tar's headers between two members: a long name or a list of holes may pretend more."""
+"""Bytes of a tar's headers between two members: a long name or a list of holes may claim more."""
+MAX_RESULTS = 5000
+MAX_FILE_BYTES = 256 * 2**20
+"""Bytes of all results on disk; one result and its records take about 30 kB."""
+MAX_OUTCOMES = 2**30
+"""Bytes of all records in memory, one byte per query."""
 CHUNK = 2**20
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 FIX = "pack the results folder again: zip -r NAME.zip results, or tar czf NAME.tar.gz results"
+TOO_MUCH = "submit the results of one model, and only those of the board's columns"
 
 
 @dataclass(frozen=True)
 class ArchiveMember:
-    """One entry of an archive, with a way to read it."""
+    """One member of an archive, with a way to read it."""
 
     name: str
     plain: bool
@@ -49,9 +56,9 @@ class ArchiveMember:
 
 @contextmanager
 def open_submission(path: Path) -> Iterator[Path]:
-    """A folder with the content of `path`: itself, or a temporary one an archive went into.
+    """Yield a folder with the content of `path`: the folder itself, or an unpacked archive.
 
-    Raises UsageError when there is nothing to open, ValidationFailed for hostile content.
+    Raises UsageError if there is nothing to open, ValidationFailed for hostile content.
     """
     if path.is_dir():
         check_folder(path)
@@ -61,14 +68,14 @@ def open_submission(path: Path) -> Iterator[Path]:
             unpack_archive(path, Path(folder))
             yield Path(folder)
     else:
-        what = "is no folder and no archive" if path.exists() else "does not exist"
+        reason = "is no folder and no archive" if path.exists() else "does not exist"
         raise UsageError(
-            f"{path} {what}", fix=f"give a folder of results, or {', '.join(SUFFIXES)}"
+            f"{path} {reason}", fix=f"give a folder of results, or {', '.join(SUFFIXES)}"
         )
 
 
 def check_folder(root: Path) -> None:
-    """Raises ValidationFailed when a folder holds links, special files, or too much."""
+    """Check that a folder holds a bounded number of plain files. Raises ValidationFailed."""
     files = total = 0
     for folder, names, leaves in os.walk(root):
         for name in [*names, *leaves]:
@@ -123,7 +130,7 @@ def iterate_zip(archive: zipfile.ZipFile) -> Iterator[ArchiveMember]:
 
 
 def open_tar_stream(path: Path) -> IO[bytes]:
-    """The bytes of a tar, decompressed on the way where its name says gz."""
+    """Open a tar file; decompress it if its name ends in gz."""
     if path.name.lower().endswith(".tar"):
         return path.open("rb")
     return cast("IO[bytes]", gzip.open(path))
@@ -131,7 +138,7 @@ def open_tar_stream(path: Path) -> IO[bytes]:
 
 def iterate_tar(archive: tarfile.TarFile, metered: Metered) -> Iterator[ArchiveMember]:
     for info in archive:
-        metered.left = MAX_FILE + 2 * CHUNK  # its content is read before the next one is asked for
+        metered.left = MAX_FILE + 2 * CHUNK  # the member is read before the next header
         yield ArchiveMember(
             info.name,
             plain=info.isreg(),
@@ -142,7 +149,7 @@ def iterate_tar(archive: tarfile.TarFile, metered: Metered) -> Iterator[ArchiveM
 
 
 def extract_members(path: Path, members: Iterator[ArchiveMember], into: Path) -> None:
-    """Write plain files, counting what really comes out of the decompressor."""
+    """Write plain files, counting the bytes that really come out of the decompressor."""
     left = MAX_TOTAL
     for number, member in enumerate(members):
         if number >= MAX_FILES:
@@ -156,7 +163,7 @@ def extract_members(path: Path, members: Iterator[ArchiveMember], into: Path) ->
 
 
 def check_member_path(path: Path, member: ArchiveMember) -> PurePosixPath:
-    """The member's path, if it stays inside and is a plain file or folder."""
+    """Return the member's path. Raises ValidationFailed if it leaves the folder or is no file."""
     name = PurePosixPath(member.name.replace("\\", "/"))
     escapes = name.is_absolute() or ".." in name.parts or ":" in member.name
     if escapes or "\0" in member.name or len(name.parts) > MAX_DEPTH:
@@ -167,9 +174,9 @@ def check_member_path(path: Path, member: ArchiveMember) -> PurePosixPath:
 
 
 def copy_member(path: Path, member: ArchiveMember, target: Path, limit: int) -> int:
-    """Bytes written. Raises ValidationFailed beyond `limit`, whatever the header says."""
+    """Return the bytes written. Raises ValidationFailed beyond `limit` bytes."""
     if target.exists():
-        raise ValidationFailed(f"{path}: {member.name[:200]!r} stands there twice", fix=FIX)
+        raise ValidationFailed(f"{path}: duplicate member {member.name[:200]!r}", fix=FIX)
     source, size = member.open(), 0
     if source is None:
         raise ValidationFailed(f"{path}: {member.name[:200]!r} cannot be read", fix=FIX)
@@ -184,18 +191,10 @@ def copy_member(path: Path, member: ArchiveMember, target: Path, limit: int) -> 
     return size
 
 
-MAX_RESULTS = 5000
-MAX_FILE_BYTES = 256 * 2**20
-"""Bytes of all results on disk; one takes about 30 kB with its records."""
-MAX_OUTCOMES = 2**30
-"""Bytes of all outcomes in memory, a byte a query."""
-TOO_MUCH = "submit the results of one model, without what belongs to no column of the board"
-
-
 def check_sizes(files: Sequence[Path]) -> None:
-    """Raises ValidationFailed for more result files, or larger ones, than are read."""
-    both = [path for file in files for path in (file, file.with_suffix(".parquet"))]
-    size = sum(path.stat().st_size for path in both if path.is_file())
+    """Check number and size of result files. Raises ValidationFailed."""
+    paths = [path for file in files for path in (file, file.with_suffix(".parquet"))]
+    size = sum(path.stat().st_size for path in paths if path.is_file())
     if len(files) > MAX_RESULTS or size > MAX_FILE_BYTES:
         raise ValidationFailed(
             f"{len(files)} results of {size} bytes, allowed are {MAX_RESULTS} and {MAX_FILE_BYTES}",
@@ -204,14 +203,14 @@ def check_sizes(files: Sequence[Path]) -> None:
 
 
 class MemoryBudget:
-    """Counts the memory that outcomes take."""
+    """A limit on the memory that all records of a submission take."""
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.used = 0
 
-    def take(self, cell: Loaded) -> Loaded:
-        """The cell itself. Raises ValidationFailed when all of them are too large."""
-        self.taken += sum(values.nbytes for values in columns(cell.records).values())
-        if self.taken > MAX_OUTCOMES:
-            raise ValidationFailed(f"outcomes of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
-        return cell
+    def add(self, loaded: Loaded) -> Loaded:
+        """Count a result and return it. Raises ValidationFailed beyond MAX_OUTCOMES."""
+        self.used += sum(values.nbytes for values in columns(loaded.records).values())
+        if self.used > MAX_OUTCOMES:
+            raise ValidationFailed(f"records of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
+        return loaded

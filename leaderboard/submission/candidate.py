@@ -64,7 +64,7 @@ def read_submissions(
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue
-        groups[cell.model, cell.result.backbone.weights_hash].append(budget.take(cell))
+        groups[cell.model, cell.result.backbone.weights_hash].append(budget.add(cell))
     chosen = select_models(groups, models)
     found = [
         Candidate(declaration, key[0], tuple(cells), tuple(broken))

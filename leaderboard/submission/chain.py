@@ -1,7 +1,7 @@
-"""The hash chain of an entry: weights -> data -> episode manifest -> spec -> records, cell by cell.
+"""The hash chain of an entry: weights -> data -> episode manifest -> spec -> records, per result.
 
-Every step holds the hash of the one before it, and one digest holds the chains of all cells: who
-knows the digest knows whether anything below it was changed, and the chain says what.
+Each link is hashed together with the link before it, and one digest covers the chains of all
+results: the digest shows that something was changed, the chain shows what.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIX = "restore the entry from the repository, or submit the results again"
 
 
 class ChainLink(Frozen):
-    """The chain of one cell."""
+    """The chain of one result."""
 
     cell: Text = Field(description="data set and file, below the folder of the weights")
     weights: Sha256
@@ -32,7 +32,7 @@ class ChainLink(Frozen):
 
     @property
     def end(self) -> str:
-        """Hash over all links: each step covers the one before it."""
+        """Hash over all links; each step covers the one before it."""
         end = hashlib.sha256(self.cell.encode()).hexdigest()
         for name in LINKS:
             end = hashlib.sha256(f"{end} {name} {getattr(self, name)}".encode()).hexdigest()
@@ -40,23 +40,23 @@ class ChainLink(Frozen):
 
 
 class HashChain(Frozen):
-    """The chains of all cells of an entry, sorted by cell, and the digest over their ends."""
+    """The chains of all results of an entry, sorted by file, and the digest over their ends."""
 
     cells: tuple[ChainLink, ...]
     end: Sha256
 
 
-def build_chain(cells: Sequence[Loaded]) -> HashChain:
-    """The chain of these results."""
-    links = sorted((build_link(cell) for cell in cells), key=lambda each: each.cell)
+def build_chain(results: Sequence[Loaded]) -> HashChain:
+    """Return the chain of these results."""
+    links = sorted((build_link(loaded) for loaded in results), key=lambda link: link.cell)
     return HashChain(cells=tuple(links), end=digest_links(links))
 
 
-def build_link(cell: Loaded) -> ChainLink:
-    """The chain of one result, whose own hashes hold (results/rules.py)."""
-    result = cell.result
+def build_link(loaded: Loaded) -> ChainLink:
+    """Return the chain of one result; its own hashes were checked before (results/rules.py)."""
+    result = loaded.result
     return ChainLink(
-        cell="/".join(cell.path.parts[-2:]),
+        cell="/".join(loaded.path.parts[-2:]),
         weights=result.backbone.weights_hash,
         data=result.dataset.identity,
         manifest=result.manifest_hash,
@@ -66,26 +66,27 @@ def build_link(cell: Loaded) -> ChainLink:
 
 
 def digest_links(links: Sequence[ChainLink]) -> str:
-    """One digest over the ends of all cells."""
-    return hashlib.sha256("\n".join(each.end for each in links).encode()).hexdigest()
+    """Return one digest over the ends of all links."""
+    return hashlib.sha256("\n".join(link.end for link in links).encode()).hexdigest()
 
 
-def find_changes(chain: HashChain, cells: Sequence[Loaded], where: str) -> Iterator[Problem]:
-    """Every link that differs from what the entry holds, by cell and name."""
-    stated, found = ({each.cell: each for each in c.cells} for c in (chain, build_chain(cells)))
-    for cell in sorted(stated.keys() ^ found.keys()):
+def find_changes(chain: HashChain, results: Sequence[Loaded], where: str) -> Iterator[Problem]:
+    """Yield a Problem for every link that differs from the results of the entry."""
+    stated = {link.cell: link for link in chain.cells}
+    actual = {link.cell: link for link in build_chain(results).cells}
+    for cell in sorted(stated.keys() ^ actual.keys()):
         pair = ("no such cell", "one") if cell in stated else ("a cell more", "none")
         yield Problem("chain", f"{where}: {cell}", *pair, FIX)
-    for cell in sorted(stated.keys() & found.keys()):
+    for cell in sorted(stated.keys() & actual.keys()):
         for name in LINKS:
-            now, before = getattr(found[cell], name), getattr(stated[cell], name)
+            now, before = getattr(actual[cell], name), getattr(stated[cell], name)
             if now != before:
                 yield Problem("chain", f"{where}: {cell}: {name}", str(now), str(before), FIX)
     if chain.end != digest_links(chain.cells):
         yield Problem("chain", f"{where}: end", chain.end, digest_links(chain.cells), FIX)
 
 
-def require_unchanged(chain: HashChain, cells: Sequence[Loaded], where: str) -> None:
-    """Raises ValidationFailed naming every link that was changed."""
-    if found := list(find_changes(chain, cells, where)):
-        raise ValidationFailed("\n  ".join(map(str, found)))
+def require_unchanged(chain: HashChain, results: Sequence[Loaded], where: str) -> None:
+    """Raise ValidationFailed naming every link that was changed."""
+    if problems := list(find_changes(chain, results, where)):
+        raise ValidationFailed("\n  ".join(map(str, problems)))

@@ -1,6 +1,6 @@
-"""What a candidate must satisfy before a board takes it: small rules, each yielding Problems.
+"""Rules that a submission must satisfy before it is added to a board; each yields Problems.
 
-A submission is hostile input. Everything derivable is recomputed from the outcomes, all problems
+A submission is hostile input. Everything derivable is recomputed from the records, all problems
 are listed at once, and nothing in it is ever executed. The rules for single results are those of
 fsbench/results/rules.py.
 """
@@ -8,7 +8,7 @@ fsbench/results/rules.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,29 +36,29 @@ MAX_TEXT = 4000
 
 
 def check_readable(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Every file is a result of the known schema, and there is at least one."""
+    """Every file is a result of a valid schema, and there is at least one."""
     yield from candidate.broken
     if not 0 < len(candidate.cells) <= MAX_CELLS:
         yield make_problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
 
 
 def check_results(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Each result keeps the rules of reading: hashes, recomputed means, flags, finite numbers."""
+    """Each result satisfies the rules for reading: hashes, means, flags, finite numbers."""
     for cell in candidate.cells:
         yield from rules.problems(cell)
 
 
 def check_names(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Names are path components that no system or reader can mistake."""
-    found = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
-    for name in sorted(found):
+    """Names are path components that are valid on every system and unambiguous to readers."""
+    names = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
+    for name in sorted(names):
         if name != safe(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
             yield make_problem("name", candidate, repr(name), repr(safe(name)), fix)
 
 
 def check_texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """No control or direction character, no text without end, in anything that people will read."""
+    """Texts that people read hold no control or direction character and are of bounded length."""
     records = [(candidate.name, candidate.declaration.model_dump())]
     records += [(str(c.path), c.result.model_dump()) for c in candidate.cells]
     for where, record in records:
@@ -71,7 +71,7 @@ def check_texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def iterate_strings(value: Any) -> Iterator[str]:
-    """All strings inside nested records."""
+    """Yield all strings inside nested records."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -82,7 +82,7 @@ def iterate_strings(value: Any) -> Iterator[str]:
 
 
 def check_manifests(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Manifest hash and class ids are those that the spec and the class counts give."""
+    """Manifest hash and class ids equal those recomputed from the spec and the class counts."""
     for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
             yield from check_episodes(cell, cell.records, cell.result.spec)
@@ -98,32 +98,32 @@ def check_episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) ->
         yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
     if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
-        return  # a Problem of its own
+        return  # results/rules.py reports it
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-        found = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
+        episodes = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
         yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
         return
-    if found.hash != cell.result.manifest_hash:
-        yield cell.problem("manifest", cell.result.manifest_hash, found.hash)
-    drawn = found.class_ids[np.searchsorted(found.numbers, index[index >= 0])]
+    if episodes.hash != cell.result.manifest_hash:
+        yield cell.problem("manifest", cell.result.manifest_hash, episodes.hash)
+    drawn = episodes.class_ids[np.searchsorted(episodes.numbers, index[index >= 0])]
     if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
-        yield cell.problem("classes", "other classes than the episodes hold", "the drawn classes")
+        yield cell.problem("classes", "other classes than the episodes have", "the drawn classes")
 
 
 def check_completeness(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Episodes 0..n-1 without a gap: shards are merged before they are submitted."""
+    """Episodes are 0..n-1 without a gap: shards are merged before they are submitted."""
     for cell in candidate.cells:
         if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
-            found = f"episodes {gaps(np.sort(cell.records.index))} missing"
+            missing = f"episodes {gaps(np.sort(cell.records.index))} missing"
             yield cell.problem(
-                "incomplete", found, "no gap", "fsbench results merge PART PART -o OUT"
+                "incomplete", missing, "no gap", "fsbench results merge PART PART -o OUT"
             )
 
 
 def check_duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """One result a column, and no outcomes submitted twice under different names."""
+    """There is one result per column, and no records occur twice under different names."""
     columns = Counter(cell.result.column for cell in candidate.cells)
     for column, count in sorted(columns.items()):
         if count > 1:
@@ -138,29 +138,31 @@ def check_duplicates(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def check_same_backbone(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """All cells were made by the same weights, taken the same way."""
+    """All results are of the same weights, with features taken the same way."""
     for cell in candidate.cells[1:]:
         for name in SAME_BACKBONE:
-            found = getattr(cell.result.backbone, name)
+            actual = getattr(cell.result.backbone, name)
             expected = getattr(candidate.facts, name)
-            if found != expected:
+            if actual != expected:
                 fix = "evaluate every cell with one backbone"
-                yield cell.problem("backbone", f"{name} {found}", expected, fix)
+                yield cell.problem("backbone", f"{name} {actual}", expected, fix)
 
 
 def check_same_training(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Cells that know how their weights came about, which older ones do not, tell the same; the
-    costs of another machine may be those of the run repeated there."""
-    known = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
-    for cell, made in known[1:]:
-        first, expected = known[0]
+    """All results that record how the weights were trained, which old ones do not, record the same.
+
+    Costs may differ: the run may have been repeated on another machine.
+    """
+    trained = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
+    for cell, made in trained[1:]:
+        first, expected = trained[0]
         for name in sorted({*unequal(dict(made), dict(expected))} - OF_ITS_MACHINE):
             fix = "evaluate every cell with one run"
             yield cell.problem("training", f"another {name}", f"that of {first.path}", fix)
 
 
 def check_same_images(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Cells of one data set and pool saw the same images, those of a track the same groups."""
+    """Results of one data set and pool are of the same images, those of a track of equal groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
     groups: dict[tuple[str, str], str] = {}
     for cell in candidate.cells:
@@ -174,7 +176,7 @@ def check_same_images(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def check_references(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """A `py:` backbone is code of the submitter, which no reader may be asked to run."""
+    """No backbone is a `py:` reference: code of the submitter, which no reader should run."""
     for cell in candidate.cells:
         facts = cell.result.backbone
         if facts.source == "py" or facts.ref.startswith("py:"):
@@ -183,7 +185,7 @@ def check_references(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def check_image_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """A known data set with other counts must be flagged `subset`, an unknown one `custom`."""
+    """A data set of fsbench with unofficial counts is flagged `subset`, any other one `custom`."""
     from fsbench.data.catalog import TARGETS, all_facts
 
     for cell in candidate.cells:
@@ -198,7 +200,7 @@ def check_image_counts(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def check_targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """Targets seen in pretraining are declared, and keep an entry off official boards."""
+    """Targets seen in pretraining are declared; an official board refuses them."""
     declared = {resolve_dataset(name) for name in candidate.declaration.targets_seen}
     trained = set(candidate.declaration.pretraining_data)
     trained |= {name for cell in candidate.cells for name in cell.result.backbone.pretraining_data}
@@ -214,7 +216,7 @@ def check_targets_seen(candidate: Candidate, board: Board) -> Iterator[Problem]:
 
 
 def resolve_dataset(name: str) -> str:
-    """The data set that a name or alias stands for, in any spelling; else its folded form."""
+    """Return the data set of a name or alias in any spelling; else the name in lower case."""
     from fsbench.data.catalog import resolve
 
     try:
@@ -224,11 +226,11 @@ def resolve_dataset(name: str) -> str:
 
 
 def check_name_free(candidate: Candidate, board: Board) -> Iterator[Problem]:
-    """No entry bears the name yet; --replace leaves this rule out."""
-    if held := board.taken(candidate.name):
+    """No entry of the board has the name; --replace skips this rule."""
+    if taken := board.taken(candidate.name):
         fix = "choose another --name, or give --replace to replace your own entry"
         yield make_problem(
-            "taken", candidate, f"an entry '{held}' on the board", "a free name", fix
+            "taken", candidate, f"an entry '{taken}' on the board", "a free name", fix
         )
 
 
@@ -255,15 +257,13 @@ RULES: tuple[SubmissionRule, ...] = (
 
 
 def make_problem(
-    code: str, candidate: Candidate, found: object, expected: object, fix: str = rules.AGAIN
+    code: str, candidate: Candidate, actual: object, expected: object, fix: str = rules.AGAIN
 ) -> Problem:
-    """A Problem of the candidate as a whole."""
-    return Problem(code, candidate.name, str(found)[:300], str(expected)[:300], fix)
+    """Return a Problem of the submission as a whole."""
+    return Problem(code, candidate.name, str(actual)[:300], str(expected)[:300], fix)
 
 
 def check_submission(candidate: Candidate, board: Board, replace: bool = False) -> list[Problem]:
-    """Everything that keeps a candidate off the board; empty when it may be added."""
-    wanted: Iterable[SubmissionRule] = (
-        rule for rule in RULES if not (replace and rule is check_name_free)
-    )
-    return [found for rule in wanted for found in rule(candidate, board)]
+    """Return every Problem of a submission; none if it may be added to the board."""
+    rules_to_check = [rule for rule in RULES if not (replace and rule is check_name_free)]
+    return [problem for rule in rules_to_check for problem in rule(candidate, board)]

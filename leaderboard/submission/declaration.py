@@ -1,4 +1,4 @@
-"""What a submitter declares: from options, or a JSON, TOML or YAML file, options first."""
+"""The declaration of a submission, from options and a JSON, TOML or YAML file."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ OPTIONS = {
 
 
 def find_declaration(folder: Path) -> Path | None:
-    """The declaration that lies in a submitted folder, at its top or one level below."""
+    """Return the declaration file in a submitted folder, at its top or one level below."""
     places = [folder, *(sub for sub in sorted(folder.iterdir()) if sub.is_dir())]
     return next((f / n for f in places for n in NAMES if (f / n).is_file()), None)
 
 
 def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declaration:
-    """The declaration; an option that is None leaves the file's value.
+    """Return the declaration; options replace the values of the file unless they are None.
 
-    Raises UsageError naming what is missing, ValidationFailed for a file that cannot be read.
+    Raises UsageError naming missing fields, ValidationFailed for a file that cannot be read.
     """
     values: dict[str, Any] = read_mapping(file, ", ".join(OPTIONS)) if file else {}
     values |= {name: value for name, value in options.items() if value is not None}
@@ -48,6 +48,6 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
 
 
 def parse_names(value: Any) -> Any:
-    """A list of names; the word none, alone, is the empty list."""
+    """Return a list of names; the single word none is the empty list."""
     names = [value] if isinstance(value, str) else value
     return () if names in (["none"], [], ()) else names

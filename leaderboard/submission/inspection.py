@@ -1,7 +1,7 @@
-"""Everything that may be wrong with a board folder, all at once: the check for pull requests.
+"""Inspection of a whole board folder: the check for pull requests that add entries.
 
-Every entry is held against all rules of a submission again, with its hash chain, its badges and its
-files; nothing on the way is executed.
+Every entry is checked by all rules of a submission again, and so are its hash chain, its badges and
+its files. All problems are reported at once; nothing is executed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REMOVE = "remove it from the board"
 
 @dataclass
 class Inspection:
-    """What was read, and every Problem."""
+    """Every Problem of a board, and how much was read."""
 
     problems: list[Problem]
     entries: int = 0
@@ -39,33 +39,33 @@ class Inspection:
     episodes: int = 0
     badges: int = 0
 
-    def add(self, candidate: Candidate, held: int) -> None:
+    def count(self, submission: Candidate, n_badges: int) -> None:
         self.entries += 1
-        self.results += len(candidate.cells)
-        self.badges += held
-        for cell in candidate.cells:
-            if isinstance(cell.records, EpisodeRecords):
-                self.episodes += len(cell.records.index)
+        self.results += len(submission.cells)
+        self.badges += n_badges
+        for loaded in submission.cells:
+            if isinstance(loaded.records, EpisodeRecords):
+                self.episodes += len(loaded.records.index)
 
 
 def inspect_board(folder: Path) -> Inspection:
-    """Read all of a board. Raises UsageError when there is none."""
-    found = Inspection(list(find_stray_files(folder)))
+    """Read and check a whole board. Raises UsageError if there is none."""
+    inspection = Inspection(list(find_stray_files(folder)))
     try:
         board = Board.open(folder)
     except ValidationFailed as error:
-        found.problems.append(error_problem("board", folder, error))
-        return found
+        inspection.problems.append(error_problem("board", folder, error))
+        return inspection
     copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
     names = board.names()
-    found.problems += find_name_clashes(names)
+    inspection.problems += find_name_clashes(names)
     for name in names:
         try:
-            found.problems += inspect_entry(board, name, found, copies)
+            inspection.problems += inspect_entry(board, name, inspection, copies)
         except FsbenchError as error:
-            found.problems.append(error_problem("entry", folder / name, error))
-    found.problems += find_copies(copies)
-    return found
+            inspection.problems.append(error_problem("entry", folder / name, error))
+    inspection.problems += find_copies(copies)
+    return inspection
 
 
 def error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
@@ -73,9 +73,9 @@ def error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
 
 
 def find_stray_files(folder: Path) -> Iterator[Problem]:
-    """What lies in the folder of a board and is neither an entry nor told of in the README.
+    """Yield a Problem for every file of a board folder that is no entry and not in BOARD_FILES.
 
-    The project's board, of any clone, has all published rows beside it. They are validated instead.
+    The project's own board lies beside all published rows; those are validated instead.
     """
     paths = sorted(folder.iterdir())
     names = {path.name for path in paths}
@@ -87,16 +87,16 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
             except ValidationFailed as error:
                 yield error_problem("published", path, error)
             continue
-        entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
-        if not (path.name.startswith(".") or path.name in BOARD_FILES or entry):
+        is_entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
+        if not (path.name.startswith(".") or path.name in BOARD_FILES or is_entry):
             yield Problem("stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE)
     for path in list_leftovers(folder):
-        fix = "submit anything to the board: what a killed process left is put back first"
+        fix = "submit anything to this board: what a killed process left is restored first"
         yield Problem("unfinished", str(path), "half a submission", "none", fix)
 
 
 def find_name_clashes(names: list[str]) -> Iterator[Problem]:
-    """Names that some file systems take for one."""
+    """Yield a Problem for names that differ in letter case only, which some systems ignore."""
     folded = Counter(name.casefold() for name in names)
     for name in names:
         if folded[name.casefold()] > 1:
@@ -104,52 +104,56 @@ def find_name_clashes(names: list[str]) -> Iterator[Problem]:
 
 
 def inspect_entry(
-    board: Board, name: str, found: Inspection, copies: dict[str, list[tuple[str, str]]]
+    board: Board, name: str, inspection: Inspection, copies: dict[str, list[tuple[str, str]]]
 ) -> Iterator[Problem]:
-    """All that is wrong with one entry."""
+    """Yield every Problem of one entry; add its counts to `inspection`.
+
+    copies: digest of records -> (weights hash, path) of the results with these records.
+    """
     home = board.folder / name
     check_folder(home)
     file = read_record(home / ENTRY_FILE, EntryFile)
     if file.declaration.name != name:
         yield Problem("name", str(home), file.declaration.name, name, "name the folder after it")
-    candidates = read_submissions(home, file.declaration)
-    if len(candidates) > 1:
-        yield Problem("backbone", str(home), f"{len(candidates)} models", "one", REMOVE)
-    candidate = candidates[0]
-    yield from check_submission(candidate, board, replace=True)
+    submissions = read_submissions(home, file.declaration)
+    if len(submissions) > 1:
+        yield Problem("backbone", str(home), f"{len(submissions)} models", "one", REMOVE)
+    submission = submissions[0]
+    yield from check_submission(submission, board, replace=True)
     if file.chain is not None:
-        yield from chain.find_changes(file.chain, candidate.cells, str(home))
-    yield from check_entry_files(home, candidate)
-    ends = badges.read(home)
-    end = chain.build_chain(candidate.cells).end
-    for badge in ends:
+        yield from chain.find_changes(file.chain, submission.cells, str(home))
+    yield from check_entry_files(home, submission)
+    entry_badges = badges.read(home)
+    end = chain.build_chain(submission.cells).end
+    for badge in entry_badges:
         if badge.chain != end:
             fix = "remove the badge, or verify the entry again"
             yield Problem("badge", str(home), "a badge of other results", "of these", fix)
-    found.add(candidate, len(ends))
-    for cell in candidate.cells:
-        if isinstance(cell.records, EpisodeRecords) and not cell.result.collapsed:
-            weights = cell.result.backbone.weights_hash
-            copies[cell.result.records_digest].append((weights, str(cell.path)))
+    inspection.count(submission, len(entry_badges))
+    for loaded in submission.cells:
+        if isinstance(loaded.records, EpisodeRecords) and not loaded.result.collapsed:
+            weights = loaded.result.backbone.weights_hash
+            copies[loaded.result.records_digest].append((weights, str(loaded.path)))
 
 
-def check_entry_files(home: Path, candidate: Candidate) -> Iterator[Problem]:
-    """Nothing lies in an entry but its results, model.json of the same backbone, and badges."""
-    known = {home / ENTRY_FILE}
-    for cell in candidate.cells:
-        known |= {cell.path, cell.path.with_suffix(".parquet")}
-        known.add(cell.path.parent.parent / MODEL_FILE)
-    broken = {problem.where for problem in candidate.broken}
+def check_entry_files(home: Path, submission: Candidate) -> Iterator[Problem]:
+    """Yield a Problem for every file but results, badges and a model.json of the same backbone."""
+    expected = {home / ENTRY_FILE}
+    for loaded in submission.cells:
+        expected |= {loaded.path, loaded.path.with_suffix(".parquet")}
+        expected.add(loaded.path.parent.parent / MODEL_FILE)
+    broken = {problem.where for problem in submission.broken}
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
-        badge = path.parent == home / BADGES and path.suffix == ".json"
-        if path not in known and not badge and str(path.with_suffix(".json")) not in broken:
+        is_badge = path.parent == home / BADGES and path.suffix == ".json"
+        is_broken = str(path.with_suffix(".json")) in broken
+        if not (path in expected or is_badge or is_broken):
             yield Problem("stray", str(path), "no part of the entry", "only its results", REMOVE)
-        elif path.name == MODEL_FILE and read_record(path, BackboneFacts) != candidate.facts:
+        elif path.name == MODEL_FILE and read_record(path, BackboneFacts) != submission.facts:
             yield Problem("backbone", str(path), "other facts", "those of the results", REMOVE)
 
 
 def find_copies(copies: dict[str, list[tuple[str, str]]]) -> Iterator[Problem]:
-    """Outcomes of hundreds of episodes are never equal for two networks."""
+    """Yield a Problem for equal records of different weights, which cannot be a coincidence."""
     for places in copies.values():
         if len({weights for weights, _ in places}) > 1:
             where = ", ".join(path for _, path in places[:5])

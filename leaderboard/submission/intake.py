@@ -1,4 +1,4 @@
-"""A submission: a folder or archive of results with a declaration, checked, then put on a board."""
+"""Intake of submissions: read results and a declaration, check them, add entries to a board."""
 
 from __future__ import annotations
 
@@ -25,30 +25,34 @@ def submit(
     dry_run: bool = False,
     replace: bool = False,
 ) -> list[Candidate]:
-    """Check results and add one entry per model; returns what was, or would be, added.
+    """Check results and add one entry per model; return the entries added.
 
-    declaration: whole, or the fields given, completed from `file` or from the declaration that
-    lies in the results. Results of no column of the board are left out. Raises ValidationFailed
-    listing every problem, and then wrote nothing.
+    declaration: complete, or some fields, completed from `file` or from a declaration file in the
+    results. Results of no column of the board are left out; with dry_run nothing is written.
+    Raises ValidationFailed listing every problem; nothing is written then.
     """
     with open_submission(results) as folder:
         if not isinstance(declaration, Declaration):
             declaration = read_declaration(file or find_declaration(folder), declaration)
         target = Board.open(board)
-        candidates = [
-            target.relevant(each) for each in read_submissions(folder, declaration, models)
+        submissions = [
+            target.select_columns(submission)
+            for submission in read_submissions(folder, declaration, models)
         ]
-        check_all(candidates, target, replace)
+        require_valid(submissions, target, replace)
         if not dry_run:
-            target.add(candidates, replace)
-    return candidates
+            target.add(submissions, replace)
+    return submissions
 
 
-def check_all(candidates: Sequence[Candidate], board: Board, replace: bool) -> None:
-    """Raises ValidationFailed with all problems of all candidates."""
-    found = [problem for each in candidates for problem in check_submission(each, board, replace)]
-    problems = list(dict.fromkeys(found))
+def require_valid(submissions: Sequence[Candidate], board: Board, replace: bool) -> None:
+    """Raise ValidationFailed with all problems of all submissions."""
+    problems = dict.fromkeys(
+        problem
+        for submission in submissions
+        for problem in check_submission(submission, board, replace)
+    )
     if problems:
-        listed = "\n  ".join(str(problem) for problem in problems)
+        listed = "\n  ".join(map(str, problems))
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise ValidationFailed(f"{count}, nothing was written\n  {listed}")

@@ -1,10 +1,14 @@
-"""Verdicts on disk: one file a board, one row a verified result.
+"""Cache of the verified results of a board: one file per board, one row per result.
 
-    fsbench-verdicts <version of the rules> <sha-256 of the rest>
+    fsbench-results <code version> <sha-256 of the rest>
     <Parquet>
 
-A file that is damaged, cut short or of other rules is as good as none: its results are verified
-again. The digest guards against damage, not against the owner of the cache folder.
+A row is valid for the path of the result, the sha-256 of its two files and the version of the code
+that verified it. It holds the result and the outcomes that ranking needs, so a second reading opens
+one file. While size and times of both files stay the same, they are not hashed again. A file that
+is damaged or of another version is ignored: its results are verified again. The digest protects
+against damage, not against the owner of the cache folder, who can change the code as well: never
+use a cache file of another user.
 """
 
 from __future__ import annotations
@@ -39,15 +43,23 @@ from leaderboard.ranking.outcomes import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAGIC = b"fsbench-verdicts"
+FOLDER = "board-results"
+"""Name below the cache folder, which `fsbench cache` lists."""
+MAGIC = b"fsbench-results"
 GROUP = 1024
-"""Rows that are in memory at once, besides what becomes of them."""
+"""Rows per Parquet row group, which bounds the memory for reading and writing."""
+SHARED = ("backbone", "dataset", "spec")
+"""Parts of a Result that many results of a board have in common; equal ones are stored once."""
+PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
+"""Packages that read and check results; the files of the protocols declare valid settings."""
 
 
 class CacheRow(NamedTuple):
-    """One verdict. name: of the result, relative to the board; stamps: size, mtime and ctime (ns)
-    of its two files; key: sha-256 of both; result: as JSON; numbers, right, out_of: of its
-    Outcomes, as bytes; no numbers for 0..n-1.
+    """One verified result on disk.
+
+    name: path relative to the board; stamps: size, mtime and ctime (ns) of the JSON file and of the
+    Parquet file; key: sha-256 of both; result: as JSON; numbers, right, out_of: its Outcomes, as
+    bytes; numbers is empty for 0..n-1.
     """
 
     name: str
@@ -59,8 +71,125 @@ class CacheRow(NamedTuple):
     out_of: int
 
 
+@dataclass(frozen=True)
+class CachedResult:
+    """A verified result with the stamps and the key of its CacheRow."""
+
+    stamps: tuple[int, ...]
+    key: bytes
+    verified: VerifiedResult
+
+
 class UnusableCache(Exception):
-    """Why a file of verdicts is of no use, in words."""
+    """Why a cache file cannot be used."""
+
+
+class ResultCache:
+    """Verified results of a board folder; without a cache folder nothing is stored.
+
+    previous: results read from the cache file, by name; current: results read or verified since.
+    """
+
+    def __init__(self, board: Path, folder: Path | None = None, report: Reporter = SILENT) -> None:
+        self.board, self.report = board, report
+        name = hashlib.sha256(str(board.resolve()).encode()).hexdigest()[:16]
+        self.file = folder / FOLDER / name if folder else None
+        self.parts: dict[tuple[str, str], Any] = {}
+        self.previous = self.read()
+        self.current: dict[str, CachedResult] = {}
+
+    def read_results(self, folder: Path) -> tuple[VerifiedResult, ...]:
+        """Return all results below a folder. Raises ValidationFailed for a wrong one."""
+        return tuple(self.read_result(path) for path in result_files(folder))
+
+    def read_result(self, path: Path) -> VerifiedResult:
+        """Return one result, from the cache if its files are unchanged."""
+        if self.file is None:
+            return self.verify(path)
+        name = path.relative_to(self.board).as_posix()
+        cached, stamps = self.previous.get(name), read_stamps(path)
+        if cached is None or cached.stamps != stamps:
+            key = hash_files(path)
+            if cached is not None and cached.key == key:
+                cached = replace(cached, stamps=stamps)
+            else:
+                cached = CachedResult(stamps, key, self.verify(path))
+            if not stamps or read_stamps(path) != stamps:
+                return cached.verified  # somebody is writing the files: do not store the result
+        self.current[name] = cached
+        return cached.verified
+
+    def verify(self, path: Path) -> VerifiedResult:
+        loaded = verified(path)
+        return VerifiedResult(path, self.share_parts(loaded.result), extract_outcomes(loaded))
+
+    def share_parts(self, result: Result) -> Result:
+        """Return an equal result whose SHARED parts are one object for all equal results."""
+        shared = {}
+        for name in SHARED:
+            part = getattr(result, name)
+            shared[name] = self.parts.setdefault((name, part.model_dump_json()), part)
+        return result.model_copy(update=shared)
+
+    def read(self) -> dict[str, CachedResult]:
+        """Read the cache file; log why if it cannot be used."""
+        if self.file is None:
+            return {}
+        try:
+            return {row.name: self.parse(row) for row in read_cache(self.file, code_version())}
+        except (UnusableCache, ValueError) as error:
+            reason = error if isinstance(error, UnusableCache) else "is not a result cache"
+            self.report.log(f"{self.file} {reason}: every result is verified again")
+            return {}
+
+    def parse(self, row: CacheRow) -> CachedResult:
+        result = self.share_parts(Result.model_validate_json(row.result))
+        right = np.frombuffer(row.right, np.min_scalar_type(row.out_of))
+        index = np.frombuffer(row.numbers, np.int64) if row.numbers else count_up(right.size)
+        outcomes = Outcomes(index, right, identify_draws(result), row.out_of)
+        path = self.board / row.name
+        return CachedResult(tuple(row.stamps), row.key, VerifiedResult(path, result, outcomes))
+
+    def write(self, results: Mapping[str, CachedResult]) -> None:
+        """Write the cache file if it changed; log an error, e.g. a full disk."""
+        if self.file is None or results == self.previous:
+            return
+        rows = (make_row(name, result) for name, result in sorted(results.items()))
+        try:
+            write_cache(self.file, code_version(), rows)
+        except OSError as error:
+            self.report.log(f"results are not cached: {self.file}: {error.strerror}")
+
+
+@contextmanager
+def open_cache(
+    board: Path, folder: Path | None, report: Reporter = SILENT
+) -> Iterator[ResultCache]:
+    """Open the cache while the whole board is read, and write it at the end.
+
+    After an error the results that were not reached stay cached.
+    """
+    results = ResultCache(board, folder, report)
+    try:
+        yield results
+    except BaseException:
+        results.write(results.previous | results.current)
+        raise
+    results.write(results.current)
+
+
+def make_row(name: str, cached: CachedResult) -> CacheRow:
+    result, outcomes = cached.verified.result, cached.verified.outcomes
+    is_plain = outcomes.index is count_up(outcomes.index.size)
+    return CacheRow(
+        name=name,
+        stamps=cached.stamps,
+        key=cached.key,
+        result=result.model_dump_json().encode(),
+        numbers=b"" if is_plain else outcomes.index.tobytes(),
+        right=outcomes.right.tobytes(),
+        out_of=outcomes.out_of,
+    )
 
 
 def make_schema() -> pa.Schema:
@@ -70,29 +199,29 @@ def make_schema() -> pa.Schema:
     return pa.schema(list(zip(CacheRow._fields, kinds, strict=True)))
 
 
-def write_cache(path: Path, rules: str, rows: Iterable[CacheRow]) -> None:
-    """By rename. Raises OSError."""
+def write_cache(path: Path, version: str, rows: Iterable[CacheRow]) -> None:
+    """Write a cache file by rename. Raises OSError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink, form, left = pa.BufferOutputStream(), make_schema(), iter(rows)
-    with pq.ParquetWriter(sink, form, compression="zstd") as writer:
-        while group := list(islice(left, GROUP)):
+    sink, schema, remaining = pa.BufferOutputStream(), make_schema(), iter(rows)
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        while group := list(islice(remaining, GROUP)):
             columns = [list(column) for column in zip(*group, strict=True)]
-            writer.write_table(pa.Table.from_arrays([*map(pa.array, columns)], schema=form))
+            writer.write_table(pa.Table.from_arrays([*map(pa.array, columns)], schema=schema))
     content = memoryview(sink.getvalue())
-    head = b" ".join([MAGIC, rules.encode(), hashlib.sha256(content).hexdigest().encode()])
+    head = b" ".join([MAGIC, version.encode(), hashlib.sha256(content).hexdigest().encode()])
     with replacing(path) as temporary, temporary.open("wb") as out:
         out.write(head + b"\n")
         out.write(content)
 
 
-def read_cache(path: Path, rules: str) -> Iterator[CacheRow]:
-    """The rows, none where there is no file. Raises Unusable before the first one."""
+def read_cache(path: Path, version: str) -> Iterator[CacheRow]:
+    """Yield the rows, none if there is no file. Raises UnusableCache before the first row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content = read_payload(path, rules)
+    content = read_payload(path, version)
     if content is not None:
         with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content))) as file:
             for group in range(file.metadata.num_row_groups):
@@ -101,31 +230,54 @@ def read_cache(path: Path, rules: str) -> Iterator[CacheRow]:
                     yield CacheRow(*values)
 
 
-def read_payload(path: Path, rules: str) -> memoryview | None:
-    """The Parquet part, None where there is no file. Raises Unusable."""
+def read_payload(path: Path, version: str) -> memoryview | None:
+    """Return the Parquet part, None if there is no file. Raises UnusableCache."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UnusableCache(f"cannot be read ({error.strerror})") from error
-    head, found, _ = content[:200].partition(b"\n")
+    head, newline, _ = content[:200].partition(b"\n")
     words, body = head.split(b" "), memoryview(content)[len(head) + 1 :]
-    if not found or len(words) != 3 or words[0] != MAGIC:
+    if not newline or len(words) != 3 or words[0] != MAGIC:
         raise UnusableCache("is damaged")
-    if words[1] != rules.encode():
-        raise UnusableCache("is of other rules")
+    if words[1] != version.encode():
+        raise UnusableCache("was written by another version of fsbench")
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise UnusableCache("is damaged")
     return body
 
 
-PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
+def read_stamps(path: Path) -> tuple[int, ...]:
+    """Return size, mtime and ctime of a result and of its records; () if one is missing."""
+    try:
+        stats = [file.stat() for file in (path, path.with_suffix(".parquet"))]
+    except OSError:
+        return ()
+    return tuple(n for stat in stats for n in (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
+
+
+def hash_files(path: Path) -> bytes:
+    """Return the sha-256 of a result and of its records, 64 bytes; b"" if one is unreadable."""
+    try:
+        return b"".join(hash_file(file) for file in (path, path.with_suffix(".parquet")))
+    except OSError:
+        return b""
+
+
+def hash_file(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
 
 
 @cache
 def code_version() -> str:
-    """64 hex digits."""
+    """Return a digest over everything that reads and checks results, 64 hexadecimal digits.
+
+    It covers the sources of PACKAGES and the versions of Python, NumPy and pydantic: wider than
+    needed, so that no change of a check is missed.
+    """
     versions = (platform.python_version(), np.__version__, pydantic.VERSION)
     digest = hashlib.sha256(" ".join(versions).encode())
     for file in list_sources():
@@ -140,143 +292,3 @@ def list_sources() -> list[Path]:
     folders = [Path(p) for spec in specs if spec for p in spec.submodule_search_locations or ()]
     modules = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
     return [Path(fsbench.__file__), *modules]
-
-
-FOLDER = "verdicts"
-SHARED = ("backbone", "dataset", "spec")
-"""Parts of a Result that many results of a board have in common, held once."""
-
-
-@dataclass(frozen=True)
-class CachedResult:
-    """A result found right. stamps, key: as in a Row."""
-
-    stamps: tuple[int, ...]
-    key: bytes
-    cell: VerifiedResult
-
-
-class ResultCache:
-    """What is known of the results of a board folder; without a cache folder nothing is kept."""
-
-    def __init__(self, board: Path, cache: Path | None = None, report: Reporter = SILENT) -> None:
-        self.board, self.report = board, report
-        name = hashlib.sha256(str(board.resolve()).encode()).hexdigest()[:16]
-        self.file = cache / FOLDER / name if cache else None
-        self.parts: dict[tuple[str, str], Any] = {}
-        self.known = self.read()
-        self.found: dict[str, CachedResult] = {}
-
-    def cells(self, folder: Path) -> tuple[VerifiedResult, ...]:
-        """All results of one entry, each verified now or before. Raises as `reading.cells`."""
-        return tuple(self.cell(path) for path in result_files(folder))
-
-    def cell(self, path: Path) -> VerifiedResult:
-        if self.file is None:
-            return self.verify(path)
-        name = path.relative_to(self.board).as_posix()
-        old, now = self.known.get(name), read_stamps(path)
-        if old is None or old.stamps != now:
-            new = self.decide(path, old, now)
-            if not now or read_stamps(path) != now:
-                return new.cell  # it is being written; the next reading will tell
-            old = new
-        self.found[name] = old
-        return old.cell
-
-    def decide(self, path: Path, old: CachedResult | None, now: tuple[int, ...]) -> CachedResult:
-        """The old verdict if it is of the same content, else a new one."""
-        content = hash_files(path)
-        if old is not None and old.key == content:
-            return replace(old, stamps=now)
-        return CachedResult(now, content, self.verify(path))
-
-    def verify(self, path: Path) -> VerifiedResult:
-        loaded = verified(path)
-        return VerifiedResult(path, self.slim(loaded.result), extract_outcomes(loaded))
-
-    def slim(self, result: Result) -> Result:
-        """The same result; what others have in common with it is held once."""
-        held = {}
-        for name in SHARED:
-            part = getattr(result, name)
-            held[name] = self.parts.setdefault((name, part.model_dump_json()), part)
-        return result.model_copy(update=held)
-
-    def read(self) -> dict[str, CachedResult]:
-        if self.file is None:
-            return {}
-        try:
-            rows = read_cache(self.file, code_version())
-            return {row.name: self.verdict(row) for row in rows}
-        except (UnusableCache, ValueError) as error:
-            why = error if isinstance(error, UnusableCache) else "is no file of verdicts"
-            self.report.log(f"{self.file} {why}: every result is verified again")
-            return {}
-
-    def verdict(self, row: CacheRow) -> CachedResult:
-        result = self.slim(Result.model_validate_json(row.result))
-        right = np.frombuffer(row.right, np.min_scalar_type(row.out_of))
-        index = np.frombuffer(row.numbers, np.int64) if row.numbers else count_up(right.size)
-        held = Outcomes(index, right, identify_draws(result), row.out_of)
-        return CachedResult(
-            tuple(row.stamps), row.key, VerifiedResult(self.board / row.name, result, held)
-        )
-
-    def write(self, verdicts: Mapping[str, CachedResult]) -> None:
-        """Nothing where nothing changed; a full disk costs the cache, not the reading."""
-        if self.file is None or verdicts == self.known:
-            return
-        rows = (make_row(name, verdict) for name, verdict in sorted(verdicts.items()))
-        try:
-            write_cache(self.file, code_version(), rows)
-        except OSError as error:
-            self.report.log(f"verdicts are not kept: {self.file}: {error.strerror}")
-
-
-def make_row(name: str, verdict: CachedResult) -> CacheRow:
-    result, held = verdict.cell.result, verdict.cell.outcomes
-    numbers = b"" if held.index is count_up(held.index.size) else held.index.tobytes()
-    content = result.model_dump_json().encode()
-    return CacheRow(
-        name, verdict.stamps, verdict.key, content, numbers, held.right.tobytes(), held.out_of
-    )
-
-
-def result_and_records(path: Path) -> tuple[Path, Path]:
-    """A result and its records."""
-    return path, path.with_suffix(".parquet")
-
-
-def read_stamps(path: Path) -> tuple[int, ...]:
-    """Size, mtime and ctime of both files; nothing where one is missing."""
-    try:
-        found = [file.stat() for file in result_and_records(path)]
-    except OSError:
-        return ()
-    return tuple(n for stat in found for n in (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
-
-
-def hash_files(path: Path) -> bytes:
-    """sha-256 of both files, 64 bytes; nothing where one cannot be read, as verifying it says."""
-    try:
-        return b"".join(hash_file(file) for file in result_and_records(path))
-    except OSError:
-        return b""
-
-
-def hash_file(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
-
-
-@contextmanager
-def open_cache(board: Path, cache: Path | None, report: Reporter = SILENT) -> Iterator[ResultCache]:
-    """Verdicts of a board while all of it is read; what was found is kept, also after an error."""
-    verdicts = ResultCache(board, cache, report)
-    try:
-        yield verdicts
-    except BaseException:
-        verdicts.write(verdicts.known | verdicts.found)
-        raise
-    verdicts.write(verdicts.found)

@@ -15,7 +15,7 @@ from stress.trial import Trials, after, log, rng, torn
 NOTICED = "damaged"
 FILLED = {"features": with_features, "decode": with_decoded}
 """How the cache of a job comes about that starts without one."""
-READ = {"build": "verdicts"}
+READ = {"build": "board-results"}
 """Part of the cache that a job reads; the others read all that is in theirs."""
 
 

@@ -102,7 +102,7 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     [
         ("MAX_RESULTS", 1, "2 results of"),
         ("MAX_FILE_BYTES", 1000, "allowed are"),
-        ("MAX_OUTCOMES", 1000, "outcomes of more than 1000"),
+        ("MAX_OUTCOMES", 1000, "records of more than 1000"),
     ],
 )
 def test_a_submission_is_bounded(

@@ -1,4 +1,4 @@
-"""The cache of verdicts changes no verdict and no number, whatever happens to it or to an entry."""
+"""The result cache changes no outcome of a check and no number, however it or an entry changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from fsbench.core.errors import ValidationFailed
 from leaderboard.ranking.outcomes import VerifiedResult, extract_outcomes
 from leaderboard.submission import result_cache
 from leaderboard.submission import result_cache as verdict_file
-from leaderboard.submission import result_cache as verdicts
 from leaderboard.submission.result_cache import list_sources, open_cache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def read(
     board: Path, cache: Path | None, report: Heard | None = None
 ) -> tuple[VerifiedResult, ...]:
-    with open_cache(board, cache, report or Heard()) as known:
-        return known.cells(board)
+    with open_cache(board, cache, report or Heard()) as results:
+        return results.read_results(board)
 
 
 def facts(cells: tuple[VerifiedResult, ...]) -> list[tuple[Any, ...]]:
@@ -93,7 +92,7 @@ def test_the_second_reading_opens_no_result(
 
 def test_outcomes_are_those_of_the_records(plain: Path, tmp_path: Path) -> None:
     for cell in read(plain, tmp_path) + read(plain, tmp_path):
-        whole = extract_outcomes(verdicts.verified(cell.path))
+        whole = extract_outcomes(result_cache.verified(cell.path))
         assert cell.outcomes.values.tolist() == whole.values.tolist()
         if cell.result.manifest_hash:
             assert cell.outcomes.values.tolist() == cell.records.accuracy.tolist()  # type: ignore[union-attr]
@@ -130,7 +129,7 @@ def test_a_damaged_cache_is_rebuilt(
     plain: Path, tmp_path: Path, place: float, how: str, request: pytest.FixtureRequest
 ) -> None:
     uncached = facts(read(plain, tmp_path))
-    (file,) = (tmp_path / "verdicts").iterdir()
+    (file,) = (tmp_path / "board-results").iterdir()
     whole, heard = file.read_bytes(), Heard()
     if how == "flipped":
         flip(file, place)
@@ -142,13 +141,13 @@ def test_a_damaged_cache_is_rebuilt(
     assert facts(read(plain, tmp_path)) == uncached
 
 
-def test_verdicts_of_other_content_are_not_believed(tmp_path: Path) -> None:
+def test_cached_results_of_other_content_are_not_believed(tmp_path: Path) -> None:
     """The same names, other outcomes: the cache of one board put in place of that of another."""
     for name, accuracy in (("true", 0.3), ("forged", 0.9)):
         fakes.write(tmp_path / name, accuracy)
         read(tmp_path / name, tmp_path / f"{name} cache")
-    (mine,) = (tmp_path / "true cache" / "verdicts").iterdir()
-    (other,) = (tmp_path / "forged cache" / "verdicts").iterdir()
+    (mine,) = (tmp_path / "true cache" / "board-results").iterdir()
+    (other,) = (tmp_path / "forged cache" / "board-results").iterdir()
     mine.write_bytes(other.read_bytes())
     expected = facts(read(tmp_path / "true", None))
     assert facts(read(tmp_path / "true", tmp_path / "true cache")) == expected
@@ -170,13 +169,13 @@ def test_rules_that_changed_decide_again(
     read(plain, tmp_path)
     monkeypatch.setattr(result_cache, "code_version", lambda: "0" * 64)
     heard, again = Heard(), []
-    monkeypatch.setattr(verdicts, "verified", lambda path: again.append(path) or old(path))
+    monkeypatch.setattr(result_cache, "verified", lambda path: again.append(path) or old(path))
     read(plain, tmp_path, heard)
     assert len(again) == 4
-    assert "other rules" in heard.said[0]
+    assert "another version" in heard.said[0]
 
 
-old = verdicts.verified
+old = result_cache.verified
 
 
 def test_all_code_that_decides_is_in_the_version() -> None:
@@ -213,7 +212,7 @@ def test_a_broken_entry_costs_the_others_nothing(
 def test_what_left_the_board_leaves_the_cache(tmp_path: Path) -> None:
     folder = board(tmp_path / "board")
     read(folder, tmp_path / "cache")
-    file = next((tmp_path / "cache" / "verdicts").iterdir())
+    file = next((tmp_path / "cache" / "board-results").iterdir())
     gone = next(folder.rglob("5w*.json"))
     gone.unlink()
     read(folder, tmp_path / "cache")
@@ -226,13 +225,13 @@ def test_no_place_for_a_cache_is_said_and_costs_nothing_else(plain: Path, tmp_pa
     (tmp_path / "file").write_text("")
     heard = Heard()
     assert facts(read(plain, tmp_path / "file", heard)) == facts(read(plain, None))
-    assert "verdicts are not kept" in heard.said[-1]
+    assert "results are not cached" in heard.said[-1]
 
 
 def test_a_full_disk_leaves_the_old_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = board(tmp_path / "board")
     read(folder, tmp_path / "cache")
-    (file,) = (tmp_path / "cache" / "verdicts").iterdir()
+    (file,) = (tmp_path / "cache" / "board-results").iterdir()
     before = file.read_bytes()
     fakes.write(folder, 0.9, name="d")
 
@@ -251,8 +250,8 @@ def test_two_processes_at_once(plain: Path, tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from leaderboard.submission.result_cache import open_cache\n"
         "for i in range(3):\n"
-        "    with open_cache(Path(sys.argv[1]), Path(sys.argv[2])) as known:\n"
-        "        print(*(c.result.records_digest for c in known.cells(Path(sys.argv[1]))))"
+        "    with open_cache(Path(sys.argv[1]), Path(sys.argv[2])) as results:\n"
+        "        print(*(c.result.records_digest for c in results.read_results(Path(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", script, str(plain), str(tmp_path)]
     pipe = subprocess.PIPE
@@ -260,7 +259,7 @@ def test_two_processes_at_once(plain: Path, tmp_path: Path) -> None:
     ends = [(*run.communicate(), run.returncode) for run in runs]
     line = " ".join(cell.result.records_digest for cell in read(plain, None)) + "\n"
     assert ends == [((line * 3).encode(), b"", 0)] * 2
-    assert len(list((tmp_path / "verdicts").iterdir())) == 1
+    assert len(list((tmp_path / "board-results").iterdir())) == 1
 
 
 def test_records_that_changed_since_are_refused(tmp_path: Path) -> None:
