@@ -19,10 +19,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fsbench.api.compare import compare
     from fsbench.api.episodes import Episodes
     from fsbench.api.evaluate import evaluate
+    from fsbench.api.leaderboard import leaderboard
     from fsbench.api.listing import list_datasets, list_heads, list_methods, list_models
+    from fsbench.api.pretrain import Run, pretrain
     from fsbench.api.results import Results, load_results
+    from fsbench.api.submit import submit
     from fsbench.backbones.base import Backbone
 
 __version__ = "0.1.0"

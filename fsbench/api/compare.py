@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from fsbench import data
+from fsbench.api.results import Results
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.permutation import shares, sign_flip
@@ -26,7 +27,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.tasks import FOLDER, Asked, folder_name, parse
 from fsbench.core.text_table import text_table
-from fsbench.results.reading import cells
+from fsbench.results.reading import cells, verified
 from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE, row_key
 from fsbench.results.tracks import by_track
@@ -43,15 +44,8 @@ MILLION = 1_000_000
 OFFICIAL_EPISODES = 600
 
 
-class HasCells(Protocol):
-    """An object that carries verified results, such as an entry of a board."""
-
-    @property
-    def cells(self) -> Sequence[Loaded]: ...
-
-
-Comparable = str | Path | HasCells
-"""A results folder, the name of an entry on a board, or an object with results."""
+Comparable = str | Path | Results
+"""A results folder, the name of an entry on a board, or loaded results."""
 
 
 class Gap(Frozen):
@@ -185,9 +179,9 @@ def compare(
 
     Parameters
     ----------
-    a, b : str, Path or object with results
-        A results folder of one model, the name of an entry on `board`, or an object whose `cells`
-        are verified results (`fsbench.load_results(DIR)`, an entry of a board).
+    a, b : str, Path or Results
+        A results folder of one model, the name of an entry on `board`, or the results of
+        `fsbench.evaluate` or `fsbench.load_results`.
     tasks : sequence of str
         Compare on these tasks only, e.g. ``["eurosat", "isic:5w1s"]``; all shared ones if empty.
     board : str or Path, optional
@@ -496,9 +490,9 @@ def shared_tasks(
 
 
 def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]:
-    """Return the verified results of a folder with one model, an entry or an object."""
+    """Return the verified results of one model: of a folder, an entry or loaded results."""
     if not isinstance(source, str | Path):
-        loaded: Sequence[Loaded] = source.cells
+        loaded: Sequence[Loaded] = [verified(path) for path in source.paths]
     elif Path(source).exists():
         loaded = list(cells(Path(source)))
     elif board is None:
@@ -520,8 +514,9 @@ def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]
 
 def name_of(source: Comparable, default: str) -> str:
     """Return the name that a table shows for an entry."""
-    name = str(source) if isinstance(source, str | Path) else getattr(source, "name", default)
-    return str(name)
+    if isinstance(source, str | Path):
+        return str(source)
+    return source.models[0] if source.models else default
 
 
 def covers(pattern: Asked, result: Result) -> bool:

@@ -37,7 +37,6 @@ def group(app: typer.Typer) -> typer.Typer:
 def show(board: options.Board, shape: Shape = Format.TABLE, cache: options.Cache = None) -> None:
     """Verify every entry, rank them in tiers and print the board, a table a version of the
     evaluation (protocol and input size); as JSON a list of them."""
-    require(board)
     print_board(board, shape, cache)
 
 
@@ -49,17 +48,15 @@ def require(board: Path) -> None:
 
 
 def print_board(board: Path, shape: Format = Format.TABLE, cache: Path | None = None) -> None:
-    """The board at this folder on stdout; its rules on stderr for tables."""
-    from fsbench.core.folders import cache_folder
-    from leaderboard.board.standing import views
-    from leaderboard.reports import render
+    """Print the board in a folder on stdout, the rules of its tables on stderr."""
+    from fsbench.api.leaderboard import leaderboard
 
-    seen = views(board, cache_folder(cache), console.reporter())
+    ranked = leaderboard(board, cache=cache, progress=True)
     if shape is Format.JSON:
-        console.emit_json([render.as_json(view) for view in seen])
+        console.emit_json(ranked.to_json())
     elif shape is Format.MD:
-        typer.echo("\n".join(map(render.markdown, seen)), nl=False)
+        typer.echo(ranked.to_markdown(), nl=False)
     else:
-        for table in (table for view in seen for table in render.tables(view)):
+        for table in ranked.tables():
             console.table(table.title, table.columns, table.rows)
             console.log(table.note)

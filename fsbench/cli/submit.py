@@ -1,4 +1,4 @@
-"""`fsbench submit`: check results and put them on a board."""
+"""`fsbench submit`: check results and add them to a board."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fsbench.cli import console, options
 
 Results = Annotated[Path, typer.Argument(help="Results folder, or a .zip or .tar.gz of one.")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the entry.")]
-Authors = Annotated[str | None, typer.Option("--authors", help="Who made it.")]
-Link = Annotated[str | None, typer.Option("--link", help="Code or paper.")]
-Licence = Annotated[
-    str | None, typer.Option("--licence", "--license", help="Licence of the weights.")
+Authors = Annotated[str | None, typer.Option("--authors", help="Authors of the entry.")]
+Link = Annotated[str | None, typer.Option("--link", help="Link to code or paper.")]
+License = Annotated[
+    str | None, typer.Option("--license", "--licence", help="Licence of the weights.")
 ]
 Pretraining = Annotated[
     list[str] | None,
@@ -25,22 +25,24 @@ Seen = Annotated[
     typer.Option("--targets-seen", help="Targets seen in pretraining, or none; repeatable."),
 ]
 Statement = Annotated[
-    str | None, typer.Option("--statement", help="How the numbers came about, in a sentence.")
+    str | None, typer.Option("--statement", help="How the results were obtained, in one sentence.")
 ]
 Declaration = Annotated[
     Path | None,
-    typer.Option("--declaration", help="JSON, TOML or YAML file with these; options beat it."),
+    typer.Option(
+        "--declaration", help="JSON, TOML or YAML file with these fields; options override it."
+    ),
 ]
 Models = Annotated[
     list[str] | None,
-    typer.Option("-m", "--model", help="Only this model of the folder; repeatable."),
+    typer.Option("-m", "--model", help="Submit only this model of the folder; repeatable."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check only, write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check only; write nothing.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace an entry of the same name.")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("submit")(submit)
+    app.command("submit", rich_help_panel=options.LEADERBOARD)(submit)
 
 
 def submit(
@@ -49,7 +51,7 @@ def submit(
     name: Name = None,
     authors: Authors = None,
     link: Link = None,
-    licence: Licence = None,
+    license: License = None,
     pretraining_data: Pretraining = None,
     targets_seen: Seen = None,
     statement: Statement = None,
@@ -58,35 +60,31 @@ def submit(
     dry_run: DryRun = False,
     replace: Replace = False,
 ) -> None:
-    """Check results and add one entry per model; on any problem list all and write nothing."""
-    from leaderboard.submission.intake import submit as submit_results
+    """Check results and add one entry per model; list all problems and write nothing on any."""
+    from fsbench.api.submit import submit as submit_results
 
-    given = {
-        "name": name,
-        "authors": authors,
-        "link": link,
-        "license": licence,
-        "pretraining_data": options.split(pretraining_data) or None,
-        "targets_seen": options.split(targets_seen) or None,
-        "statement": statement,
-    }
-    added = submit_results(
+    entries = submit_results(
         results,
         board,
-        given,
-        file=declaration,
+        name=name,
+        authors=authors,
+        link=link,
+        license=license,
+        pretraining_data=options.split(pretraining_data) or None,
+        targets_seen=options.split(targets_seen) or None,
+        statement=statement,
+        declaration=declaration,
         models=options.split(model),
         dry_run=dry_run,
         replace=replace,
     )
-    for each in added:
-        if each.left_out:
-            console.log(
-                f"{each.name}: left out, no column of the board: {', '.join(each.left_out)}"
-            )
+    for entry in entries:
+        if entry.left_out:
+            columns = ", ".join(entry.left_out)
+            console.log(f"{entry.name}: left out, no column of the board: {columns}")
     status = "ok, not written" if dry_run else "added"
     rows = [
-        (each.name, each.model, each.facts.weights_hash[:12], str(len(each.cells)), status)
-        for each in added
+        (entry.name, entry.model, entry.weights_hash[:12], str(entry.n_results), status)
+        for entry in entries
     ]
     console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support import fakes
 
+from fsbench.api.pretrain import build_recipe
 from fsbench.api.retraining import command
-from fsbench.cli.pretrain import choose
+from fsbench.cli.pretrain import parse_overrides
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
 from pretrain import METHODS
@@ -32,7 +33,7 @@ def read_back(words: tuple[str, ...]) -> Recipe:
     given = {name: value for name, _, value in pairs}
     sets = [value for name, _, value in pairs if name == "set"]
     sets += [f"seed={given['seed']}"] if "seed" in given else []
-    return choose(words[2], sets, methods=given.get("method"))
+    return build_recipe(words[2], parse_overrides(sets), method=given.get("method"))
 
 
 @pytest.mark.parametrize("scale", ["toy", "pilot"])
@@ -48,7 +49,9 @@ def test_every_recipe_and_its_control(name: str, scale: str) -> None:
 def test_compositions_scenarios_and_settings() -> None:
     base = registry.get("toy/normal")
     both = registry.composed(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
-    scenario = choose("toy/head_reset", ["plan.epochs=3", "seed=7"], "continual-full")
+    scenario = build_recipe(
+        "toy/head_reset", {"plan.epochs": 3, "seed": 7}, scenario="continual-full"
+    )
     for each in (both, scenario):
         found = command(facts(each))
         assert found is not None

@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.pretrain import epochs, lines, source, tiny, trainer
 
-from fsbench.cli.pretrain import choose
+from fsbench.api.pretrain import build_recipe
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
 from pretrain.recipes import registry, scenarios
@@ -96,8 +96,10 @@ def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str)
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:
-    chosen = choose("toy/swr_reanchor", ["schedule=step", "plan.rounds=1"], "warm-start")
+    chosen = build_recipe(
+        "toy/swr_reanchor", {"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
+    )
     assert len(chosen.plan.stages) == 2
     assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
     with pytest.raises(UsageError, match="on=none"):
-        choose("toy/swr_reanchor", [], "warm-start")
+        build_recipe("toy/swr_reanchor", scenario="warm-start")

@@ -1,0 +1,137 @@
+"""Rank the entries of a board: `fsbench.leaderboard`."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsbench.core.folders import cache_folder
+from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.core.text_table import text_table
+from leaderboard.board.board import Board
+from leaderboard.board.standing import View, views
+from leaderboard.reports import render
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class RankedBoard:
+    """A board with its entries verified and ranked, one table per protocol and input size.
+
+    Attributes
+    ----------
+    tracks : tuple of View
+        The ranking of each track, with scores, tiers and flags.
+    """
+
+    def __init__(self, tracks: tuple[View, ...]) -> None:
+        self.tracks = tracks
+
+    def tables(self) -> list[render.Table]:
+        """Return the tables that people read, in percent: measured entries, then published ones."""
+        return [table for view in self.tracks for table in render.tables(view)]
+
+    def to_markdown(self) -> str:
+        return "\n".join(map(render.markdown, self.tracks))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [render.as_json(view) for view in self.tracks]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row per measured entry and track.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: track, entry, tier (missing for unranked entries), overall, one column per
+            task, source_accuracy, flags, link. Accuracies are fractions.
+        """
+        from pandas import DataFrame
+
+        rows = [
+            {
+                "track": view.track.label if view.track else None,
+                "entry": standing.name,
+                "tier": standing.tier,
+                "overall": standing.overall,
+                **{
+                    column: score.mean if (score := standing.scores.get(column)) else None
+                    for column in view.ranking.columns
+                },
+                "source_accuracy": view.sources[standing.name],
+                "flags": ", ".join(view.flags[standing.name]),
+                "link": view.links[standing.name],
+            }
+            for view in self.tracks
+            for standing in view.ranking.standings
+        ]
+        head = ["track", "entry", "tier", "overall"]
+        columns = dict.fromkeys(column for view in self.tracks for column in view.ranking.columns)
+        frame = DataFrame(rows, columns=[*head, *columns, "source_accuracy", "flags", "link"])
+        return frame.astype({"tier": "Int64"})
+
+    def __repr__(self) -> str:
+        return "\n\n".join(
+            f"{table.title}\n{text_table(table.columns, table.rows)}" for table in self.tables()
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the tables as HTML, for notebooks; every text is escaped."""
+        parts = []
+        for table in self.tables():
+            rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
+            head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
+            body = "".join(f"<tr>{row}</tr>" for row in rows)
+            parts.append(
+                f"<table><caption>{escape(table.title)}</caption>"
+                f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            )
+        return "".join(parts)
+
+
+def leaderboard(
+    folder: str | Path,
+    *,
+    cache: str | Path | None = None,
+    progress: bool | Reporter = False,
+) -> RankedBoard:
+    """Read, verify and rank the entries of a board.
+
+    Entries of one tier are not significantly worse than the leader of the tier: paired over shared
+    episodes, Holm-adjusted, at level 0.05.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of the board.
+    cache : str or Path, optional
+        Where verified results are remembered; FSBENCH_CACHE by default.
+    progress : bool or Reporter
+        Show progress on stderr.
+
+    Returns
+    -------
+    RankedBoard
+        One ranking per protocol and input size; ``.to_frame()`` gives a pandas table.
+
+    Raises
+    ------
+    UsageError
+        If there is no board.
+    ValidationFailed
+        If an entry contradicts its records or hashes.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> board = fsbench.leaderboard("board")
+    >>> board.to_frame()[["entry", "tier"]].values.tolist()
+    [['entry', 1]]
+    """
+    Board.existing(Path(folder))
+    report = progress if not isinstance(progress, bool) else SILENT
+    report = console_reporter() if progress is True else report
+    where = cache_folder(None if cache is None else Path(cache))
+    return RankedBoard(views(Path(folder), where, report))

@@ -1,0 +1,289 @@
+"""Pretrain a backbone by a recipe: `fsbench.pretrain` and the run that it returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from fsbench import backbones
+from fsbench.api.machine import Machine, cache_folder
+from fsbench.core.distributed import speaks
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.markup import read_mapping
+from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.data import DataRoots, load_source
+from pretrain.recipes import registry, scenarios
+from pretrain.recipes.recipe import Recipe, explain
+from pretrain.training import loop, run_folder
+from pretrain.training.estimate import estimate
+
+if TYPE_CHECKING:
+    from fsbench.backbones.base import Backbone
+    from fsbench.data import SourceDataset
+
+HOUR = 3600.0
+RECIPE_KEYS = ("recipe_fields", "recipe")
+"""Where a run's run.json and recipe.json hold the fields of the recipe."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished pretraining run.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the weights, logs and records lie; `run:FOLDER` is its reference.
+    record : dict
+        The content of run.json.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> run = fsbench.pretrain("toy/normal", width=2, plan={"rounds": 1, "epoch_images": 64})
+    >>> run.ref
+    'run:runs/toy-normal-s0'
+    >>> run.recipe.plan.rounds
+    1
+    """
+
+    folder: Path
+    record: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Run:
+        """Return the finished run in a folder. Raises UsageError if there is none."""
+        path = Path(folder) / "run.json"
+        if not path.is_file():
+            raise UsageError(
+                f"{folder} holds no finished run",
+                fix="run fsbench pretrain with the same options to finish it",
+            )
+        return cls(Path(folder), json.loads(path.read_text(encoding="utf8")))
+
+    @property
+    def ref(self) -> str:
+        """The reference of the backbone, for `fsbench.evaluate` or `--model`."""
+        return f"run:{self.folder}"
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe.model_validate(self.record["recipe_fields"])
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy on the validation images of the source; of tasks for a meta-learner."""
+        source = self.record["source_accuracy"]
+        return float(self.record["episodic_accuracy"] if source is None else source)
+
+    @property
+    def stage_accuracies(self) -> list[float]:
+        """Accuracy at the end of each stage of the recipe's plan."""
+        return list(self.record["stage_accuracies"])
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps."""
+        return int(self.record["steps"])
+
+    @property
+    def weights_hash(self) -> str:
+        return str(self.record["weights_hash"])
+
+    def backbone(self, device: str = "auto") -> Backbone:
+        """Return the frozen backbone, ready for evaluation."""
+        return backbones.load(self.ref, device=Machine(device=device).start().device)
+
+
+def pretrain(
+    recipe: str | Path | Recipe,
+    *,
+    data: str | Path | Sequence[str | Path] = (),
+    method: str | None = None,
+    scenario: str | None = None,
+    output: str | Path = "runs",
+    device: str = "auto",
+    threads: int | None = None,
+    cache: str | Path | None = None,
+    yes: bool = False,
+    progress: bool | Reporter = True,
+    **overrides: object,
+) -> Run:
+    """Pretrain a backbone, or resume a run that was stopped.
+
+    Parameters
+    ----------
+    recipe : str, Path or Recipe
+        The name of a recipe (``"pilot/seal"``; ``fsbench ls recipes`` lists them), or a recipe file
+        as every run folder holds it (recipe.json).
+    data : str, Path or sequence of them
+        Folder with the data sets, or ``NAME=DIR`` for one of them; FSBENCH_DATA if empty.
+    method : str, optional
+        Methods in place of the recipe's, e.g. ``"swr+weight_compander"``.
+    scenario : str, optional
+        How the source data arrive: stationary, warm-start, continual-full or continual-limited.
+    output : str or Path
+        Folder of the runs; the run gets a folder of its own inside.
+    device : str
+        auto, cpu, cuda, cuda:N or mps.
+    threads : int, optional
+        CPU threads of torch; torch's choice by default.
+    cache : str or Path, optional
+        Folder for decoded source data; FSBENCH_CACHE by default.
+    yes : bool
+        Start a run that is estimated to take over an hour.
+    progress : bool or Reporter
+        Show progress on stderr.
+    **overrides
+        Fields of the recipe, e.g. ``seed=1``, ``lr=0.05``, ``plan={"rounds": 3}``,
+        ``seal={"ascent_factor": 0.02}`` or ``**{"plan.rounds": 3}``.
+
+    Returns
+    -------
+    Run
+        The finished run; ``run.backbone()`` is its backbone, ``run.ref`` its reference.
+
+    Raises
+    ------
+    UsageError
+        If a field or value does not fit the recipe, if the folder holds another run, or if the run
+        would take over an hour and `yes` is not set.
+    UnknownName
+        If there is no such recipe, method, scenario or field; the message names the nearest one.
+    DataError
+        If the source data set is missing or incomplete.
+
+    Examples
+    --------
+    >>> import fsbench
+    >>> run = fsbench.pretrain("toy/normal", width=2, plan={"rounds": 1, "epoch_images": 64})
+    >>> run.steps, 0 <= run.accuracy <= 1
+    (8, True)
+    """
+    chosen = build_recipe(recipe, flatten(overrides), method=method, scenario=scenario)
+    machine = Machine(
+        device=device, threads=threads, cache=cache_folder(None if cache is None else Path(cache))
+    )
+    place = machine.start().device
+    report = progress_reporter(progress)
+    texts = [data] if isinstance(data, str | Path) else data
+    roots = DataRoots.parse([str(text) for text in texts])
+    source = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
+    folder = Path(output) / (f"{chosen.label}-{scenario}" if scenario else chosen.label)
+    if speaks():
+        announce(chosen, source, folder, place, yes, report)
+    loop.pretrain(chosen, source, folder, device=place, report=report)
+    return Run.load(folder)
+
+
+def build_recipe(
+    recipe: str | Path | Recipe,
+    overrides: Mapping[str, object] | None = None,
+    *,
+    method: str | None = None,
+    scenario: str | None = None,
+) -> Recipe:
+    """Return the recipe of this name or file with a scenario, methods and overrides.
+
+    Overrides have dotted names (`plan.rounds`) and win over the scenario's fields. Raises
+    UsageError and UnknownName as `pretrain`.
+    """
+    if isinstance(recipe, Recipe):
+        base = recipe
+    elif is_file_name(recipe):
+        base = read_recipe(Path(recipe))
+    else:
+        base = registry.get(str(recipe))
+    values = {**(scenarios.fields(scenario) if scenario else {}), **(overrides or {})}
+    return registry.composed(base, method, values) if method else base.replace(values)
+
+
+def is_file_name(recipe: str | Path) -> bool:
+    """Return whether a recipe is a file (.json), not a name."""
+    return isinstance(recipe, Path) or recipe.endswith(".json")
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe from a JSON file: its fields, or the recipe.json or run.json of a run.
+
+    The file may come from a stranger: nothing in it is executed, and `py:` code is refused. Raises
+    UsageError and ValidationFailed.
+    """
+    fields: Mapping[str, Any] = read_mapping(path, ", ".join(Recipe.model_fields))
+    for key in RECIPE_KEYS:
+        if isinstance(fields.get(key), Mapping):
+            fields = fields[key]
+            break
+    if (code := find_code(fields)) is not None:
+        raise UsageError(
+            f"{path} names code to run: {code[:100]}",
+            fix="give py: references on the command line, with --set",
+        )
+    try:
+        return Recipe.model_validate(fields)
+    except ValidationError as error:
+        raise ValidationFailed(
+            f"{path} is not a recipe: {explain(error)}",
+            fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
+        ) from error
+
+
+def find_code(value: object) -> str | None:
+    """Return the first text in nested data that refers to Python code, None if there is none."""
+    if isinstance(value, str):
+        return value if value.strip().startswith("py:") else None
+    parts: Sequence[object] = ()
+    if isinstance(value, Mapping):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple):
+        parts = value
+    return next((code for part in parts if (code := find_code(part)) is not None), None)
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Write the fields of a recipe as a file that `fsbench pretrain FILE` reads."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(recipe_text(recipe), encoding="utf8")
+
+
+def recipe_text(recipe: Recipe) -> str:
+    return json.dumps(recipe.model_dump(mode="json"), indent=1) + "\n"
+
+
+def flatten(values: Mapping[str, object]) -> dict[str, object]:
+    """Return overrides under dotted names: {"plan": {"rounds": 3}} as {"plan.rounds": 3}."""
+    flat: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{leaf}": part for leaf, part in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def progress_reporter(progress: bool | Reporter) -> Reporter:
+    """Return the reporter of the first process; other ranks are silent."""
+    if progress is False or not speaks():
+        return SILENT
+    return console_reporter() if progress is True else progress
+
+
+def announce(
+    recipe: Recipe, source: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
+) -> None:
+    """Report what the run will cost. Raises UsageError above an hour unless `yes`."""
+    if run_folder.finished(folder):
+        report.log(f"{folder} is finished already")
+        return
+    cost = estimate(recipe, source, device)
+    text = f"{recipe.name} on {source.name}: {cost}"
+    if cost.seconds > HOUR and not yes:
+        raise UsageError(
+            text, fix="add --yes (yes=True) to start it, or set plan.epochs=N for a shorter run"
+        )
+    report.log(text)
