@@ -206,10 +206,8 @@ def compare(
     --------
     >>> import fsbench
     >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=["eurosat:5w5s"])
-    >>> comparison.cells[0].n
-    600
-    >>> comparison.track
-    'ibm 32px'
+    >>> comparison.track, comparison.cells[0].n
+    ('ibm 32px', 100)
     """
     shared = shared_tasks(a, b, tasks, board)
     names = (name_of(a, "A"), name_of(b, "B"))

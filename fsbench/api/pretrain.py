@@ -18,7 +18,7 @@ from fsbench.core.markup import read_mapping
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.data import DataRoots, load_source
 from pretrain.recipes import registry, scenarios
-from pretrain.recipes.recipe import Recipe, explain
+from pretrain.recipes.recipe import Recipe, explain, parse
 from pretrain.training import loop, run_folder
 from pretrain.training.estimate import estimate
 
@@ -104,6 +104,7 @@ def pretrain(
     recipe: str | Path | Recipe,
     *,
     data: str | Path | Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
     method: str | None = None,
     scenario: str | None = None,
     output: str | Path = "runs",
@@ -123,6 +124,8 @@ def pretrain(
         as every run folder holds it (recipe.json).
     data : str, Path or sequence of them
         Folder with the data sets, or ``NAME=DIR`` for one of them; FSBENCH_DATA if empty.
+    settings : sequence of str
+        Fields of the recipe as the command line takes them, e.g. ``["plan.rounds=3"]``.
     method : str, optional
         Methods in place of the recipe's, e.g. ``"swr+weight_compander"``.
     scenario : str, optional
@@ -165,7 +168,7 @@ def pretrain(
     >>> run.steps, 0 <= run.accuracy <= 1
     (8, True)
     """
-    chosen = build_recipe(recipe, flatten(overrides), method=method, scenario=scenario)
+    chosen = build_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
     machine = Machine(
         device=device, threads=threads, cache=cache_folder(None if cache is None else Path(cache))
     )
@@ -185,21 +188,30 @@ def build_recipe(
     recipe: str | Path | Recipe,
     overrides: Mapping[str, object] | None = None,
     *,
+    settings: Sequence[str] = (),
     method: str | None = None,
     scenario: str | None = None,
 ) -> Recipe:
-    """Return the recipe of this name or file with a scenario, methods and overrides.
+    """Return the recipe of this name or file with a scenario, methods, overrides and settings.
 
-    Overrides have dotted names (`plan.rounds`) and win over the scenario's fields. Raises
-    UsageError and UnknownName as `pretrain`.
+    Overrides and settings win over the scenario's fields. Raises UsageError, also for a field that
+    is set twice, and UnknownName as `pretrain`.
     """
+    names = [
+        *flatten(overrides or {}),
+        *(setting.partition("=")[0].strip() for setting in settings),
+    ]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
     if isinstance(recipe, Recipe):
         base = recipe
     elif is_file_name(recipe):
         base = read_recipe(Path(recipe))
     else:
         base = registry.get(str(recipe))
-    values = {**(scenarios.fields(scenario) if scenario else {}), **(overrides or {})}
+    values = scenarios.fields(scenario) if scenario else {}
+    values = {**values, **flatten(overrides or {}), **parse(settings)}
     return registry.composed(base, method, values) if method else base.replace(values)
 
 

@@ -34,7 +34,7 @@ def submit(
     name: str | None = None,
     authors: str | None = None,
     link: str | None = None,
-    license: str | None = None,
+    license: str | None = None,  # noqa: A002
     pretraining_data: Sequence[str] | str | None = None,
     targets_seen: Sequence[str] | str | None = None,
     statement: str | None = None,

@@ -52,12 +52,12 @@ def budget(
     """Train methods and the control at several steps a round; a killed sweep goes on."""
     from fsbench.api import budget as api
     from fsbench.api.machine import Machine, cache_folder
-    from fsbench.cli.pretrain import choose
+    from fsbench.api.pretrain import build_recipe
     from fsbench.core.errors import UsageError
     from fsbench.data import DataRoots, load_source
 
     given = [f"source={source}"] if source else []
-    base = choose(recipe, [*(assignments or []), *given], scenario)
+    base = build_recipe(recipe, settings=[*(assignments or []), *given], scenario=scenario)
     own = [found.name for found in base.methods]
     named = options.split(method) or own
     planned = api.plan(base, named, numbers(steps), seeds)

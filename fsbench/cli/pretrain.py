@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,16 +83,16 @@ def pretrain(
 
     flags = [f"source={source}"] if source else []
     flags += [f"seed={seed}"] if seed is not None else []
-    overrides = parse_overrides([*(assignments or []), *flags])
+    settings = [*(assignments or []), *flags]
     if export_recipe is not None:
-        write_recipe(
-            build_recipe(recipe, overrides, method=method, scenario=scenario), export_recipe
-        )
+        built = build_recipe(recipe, settings=settings, method=method, scenario=scenario)
+        write_recipe(built, export_recipe)
         console.log(f"wrote {export_recipe}")
         return
     run = run_pretraining(
         recipe,
         data=options.split(data),
+        settings=settings,
         method=method,
         scenario=scenario,
         output=output,
@@ -101,23 +100,9 @@ def pretrain(
         threads=threads,
         cache=cache,
         yes=yes,
-        **overrides,
     )
     if speaks():
         show(run, as_json)
-
-
-def parse_overrides(assignments: Iterable[str]) -> dict[str, object]:
-    """Return FIELD=VALUE texts as a mapping. Raises UsageError for a field that is set twice."""
-    from fsbench.core.errors import UsageError
-    from pretrain.recipes.recipe import parse
-
-    texts = list(assignments)
-    fields = [text.partition("=")[0].strip() for text in texts]
-    repeated = sorted({field for field in fields if fields.count(field) > 1})
-    if repeated:
-        raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
-    return parse(texts)
 
 
 def show(run: Run, as_json: bool) -> None:

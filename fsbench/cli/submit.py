@@ -51,7 +51,7 @@ def submit(
     name: Name = None,
     authors: Authors = None,
     link: Link = None,
-    license: License = None,
+    license: License = None,  # noqa: A002
     pretraining_data: Pretraining = None,
     targets_seen: Seen = None,
     statement: Statement = None,

@@ -7,7 +7,6 @@ from support import fakes
 
 from fsbench.api.pretrain import build_recipe
 from fsbench.api.retraining import command
-from fsbench.cli.pretrain import parse_overrides
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
 from pretrain import METHODS
@@ -33,7 +32,7 @@ def read_back(words: tuple[str, ...]) -> Recipe:
     given = {name: value for name, _, value in pairs}
     sets = [value for name, _, value in pairs if name == "set"]
     sets += [f"seed={given['seed']}"] if "seed" in given else []
-    return build_recipe(words[2], parse_overrides(sets), method=given.get("method"))
+    return build_recipe(words[2], settings=sets, method=given.get("method"))
 
 
 @pytest.mark.parametrize("scale", ["toy", "pilot"])
