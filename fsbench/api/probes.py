@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.frozen import ImageSpec
-from fsbench.core.probe_specs import KnnSpec, ProbeSpec, Split
+from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
+from fsbench.core.probe_specs import Split
 from fsbench.core.tasks import Probe, Task
 from fsbench.data import TARGETS
 
