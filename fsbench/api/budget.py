@@ -26,7 +26,7 @@ CONTROL = "normal"
 HOUR = 3600.0
 
 
-class Run(Frozen):
+class BudgetRun(Frozen):
     """One finished run of a sweep. steps: a round; accuracy: of validation, a fraction."""
 
     method: str
@@ -42,7 +42,9 @@ Budgets = dict[tuple[str, int, int], "Recipe"]
 """Recipes by method, steps a round and seed."""
 
 
-def plan(recipe: Recipe, methods: Iterable[str], steps: Iterable[int], seeds: int) -> Budgets:
+def plan_budgets(
+    recipe: Recipe, methods: Iterable[str], steps: Iterable[int], seeds: int
+) -> Budgets:
     """The recipes of a sweep, the control's first; seeds: from the recipe's own on.
 
     Raises UsageError for no steps, and where a recipe does, before anything runs.
@@ -60,17 +62,17 @@ def plan(recipe: Recipe, methods: Iterable[str], steps: Iterable[int], seeds: in
     }
 
 
-def folder_of(recipe: Recipe, output: Path) -> Path:
+def run_folder(recipe: Recipe, output: Path) -> Path:
     """Where a recipe of a sweep has its run."""
     return output / f"{recipe.label}-{recipe.plan.round_steps}steps"
 
 
-def seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) -> float:
+def remaining_seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) -> float:
     """What is left to do, by a few timed steps of plain training."""
     from pretrain.training.estimate import estimate
     from pretrain.training.run_folder import finished
 
-    open_ = [recipe for recipe in budgets.values() if not finished(folder_of(recipe, output))]
+    open_ = [recipe for recipe in budgets.values() if not finished(run_folder(recipe, output))]
     if not open_:
         return 0.0
     cost = estimate(open_[0], source, device)
@@ -78,14 +80,14 @@ def seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) 
     return cost.seconds / cost.steps * steps
 
 
-def sweep(
+def run_budgets(
     budgets: Budgets,
     source: SourceDataset,
     output: Path,
     *,
     device: str = "cpu",
     report: Reporter = SILENT,
-) -> list[Run]:
+) -> list[BudgetRun]:
     """Train all, each in a folder of its own in `output`; finished ones are read, others resume.
 
     The smallest budget comes first: UsageError, where it has fewer steps than epochs, is at once.
@@ -94,11 +96,11 @@ def sweep(
 
     found = []
     for (method, steps, seed), recipe in budgets.items():
-        folder = folder_of(recipe, output)
+        folder = run_folder(recipe, output)
         pretrain(recipe, source, folder, device=device, report=report)
         facts = json.loads((folder / "run.json").read_text(encoding="utf8"))
         found.append(
-            Run(
+            BudgetRun(
                 method=method,
                 steps=steps,
                 seed=seed,
@@ -111,7 +113,7 @@ def sweep(
     return found
 
 
-def cells(runs: Sequence[Run]) -> dict[str, dict[int, list[float]]]:
+def accuracies_by_steps(runs: Sequence[BudgetRun]) -> dict[str, dict[int, list[float]]]:
     """Accuracies by method and steps a round, seeds in order."""
     found: dict[str, dict[int, list[float]]] = {}
     for run in runs:
@@ -119,16 +121,16 @@ def cells(runs: Sequence[Run]) -> dict[str, dict[int, list[float]]]:
     return found
 
 
-def shown(accuracies: Sequence[float]) -> str:
+def format_accuracies(accuracies: Sequence[float]) -> str:
     """Mean in %, with the standard deviation over seeds where there are several."""
     spread = f" ± {100 * stdev(accuracies):.1f}" if len(accuracies) > 1 else ""
     return f"{100 * mean(accuracies):.1f}{spread}"
 
 
-def panel(runs: Sequence[Run], title: str) -> Panel:
+def budget_panel(runs: Sequence[BudgetRun], title: str) -> Panel:
     """The picture of a sweep."""
     curves = tuple(
         Curve(label=method, x=tuple(row), y=tuple(100 * mean(a) for a in row.values()))
-        for method, row in cells(runs).items()
+        for method, row in accuracies_by_steps(runs).items()
     )
     return Panel(title=title, x="steps a round", y="validation accuracy (%)", curves=curves)

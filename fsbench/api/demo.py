@@ -8,7 +8,7 @@ from pathlib import Path
 from fsbench.api.evaluate import Models, run_request
 from fsbench.api.labels import label
 from fsbench.api.machine import Machine
-from fsbench.api.request import Request, parse_tasks
+from fsbench.api.request import EvaluationRequest, parse_tasks
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.tasks import Options
@@ -45,7 +45,7 @@ def run_demo(
     chosen = runs(methods)
     machine = Machine(threads=threads, cache=output / "cache")
     device = machine.start().device
-    request = Request(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
+    request = EvaluationRequest(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
     results = output / "results"
     random = Models((f"fsbench/{registry.get(BASE).architecture}",), random_init=0)
     run_request(random, request, output=results, machine=machine, report=report)

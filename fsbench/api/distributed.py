@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api import evaluate as alone
-from fsbench.api.evaluate import Bench, Models
+from fsbench.api.evaluate import Evaluation, Models
 from fsbench.api.machine import Machine
-from fsbench.api.request import Request
+from fsbench.api.request import EvaluationRequest
 from fsbench.backbones import devices
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
@@ -31,7 +31,7 @@ PATIENCE = timedelta(days=30)
 
 def evaluate(
     models: Models,
-    request: Request,
+    request: EvaluationRequest,
     *,
     roots: Sequence[str] = (),
     output: Path = Path("results"),
@@ -84,15 +84,15 @@ def placed(machine: Machine) -> Machine:
     return replace(machine, device=str(own_device(torch.device(devices.resolve(machine.device)))))
 
 
-def work(models: Models, request: Request, yes: bool, settings: dict[str, Any]) -> None:
+def work(models: Models, request: EvaluationRequest, yes: bool, settings: dict[str, Any]) -> None:
     """Compute what the rank of the request's shard is to do."""
-    for bench in alone.benches(models, request, **settings):
+    for bench in alone.start_evaluations(models, request, **settings):
         bench.refuse_long(yes)
         for task in tasks(bench):
             bench.evaluate(task)
 
 
-def tasks(bench: Bench) -> Iterator[Task]:
+def tasks(bench: Evaluation) -> Iterator[Task]:
     """Its share of the probes, and cells in which it has blocks: there may be more ranks."""
     rank, size = bench.request.shard
     probes = [task for task in bench.request.tasks if task.probe]
@@ -102,9 +102,9 @@ def tasks(bench: Bench) -> Iterator[Task]:
             yield task
 
 
-def clear(models: Models, request: Request, yes: bool, settings: dict[str, Any]) -> None:
+def clear(models: Models, request: EvaluationRequest, yes: bool, settings: dict[str, Any]) -> None:
     """Forget the results that are to be replaced (--overwrite)."""
-    for bench in alone.benches(models, request, **settings):
+    for bench in alone.start_evaluations(models, request, **settings):
         bench.refuse_long(yes)
         for task in request.tasks:
             bench.cell(task).clear()

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
-from fsbench.api.machine import Clock, Machine, cache_folder
-from fsbench.api.models import Models as Models
-from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks, pool_of
+from fsbench.api.machine import Machine, RunContext, cache_folder
+from fsbench.api.request import (
+    EvaluationRequest,
+    parse_head_settings,
+    parse_input_size,
+    parse_probe_settings,
+    parse_shard,
+    parse_tasks,
+    pool_of,
+)
+from fsbench.api.request import Models as Models
 from fsbench.api.results import Results
-from fsbench.api.settings import parse_probing, parse_settings
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.core.progress import SILENT, Reporter, console_reporter
@@ -43,11 +50,11 @@ from protocols.heads.halving import in_halves
 from protocols.probes import knn, linear
 
 
-class Targets:
+class TargetSets:
     """The target data sets of a request, loaded and checked before any work starts."""
 
     def __init__(
-        self, request: Request, roots: data.DataRoots, cache: Path, report: Reporter
+        self, request: EvaluationRequest, roots: data.DataRoots, cache: Path, report: Reporter
     ) -> None:
         self.cache, self.report = cache, report
         wanted = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
@@ -81,16 +88,16 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class Evaluation:
     """One backbone under one request."""
 
     backbone: Backbone
     name: str | None
-    request: Request
-    targets: Targets
+    request: EvaluationRequest
+    targets: TargetSets
     features: FeatureStore
     results: ResultStore
-    clock: Clock
+    clock: RunContext
     report: Reporter
 
     def evaluate(self, task: Task) -> Result:
@@ -224,7 +231,7 @@ def inputs_of(
     backbone: Backbone,
     task: Task,
     image: ImageSpec,
-    targets: Targets,
+    targets: TargetSets,
     features: FeatureStore,
     device: str,
 ) -> Inputs:
@@ -339,17 +346,17 @@ def evaluate(
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
     options = Options(tuple(kinds), shots, way, heads, protocol)
-    request = Request(
+    request = EvaluationRequest(
         tasks=parse_tasks([tasks] if isinstance(tasks, str | Task) else tasks, options),
-        input_size=parse_size(str(input_size)),
+        input_size=parse_input_size(str(input_size)),
         episodes=episodes,
         limit=limit,
         seed=seed,
         shard=parse_shard(shard),
         overwrite=overwrite,
         bn_mode=bn_mode,
-        settings=parse_settings(settings),
-        probing=parse_probing(settings),
+        settings=parse_head_settings(settings),
+        probing=parse_probe_settings(settings),
     )
     machine = Machine(
         device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)
@@ -374,7 +381,7 @@ def evaluate(
 
 def run_request(
     models: Models,
-    request: Request,
+    request: EvaluationRequest,
     *,
     roots: Sequence[str] = (),
     output: Path = Path("results"),
@@ -389,7 +396,7 @@ def run_request(
     `yes` also when the work would take over an hour.
     """
     results, paths = [], []
-    for bench in benches(models, request, roots, output, machine, report):
+    for bench in start_evaluations(models, request, roots, output, machine, report):
         bench.refuse_long(yes)
         for task in request.tasks:
             results.append(bench.evaluate(task))
@@ -397,24 +404,24 @@ def run_request(
     return results, paths
 
 
-def benches(
+def start_evaluations(
     models: Models,
-    request: Request,
+    request: EvaluationRequest,
     roots: Sequence[str],
     output: Path,
     machine: Machine | None,
     report: Reporter,
-) -> Iterator[Bench]:
+) -> Iterator[Evaluation]:
     """One bench a model, loaded when its turn comes. Raises as `evaluate` does."""
     machine = machine or Machine()
     clock = machine.start()
-    targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
+    targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
     store = ResultStore(output, clock.environment, report)
     features = feature_store(machine, clock.device, report)
     for i in range(len(models.refs)):
         backbone = models.load(i, clock.device, report)
         name = models.names[i] if models.names else None
-        yield Bench(backbone, name, request, targets, features, store, clock, report)
+        yield Evaluation(backbone, name, request, targets, features, store, clock, report)
 
 
 def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:

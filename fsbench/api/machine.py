@@ -28,17 +28,17 @@ class Machine:
     batch_size: int | None = None
     cache: Path = field(default_factory=cache_folder)
 
-    def start(self) -> Clock:
+    def start(self) -> RunContext:
         """Set the threads, settle the device and start the clock of the provenance."""
         import torch
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        return Clock(devices.resolve(self.device), self.batch_size)
+        return RunContext(devices.resolve(self.device), self.batch_size)
 
 
 @dataclass(frozen=True)
-class Clock:
+class RunContext:
     """A settled device, the batch size asked for, and the moment the work began.
 
     halvings: of the episodes of a forward pass, where memory was too small

@@ -140,13 +140,13 @@ def pilot_gains() -> str:
 
 def pilot_analyses() -> str:
     """Draw what the analyses measured in the runs of the pilot study, one row per run."""
-    from fsbench.api.comparison import table
+    from fsbench.api.analyze import analysis_table
     from fsbench.core.findings import Analysis
     from fsbench.core.io import read_record
     from leaderboard.board.published import ENTRIES
 
     files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))
-    (_, _, *runs), body = table([read_record(file, Analysis) for file in files])
+    (_, _, *runs), body = analysis_table([read_record(file, Analysis) for file in files])
     values = {measure: dict(zip(runs, row, strict=True)) for _, measure, *row in body}
     lines = [
         {"run": run} | {header: values[measure][run] for measure, header in MEASURES.items()}

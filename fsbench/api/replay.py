@@ -14,9 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fsbench.api import retraining
-from fsbench.api.probes import FIELDS, PREFIX, Probing
-from fsbench.api.request import Request, parse_tasks
-from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.api.request import (
+    PROBE_FIELDS,
+    PROBE_PREFIX,
+    EvaluationRequest,
+    ProbeSettings,
+    parse_head_settings,
+    parse_probe_settings,
+    parse_tasks,
+)
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, Result
 from fsbench.core.specs import EpisodicSpec, Spec
@@ -178,8 +184,8 @@ def kind_of(spec: Spec) -> Iterator[str]:
         yield from changed(spec.adaptation, spec.fitted, spec.fitted and type(spec.fitted)())
     else:
         default = type(spec)()
-        names = [name for name in FIELDS[spec.kind] if hasattr(spec, name)]
-        yield from changed(PREFIX, spec, default, names)
+        names = [name for name in PROBE_FIELDS[spec.kind] if hasattr(spec, name)]
+        yield from changed(PROBE_PREFIX, spec, default, names)
 
 
 def changed(
@@ -211,15 +217,15 @@ def again(options: Sequence[str], result: Result) -> Spec | None:
     sets = [value for name, _, value in given if name == "set"]
     try:
         (task,) = parse_tasks([result.task], Options())
-        request = Request(
+        request = EvaluationRequest(
             (task,),
             input_size=int(one["input-size"]),
             episodes=int(one.get("episodes", 600)),
             limit=int(one["limit"]) if "limit" in one else None,
             seed=int(one.get("seed", 0)),
             bn_mode=one.get("bn-mode", "eval"),
-            settings=parse_settings(sets),
-            probing=parse_probing(sets) if sets else Probing(),
+            settings=parse_head_settings(sets),
+            probing=parse_probe_settings(sets) if sets else ProbeSettings(),
         )
         return request.spec(task, result.backbone.input_size)
     except FsbenchError:

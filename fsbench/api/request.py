@@ -2,24 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from fsbench import data
-from fsbench.api.probes import Probing
+from pydantic import ValidationError
+
+from fsbench import backbones, data
+from fsbench.backbones.base import Backbone
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.probe_specs import Split
+from fsbench.core.progress import Reporter
 from fsbench.core.specs import (
     BN_MODES,
+    FITTED,
     POOLS,
+    SGD,
     EpisodeSpec,
     EpisodicSpec,
     FittedSpec,
     ImageSpec,
+    KnnSpec,
     Pool,
+    ProbeSpec,
     Spec,
 )
-from fsbench.core.tasks import Options, Task, resolve
+from fsbench.core.tasks import Options, Probe, Task, resolve
+from fsbench.data import TARGETS
 from fsbench.data.manifest import episode_spec
+
+
+@dataclass(frozen=True)
+class Models:
+    """The backbones to evaluate: references and how to read them.
+
+    names: replace the names that follow from the references, one each; in_memory: backbones made
+    by `Backbone.from_module`, by their reference.
+    """
+
+    refs: tuple[str, ...]
+    arch: str | None = None
+    random_init: int | None = None
+    names: tuple[str, ...] = ()
+    in_memory: Mapping[str, Backbone] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        models: str | Backbone | Sequence[str | Backbone],
+        arch: str | None = None,
+        random_init: int | None = None,
+        name: str | None = None,
+    ) -> Models:
+        """Return the models that a user names; raise UsageError if they share a name."""
+        each = [models] if isinstance(models, str | Backbone) else list(models)
+        if name is not None and len(each) > 1:
+            raise UsageError(
+                f"--name {name} for {len(each)} models", fix="name one model at a time"
+            )
+        refs = tuple(model if isinstance(model, str) else model.facts.ref for model in each)
+        in_memory = {model.facts.ref: model for model in each if isinstance(model, Backbone)}
+        repeated = [ref for ref in in_memory if refs.count(ref) > 1]
+        if repeated:
+            raise UsageError(f"two models are called {repeated[0]}", fix="give each its own name")
+        return cls(refs, arch, random_init, (name,) if name else (), in_memory)
+
+    def load(self, index: int, device: str, report: Reporter) -> Backbone:
+        """Return a backbone on a device, loaded unless it is in memory."""
+        ref = self.refs[index]
+        if ref in self.in_memory:
+            return self.in_memory[ref].on(device)
+        return backbones.load(
+            ref, arch=self.arch, random_init=self.random_init, device=device, report=report
+        )
+
+
+PROBE_PREFIX = "probe"
+PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
+    "probe": ("augmentation", "views", "schedule", "select"),
+    "knn": ("k", "metric", "weights", "temperature"),
+}
+"""What can be set of each probe: all that a column's name tells apart."""
+HELD_OUT = 0.1
+"""Part of the official train images on which a rate is tried that has seen no test image."""
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """values: fields of probes, as text; each goes to the probe that has it.
+
+    Raises UnknownName for another field, UsageError for a value that does not fit.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = [name for names in PROBE_FIELDS.values() for name in names]
+        for name in self.values:
+            if name not in known:
+                raise UnknownName(f"setting of {PROBE_PREFIX}", name, known)
+        for probe in PROBE_FIELDS:
+            self.fields(probe)
+
+    def refuse_unused(self, tasks: tuple[Task, ...]) -> None:
+        """Raises UsageError for a setting of a probe that no task is."""
+        for probe, names in PROBE_FIELDS.items():
+            unused = [name for name in names if name in self.values]
+            if unused and all(task.probe != probe for task in tasks):
+                raise UsageError(
+                    f"{PROBE_PREFIX}.{unused[0]} is set, and no task is a {probe}",
+                    fix=f"add a task such as eurosat:{probe}",
+                )
+
+    def fields(self, probe: Probe) -> dict[str, Any]:
+        """Those of one probe, as its spec holds them."""
+        mine: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
+        if "views" in mine:
+            mine = {"augmentation": "views", **mine}
+        if mine.get("select") == "held_out":
+            mine["held_out"] = HELD_OUT
+        model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
+        try:
+            spec = model.model_validate(mine)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise UsageError(f"{PROBE_PREFIX}: {wrong}", fix="give another value") from error
+        return {name: getattr(spec, name) for name in spec.model_fields_set}
+
+    def spec(
+        self, task: Task, image: ImageSpec, seed: int, limit: int | None
+    ) -> ProbeSpec | KnnSpec:
+        """The full spec; limit: epochs at most. An official split is used where there is one."""
+        split = published_split(task)
+        if task.probe == "knn":
+            return KnnSpec.model_validate({**self.fields("knn"), "image": image, "split": split})
+        fields = self.fields("probe")
+        if split == "official":
+            fields = {"held_out": HELD_OUT, **fields}
+        epochs = min(ProbeSpec().epochs, limit or ProbeSpec().epochs)
+        own = {"image": image, "epochs": epochs, "split": split, "seed": seed}
+        return ProbeSpec.model_validate(fields | own)
+
+
+def published_split(task: Task) -> Split:
+    """Official where the publisher of the data set states one."""
+    known = task.dataset in TARGETS.names() and TARGETS.load(task.dataset).FACTS.split
+    return "official" if known else "derived_80_20"
+
 
 NATIVE = "native"
 MIN_SIDE, MAX_SIDE = 8, 1024
@@ -41,7 +170,7 @@ def parse_tasks(tasks: Sequence[str | Task], options: Options) -> tuple[Task, ..
     return tuple(chosen)
 
 
-def parse_size(text: str) -> int | None:
+def parse_input_size(text: str) -> int | None:
     """--input-size in px; None for native. Raises UsageError."""
     if text == NATIVE:
         return None
@@ -63,7 +192,7 @@ def parse_shard(text: str | None) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """What is wanted: the tasks and the fields of their specs.
 
     input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
@@ -81,7 +210,7 @@ class Request:
     overwrite: bool = False
     bn_mode: str = "eval"
     settings: Mapping[str, FittedSpec] = field(default_factory=dict)
-    probing: Probing = field(default_factory=Probing)
+    probing: ProbeSettings = field(default_factory=ProbeSettings)
 
     def __post_init__(self) -> None:
         self.probing.refuse_unused(self.tasks)
@@ -133,3 +262,49 @@ class Request:
 def pool_of(task: Task) -> Pool:
     """Which images a task draws from; probes use all of them."""
     return "full" if task.probe or task.protocol is None else POOLS[task.protocol]
+
+
+def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
+    """Adaptation -> all its settings. Raises UsageError, UnknownName."""
+    given = parse_assignments(assignments)
+    return {
+        name: head_settings(name, values) for name, values in given.items() if name != PROBE_PREFIX
+    }
+
+
+def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
+    """Settings of probes, `probe.views=8`. Raises UsageError, UnknownName."""
+    return ProbeSettings(parse_assignments(assignments).get(PROBE_PREFIX, {}))
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Adaptation, or `probe` -> setting -> value as text. Raises UsageError."""
+    given: dict[str, dict[str, str]] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        adaptation, dot, setting = name.strip().partition(".")
+        if not (equals and dot):
+            raise UsageError(f"'{text}' sets nothing", fix="write ADAPTATION.SETTING=VALUE")
+        values = given.setdefault(adaptation, {})
+        if setting in values:
+            raise UsageError(f"{name.strip()} is set twice", fix="set it once")
+        values[setting] = value.strip()
+    return given
+
+
+def head_settings(adaptation: str, values: Mapping[str, str]) -> FittedSpec:
+    """All settings of an adaptation, some of them given as text."""
+    if adaptation in SGD:
+        raise UsageError(
+            f"{adaptation} is trained as published: it has nothing to set",
+            fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
+        )
+    spec = FITTED.load(adaptation)
+    for name in values:
+        if name not in spec.model_fields:
+            raise UnknownName(f"setting of {adaptation}", name, spec.model_fields)
+    try:
+        return spec.model_validate(values)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise UsageError(f"{adaptation}: {wrong}", fix="give another value") from error

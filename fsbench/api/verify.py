@@ -17,9 +17,9 @@ import numpy as np
 
 from fsbench import data
 from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
-from fsbench.api.evaluate import Models, Targets, feature_store, inputs_of, on_features
-from fsbench.api.machine import Clock, Machine
-from fsbench.api.request import Request
+from fsbench.api.evaluate import Models, TargetSets, feature_store, inputs_of, on_features
+from fsbench.api.machine import Machine, RunContext
+from fsbench.api.request import EvaluationRequest
 from fsbench.api.rerun import Sample, compare, draw, samples
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
@@ -73,8 +73,8 @@ def verify(
     clock = machine.start()
     backbone = models.load(0, clock.device, report)
     require_weights(entry, backbone.facts)
-    request = Request(tuple(dict.fromkeys(sample.task for sample in drawn)))
-    targets = Targets(request, data.DataRoots.parse(roots), machine.cache, report)
+    request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in drawn)))
+    targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
     require_images(drawn, targets)
     rerun = Rerun(backbone, targets, feature_store(machine, clock.device, report), clock, report)
     rerun.refuse_long(drawn, yes)
@@ -88,9 +88,9 @@ class Rerun:
     """A backbone and the images, ready to run episodes."""
 
     backbone: Backbone
-    targets: Targets
+    targets: TargetSets
     features: FeatureStore
-    clock: Clock
+    clock: RunContext
     report: Reporter
 
     def refuse_long(self, drawn: Sequence[Sample], yes: bool) -> None:
@@ -146,7 +146,7 @@ def require_weights(entry: Entry, facts: BackboneFacts) -> None:
         )
 
 
-def require_images(drawn: Sequence[Sample], targets: Targets) -> None:
+def require_images(drawn: Sequence[Sample], targets: TargetSets) -> None:
     """Raises DataError naming a data set whose images or groups are not those of the entry."""
     for sample in drawn:
         here, there = targets.record(sample.task), sample.cell.result.dataset

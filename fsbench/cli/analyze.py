@@ -54,21 +54,20 @@ def analyze(
     config: options.Config = None,
 ) -> None:
     """Look inside one or more backbones: a record of each beside its results, one picture each."""
-    from fsbench.api import analysis_plan
-    from fsbench.api.analyze import analyze as run
+    from fsbench.api import analyze as api
     from fsbench.api.evaluate import Models
     from fsbench.api.machine import Machine, cache_folder
 
     names = options.split(what)
-    wanted = analysis_plan.plan(names, analysis_plan.texts(assignments or ()), limit)
-    found = run(
+    wanted = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
+    found = api.analyze(
         Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
         wanted,
         source=source,
         roots=options.split(data),
         output=output,
         machine=Machine(device=device, threads=threads, cache=cache_folder(cache)),
-        lenient=analysis_plan.ALL in names,
+        lenient=api.ALL in names,
         overwrite=overwrite,
         yes=yes,
         report=console.reporter(),
@@ -79,21 +78,21 @@ def analyze(
 
 def draw(found: Sequence[Analysis], folder: Path) -> None:
     """Write a figure for each analysis, with all models in it."""
-    from fsbench.api.comparison import panels
+    from fsbench.api.analyze import analysis_panels
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
 
     for name in dict.fromkeys(each.question.what for each in found):
-        drawn = panels([each for each in found if each.question.what == name])
+        drawn = analysis_panels([each for each in found if each.question.what == name])
         write_figure(draw_panels(drawn, ""), folder / f"{name}.png")
         console.log(f"picture: {folder / f'{name}.png'}")
 
 
 def show(found: Sequence[Analysis], as_json: bool) -> None:
     """A row a number, a column a model; or the records."""
-    from fsbench.api.comparison import table
+    from fsbench.api.analyze import analysis_table
 
     if as_json:
         console.emit_json([each.model_dump(mode="json") for each in found])
         return
-    console.table("analyses", *table(found))
+    console.table("analyses", *analysis_table(found))

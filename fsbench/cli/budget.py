@@ -12,7 +12,7 @@ from fsbench.cli import console, options
 from fsbench.cli.pretrain import RecipeName, Scenario, Set, Source
 
 if TYPE_CHECKING:
-    from fsbench.api.budget import Run
+    from fsbench.api.budget import BudgetRun
 
 Steps = Annotated[
     list[str], typer.Option("--steps", help="Optimizer steps a round: 50,100,200; repeatable.")
@@ -60,17 +60,17 @@ def budget(
     base = build_recipe(recipe, settings=[*(assignments or []), *given], scenario=scenario)
     own = [found.name for found in base.methods]
     named = options.split(method) or own
-    planned = api.plan(base, named, numbers(steps), seeds)
+    planned = api.plan_budgets(base, named, numbers(steps), seeds)
     machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
     clock, report = machine.start(), console.reporter()
     roots = DataRoots.parse(options.split(data))
     images = load_source(base.source, roots, machine.cache, base.input_size, report)
-    seconds = api.seconds(planned, images, output, clock.device)
+    seconds = api.remaining_seconds(planned, images, output, clock.device)
     text = f"{len(planned)} runs of {base.name}, about {seconds / 60:.1f} min left"
     if seconds > api.HOUR and not yes:
         raise UsageError(text, fix="give --yes to start, or fewer --steps, --method or --seeds")
     report.log(text)
-    runs = api.sweep(planned, images, output, device=clock.device, report=report)
+    runs = api.run_budgets(planned, images, output, device=clock.device, report=report)
     keep(runs, output, f"{base.name} on {images.name}")
     show(runs, as_json)
 
@@ -86,27 +86,27 @@ def numbers(values: list[str]) -> list[int]:
     return [int(text) for text in texts]
 
 
-def keep(runs: list[Run], output: Path, title: str) -> None:
+def keep(runs: list[BudgetRun], output: Path, title: str) -> None:
     """Write the record of all runs and the picture."""
-    from fsbench.api.budget import panel
+    from fsbench.api.budget import budget_panel
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
     from pretrain.training.files import write_atomic
 
     rows = [run.model_dump(mode="json") for run in runs]
     write_atomic(output / RECORD, json.dumps(rows, indent=1).encode())
-    write_figure(draw_panels([panel(runs, title)], ""), output / PICTURE)
+    write_figure(draw_panels([budget_panel(runs, title)], ""), output / PICTURE)
 
 
-def show(runs: list[Run], as_json: bool) -> None:
+def show(runs: list[BudgetRun], as_json: bool) -> None:
     """A row a method, a column a budget."""
-    from fsbench.api.budget import cells, shown
+    from fsbench.api.budget import accuracies_by_steps, format_accuracies
 
     if as_json:
         console.emit_json([run.model_dump(mode="json") for run in runs])
         return
-    found = cells(runs)
+    found = accuracies_by_steps(runs)
     columns = sorted({run.steps for run in runs})
-    rows = [[name, *(shown(row[n]) for n in columns)] for name, row in found.items()]
+    rows = [[name, *(format_accuracies(row[n]) for n in columns)] for name, row in found.items()]
     title = "validation accuracy (%) by steps a round"
     console.table(title, ("method", *map(str, columns)), rows)

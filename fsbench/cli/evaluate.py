@@ -12,7 +12,7 @@ from fsbench.cli import options
 
 if TYPE_CHECKING:
     from fsbench.api.evaluate import Models
-    from fsbench.api.request import Request
+    from fsbench.api.request import EvaluationRequest
     from fsbench.core.tasks import Kind
 
 Shots = Annotated[
@@ -174,9 +174,15 @@ def models(given: dict[str, Any]) -> Models:
     return Models(tuple(refs), given["arch"], given["random_init"], names)
 
 
-def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
-    from fsbench.api.request import Request, parse_shard, parse_size, parse_tasks
-    from fsbench.api.settings import parse_probing, parse_settings
+def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> EvaluationRequest:
+    from fsbench.api.request import (
+        EvaluationRequest,
+        parse_head_settings,
+        parse_input_size,
+        parse_probe_settings,
+        parse_shard,
+        parse_tasks,
+    )
     from fsbench.core.tasks import Options, integers
 
     shots = given.get("shots")
@@ -187,15 +193,15 @@ def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> Request:
         adaptations=options.split(given.get("adapt")) or None,
         protocol=given.get("protocol"),
     )
-    return Request(
+    return EvaluationRequest(
         tasks=parse_tasks(options.split(given["tasks"]), wanted),
-        input_size=parse_size(given["input_size"]),
+        input_size=parse_input_size(given["input_size"]),
         episodes=given.get("episodes", 600),
         limit=given["limit"],
         seed=given["seed"],
         shard=parse_shard(given.get("shard")),
         overwrite=given["overwrite"],
         bn_mode=given.get("bn_mode", "eval"),
-        settings=parse_settings(given["assignments"] or ()),
-        probing=parse_probing(given["assignments"] or ()),
+        settings=parse_head_settings(given["assignments"] or ()),
+        probing=parse_probe_settings(given["assignments"] or ()),
     )

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from fsbench.api.analysis_plan import FIX, Wanted, plan, texts
-from fsbench.api.analyze import analyze
+from fsbench.api.analyze import (
+    HINTS,
+    AnalysisChoice,
+    analyze,
+    choose_analyses,
+    parse_analysis_settings,
+)
 from fsbench.core.errors import UsageError
 from fsbench.core.findings import Analysis
 from fsbench.core.io import read_record
@@ -35,7 +40,7 @@ class Analyzing(Job):
         return {"backbone": self.backbone.identity, "wanted": self.wanted}
 
     @property
-    def plan(self) -> Wanted:
+    def plan(self) -> AnalysisChoice:
         return {name: REGISTRY.load(name).SETTINGS(**given) for name, given in self.wanted.items()}
 
     def done(self, place: Place) -> bool:
@@ -82,7 +87,7 @@ def analyzing(
             jobs[backbone.label] = Analyzing(backbone=backbone, wanted=possible)
     if refused and not jobs:
         what, label, lack = refused[0]
-        raise UsageError(f"{what} cannot be made of {label}: it has no {lack}", fix=FIX[lack])
+        raise UsageError(f"{what} cannot be made of {label}: it has no {lack}", fix=HINTS[lack])
     for what, label, lack in refused:
         report.log(f"{what} is left out: {label} has no {lack}")
     return jobs
@@ -90,5 +95,5 @@ def analyzing(
 
 def wanted(asked: Analyses) -> dict[str, dict[str, Any]]:
     """Analysis -> settings, complete. Raises UsageError, UnknownName."""
-    chosen = plan(asked.what, texts(asked.set), asked.limit)
+    chosen = choose_analyses(asked.what, parse_analysis_settings(asked.set), asked.limit)
     return {name: settings.model_dump(mode="json") for name, settings in chosen.items()}

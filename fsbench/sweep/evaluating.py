@@ -10,11 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsbench import backbones
-from fsbench.api.analysis_plan import HEAD, lacks
+from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.evaluate import Models, run_request
-from fsbench.api.probes import FIELDS, Probing
-from fsbench.api.request import Request, parse_tasks
-from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.api.request import (
+    PROBE_FIELDS,
+    EvaluationRequest,
+    ProbeSettings,
+    parse_head_settings,
+    parse_probe_settings,
+    parse_tasks,
+)
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
@@ -65,7 +70,7 @@ class Trained(Frozen):
     def lacks(self, analysis: AnalysisFile, place: Place) -> str:
         """What it will not have that the analysis needs; empty when it will have all."""
         classifies = self.training.recipe.loader != "episodes"
-        return "" if classifies or "head" not in analysis.NEEDS else HEAD
+        return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
 
     def is_(self, facts: BackboneFacts) -> bool:
         """Whether a result elsewhere is of this backbone: by recipe and source."""
@@ -100,7 +105,7 @@ class Present(Frozen):
         return known_facts(self.given.model, self.given.arch, self.given.random_init)
 
     def lacks(self, analysis: AnalysisFile, place: Place) -> str:
-        return lacks(self.given.model, self.models(place), None, analysis)
+        return missing_part(self.given.model, self.models(place), None, analysis)
 
     def is_(self, facts: BackboneFacts) -> bool:
         return facts.weights_hash == self.weights
@@ -152,7 +157,7 @@ class Evaluating(Job):
         return self.request.tasks
 
     @cached_property
-    def request(self) -> Request:
+    def request(self) -> EvaluationRequest:
         return request(self.asked, self.tasks)
 
     def spec(self, task: Task) -> Spec:
@@ -190,7 +195,7 @@ class Evaluating(Job):
         )
 
 
-def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Request:
+def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> EvaluationRequest:
     """What a block asks for: all its tasks, or these complete ids."""
     options = Options(
         shots=asked.shots, way=asked.way, adaptations=asked.adapt, protocol=asked.protocol
@@ -198,8 +203,8 @@ def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Request:
     chosen = parse_tasks(asked.targets, options) if tasks is None else parse_tasks(tasks, Options())
     whole = tasks is None
     used = {task.adaptation or task.probe for task in chosen}
-    settings = {n: v for n, v in parse_settings(asked.set).items() if whole or n in used}
-    return Request(
+    settings = {n: v for n, v in parse_head_settings(asked.set).items() if whole or n in used}
+    return EvaluationRequest(
         tasks=chosen,
         input_size=None if asked.input_size == "native" else int(asked.input_size),
         episodes=asked.episodes,
@@ -207,15 +212,15 @@ def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Request:
         seed=asked.seed,
         bn_mode=asked.bn_mode if whole or "affine" in used else "eval",
         settings=settings,
-        probing=parse_probing(asked.set) if whole else probing(asked, chosen),
+        probing=parse_probe_settings(asked.set) if whole else probing(asked, chosen),
     )
 
 
-def probing(asked: Evaluation, tasks: tuple[Task, ...]) -> Probing:
+def probing(asked: Evaluation, tasks: tuple[Task, ...]) -> ProbeSettings:
     """The settings of probes that these tasks are."""
-    given = parse_probing(asked.set).values
-    mine = {name for task in tasks if task.probe for name in FIELDS[task.probe]}
-    return Probing({name: value for name, value in given.items() if name in mine})
+    given = parse_probe_settings(asked.set).values
+    mine = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
+    return ProbeSettings({name: value for name, value in given.items() if name in mine})
 
 
 def written(task: Task) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from fsbench import backbones, data
-from fsbench.api.evaluate import Targets
+from fsbench.api.evaluate import TargetSets
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
@@ -146,7 +146,7 @@ def require_distinct(found: Iterable[AnyBackbone]) -> None:
 def cells(asked: Evaluation, place: Place, report: Reporter) -> list[dict[str, DatasetRecord]]:
     """The tasks of a block in parts, by data set and adaptation: complete id -> its images."""
     wanted = request(asked)
-    targets = Targets(wanted, data.DataRoots.parse(place.roots), place.cache, report)
+    targets = TargetSets(wanted, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in wanted.tasks:
         parts.setdefault(part_of(task), {})[written(task)] = targets.record(task)

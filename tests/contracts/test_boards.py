@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from fsbench.api.probes import Probing, split_of
+from fsbench.api.request import ProbeSettings, published_split
 from fsbench.api.variants import variant
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Task
@@ -73,8 +73,8 @@ def expected(column: Column) -> str:
         image = ImageSpec(input_size=int(size.removesuffix("px")))
         probe = Task(dataset, probe="probe")
         select = {"select": "held_out"} if words else {}
-        assert split_of(probe) == "official"
-        return Probing(select).spec(probe, image, 0, None).digest()
+        assert published_split(probe) == "official"
+        return ProbeSettings(select).spec(probe, image, 0, None).digest()
     shape, _, name = rest.partition("/")
     spec = variant(f"{name}:{size}")
     assert isinstance(spec, EpisodicSpec)

@@ -9,8 +9,13 @@ import pytest
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
-from fsbench.api.request import parse_shard, parse_size, parse_tasks
-from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.api.request import (
+    parse_head_settings,
+    parse_input_size,
+    parse_probe_settings,
+    parse_shard,
+    parse_tasks,
+)
 from fsbench.backbones.reference import parse
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
@@ -63,12 +68,12 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
 NUMBERS = st.one_of(st.integers(-(10**12), 10**12).map(str), ODD)
 WORDS = {
     "shots": lambda text: integers([text], "--shots"),
-    "size": parse_size,
+    "size": parse_input_size,
     "shard": parse_shard,
     "data": lambda text: DataRoots.parse([text]),
     "model": parse,
-    "head": lambda text: parse_settings([text]),
-    "probe": lambda text: parse_probing([text]),
+    "head": lambda text: parse_head_settings([text]),
+    "probe": lambda text: parse_probe_settings([text]),
     "field": lambda text: registry.get("toy/seal").replace(parse_fields([text])),
     "recipe": registry.get,
 }

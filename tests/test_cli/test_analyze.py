@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("fsbench.api.subjects.load_source", lambda *given: source())
+    monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *given: source())
 
 
 def call(*arguments: str) -> int:
@@ -199,7 +199,7 @@ def test_a_source_with_other_classes_is_refused_and_other_images_are_told(
 
     def loads(**changes: object) -> None:
         made: SourceDataset = dataclasses.replace(source(), **changes)  # type: ignore[arg-type]
-        monkeypatch.setattr("fsbench.api.subjects.load_source", lambda *given: made)
+        monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *given: made)
 
     loads(n_classes=7)
     assert call(*command) == 3

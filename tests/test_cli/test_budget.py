@@ -11,7 +11,7 @@ import pytest
 from support.pretrain import Killed, source
 
 from fsbench.api import budget
-from fsbench.api.budget import Run, cells, panel, shown
+from fsbench.api.budget import BudgetRun, accuracies_by_steps, budget_panel, format_accuracies
 from fsbench.cli.main import run
 from pretrain.training.loop import pretrain
 
@@ -31,8 +31,8 @@ def command(*arguments: str) -> int:
     return int(exit_.value.code or 0)
 
 
-def a_run(method: str, steps: int, seed: int, accuracy: float) -> Run:
-    return Run(
+def a_run(method: str, steps: int, seed: int, accuracy: float) -> BudgetRun:
+    return BudgetRun(
         method=method,
         steps=steps,
         seed=seed,
@@ -48,10 +48,13 @@ def test_figures_by_hand() -> None:
         a_run("normal", 8, 0, 0.4), a_run("normal", 8, 1, 0.6), a_run("lw", 8, 0, 0.7),
         a_run("lw", 8, 1, 0.7), a_run("normal", 16, 0, 0.5), a_run("normal", 16, 1, 0.5),
     ]  # fmt: skip
-    assert cells(runs) == {"normal": {8: [0.4, 0.6], 16: [0.5, 0.5]}, "lw": {8: [0.7, 0.7]}}
-    assert shown([0.4, 0.6]) == "50.0 ± 14.1"
-    assert shown([0.4]) == "40.0"
-    plain, lw = panel(runs, "t").curves
+    assert accuracies_by_steps(runs) == {
+        "normal": {8: [0.4, 0.6], 16: [0.5, 0.5]},
+        "lw": {8: [0.7, 0.7]},
+    }
+    assert format_accuracies([0.4, 0.6]) == "50.0 ± 14.1"
+    assert format_accuracies([0.4]) == "40.0"
+    plain, lw = budget_panel(runs, "t").curves
     assert (plain.label, plain.x) == ("normal", (8, 16))
     assert plain.y == pytest.approx((50, 50))
     assert (lw.label, lw.y) == ("lw", (70,))

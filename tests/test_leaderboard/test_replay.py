@@ -15,8 +15,12 @@ from support.fakes import DECLARATION
 from typer.main import get_command
 
 from fsbench.api.replay import evaluations, replays
-from fsbench.api.request import Request, parse_tasks
-from fsbench.api.settings import parse_probing, parse_settings
+from fsbench.api.request import (
+    EvaluationRequest,
+    parse_head_settings,
+    parse_probe_settings,
+    parse_tasks,
+)
 from fsbench.cli.evaluate import request
 from fsbench.cli.main import build, run
 from fsbench.core.errors import ValidationFailed
@@ -45,10 +49,10 @@ SETS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 
 
 def wanted(task: str, sets: tuple[str, ...], fields: dict[str, Any]) -> Spec:
-    asked = Request(
+    asked = EvaluationRequest(
         parse_tasks([task], Options()),
-        settings=parse_settings(sets),
-        probing=parse_probing(sets),
+        settings=parse_head_settings(sets),
+        probing=parse_probe_settings(sets),
         **{"input_size": 32, **fields},
     )
     return asked.spec(asked.tasks[0], 32)

@@ -10,10 +10,10 @@ import pytest
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
-from fsbench.api.evaluate import Models, Targets, run_request
+from fsbench.api.evaluate import Models, TargetSets, run_request
 from fsbench.api.machine import Machine
 from fsbench.api.replay import replays
-from fsbench.api.request import Request, parse_tasks
+from fsbench.api.request import EvaluationRequest, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError
@@ -31,7 +31,7 @@ CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a board of one honest entry and the features that it needs."""
     root = tmp_path_factory.mktemp("made")
-    request = Request(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
+    request = EvaluationRequest(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
     machine = Machine(threads=1, cache=root / "cache")
     run_request(MODEL, request, output=root / "results", machine=machine)
     submit(root / "results", root / "board", DECLARATION)
@@ -64,7 +64,7 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
 
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
     """Features depend on it, so it is part of the environment; other results do not mention it."""
-    request = Request(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
+    request = EvaluationRequest(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
     run_request(MODEL, request, output=tmp_path / "results", machine=machine)
     submit(tmp_path / "results", tmp_path / "board", DECLARATION)
@@ -104,9 +104,9 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
 ) -> None:
     with pytest.raises(CheckpointError, match="weights_hash"):
         check(board, made, Models(MODEL.refs, random_init=1))
-    record = Targets.record
+    record = TargetSets.record
     other = {"fingerprint": "0" * 64}
-    monkeypatch.setattr(Targets, "record", lambda *a: record(*a).model_copy(update=other))
+    monkeypatch.setattr(TargetSets, "record", lambda *a: record(*a).model_copy(update=other))
     with pytest.raises(DataError, match="fingerprint"):
         check(board, made)
     assert stored(board) == []

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from support import fakes
 
-from fsbench.api.comparison import panels, table
+from fsbench.api.analyze import analysis_panels, analysis_table
 from fsbench.core.errors import UsageError
 from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
 from fsbench.core.panels import draw_panels
@@ -92,7 +92,7 @@ def test_views_have_columns_of_one_length_and_finite_numbers() -> None:
 
 def test_the_table_has_a_column_a_model_and_says_what_is_absent() -> None:
     found = [analysis("a", n=1200, share=0.25, x=0.123456), analysis("b", n=7)]
-    header, rows = table(found)
+    header, rows = analysis_table(found)
     assert header == ["analysis", "number", "a", "b"]
     assert rows == [
         ["margins", "n", "1,200", "7"],
@@ -104,7 +104,7 @@ def test_the_table_has_a_column_a_model_and_says_what_is_absent() -> None:
 def test_two_weights_of_one_name_get_their_hash() -> None:
     other = fakes.facts("a", weights_hash="7" * 64)
     twin = analysis("a").model_copy(update={"backbone": other})
-    header, _ = table([analysis("a"), twin])
+    header, _ = analysis_table([analysis("a"), twin])
     assert header[2:] == [f"a {fakes.facts('a').weights_hash[:6]}", "a 777777"]
 
 
@@ -112,20 +112,20 @@ def test_views_of_one_title_share_a_panel() -> None:
     places = {"places": ("p", "q"), "y_scale": "log", "log_x": True, "from_zero": True}
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), **places)
     bar = View.bar("size", 4.0)
-    (lines, bars) = panels([analysis("a", first, bar), analysis("b", view(3.0, 4.0), bar)])
+    (lines, bars) = analysis_panels([analysis("a", first, bar), analysis("b", view(3.0, 4.0), bar)])
     assert [(c.label, c.y) for c in lines.curves] == [("a", (1, 2)), ("b", (3, 4))]
     assert (lines.curves[0].low, lines.curves[0].high) == ((0, 1), (2, 3))
     assert (lines.log_x, lines.y_scale, lines.from_zero) == (True, "log", True)
     assert (lines.ticks, lines.bars) == ((), False), "the second model has other places"
     assert bars.bars
-    (alone,) = panels([analysis("a", first)])
+    (alone,) = analysis_panels([analysis("a", first)])
     assert alone.ticks == ("p", "q")
 
 
 def test_panels_with_bars_ranges_and_names_are_drawn() -> None:
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), y_scale="symlog")
     found = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
-    left, right = draw_panels(panels(found), "").figure.axes
+    left, right = draw_panels(analysis_panels(found), "").figure.axes
     assert len(left.collections) == 2, "a range a model"
     assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
     assert left.get_yscale() == "symlog"
