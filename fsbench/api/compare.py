@@ -7,7 +7,7 @@ input size) are never averaged together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -25,11 +25,11 @@ from fsbench.core.power import Goal, detectable, episodes_needed, standard_error
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
-from fsbench.core.tasks import FOLDER, Asked, folder_name, parse
+from fsbench.core.tasks import TaskPattern
 from fsbench.core.text_table import text_table
 from fsbench.results.reading import cells, verified
 from fsbench.results.rules import Loaded
-from fsbench.results.table import DENSE, row_key
+from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
 from leaderboard.board.board import Board, Column, column_of
 from leaderboard.ranking.outcomes import extract_outcomes
@@ -374,7 +374,7 @@ def analyze_power(
     """
     goal.require_possible()
     shared = shared_tasks(a, b, tasks, board, few_shot=True)
-    shared = [task for task in shared if not task.column.transductive] or shared
+    shared = [task for task in shared if not task.column.name.transductive] or shared
     pairs = [task.outcomes() for task in shared]
     dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
     return PowerAnalysis(
@@ -450,12 +450,16 @@ class SharedTask:
 
     def outcomes(self) -> PairedOutcomes:
         """Return the paired outcomes. Raises UsageError below two episodes or images."""
-        return pair_outcomes(self.column.name, extract_outcomes(self.a), extract_outcomes(self.b))
+        return pair_outcomes(
+            str(self.column.name), extract_outcomes(self.a), extract_outcomes(self.b)
+        )
 
     def dense(self) -> PairedOutcomes | None:
         """Return the outcomes over all possible queries, None unless both have them."""
         a, b = dense_outcomes(self.a), dense_outcomes(self.b)
-        return None if a is None or b is None else pair_outcomes(self.column.name + DENSE, a, b)
+        if a is None or b is None:
+            return None
+        return pair_outcomes(str(self.column.name.marked(DENSE)), a, b)
 
 
 def shared_tasks(
@@ -470,7 +474,7 @@ def shared_tasks(
     Only tasks that `texts` names, all if it is empty; without probes if `few_shot`. Raises as
     `compare`.
     """
-    patterns = [parse(text) for text in texts]
+    patterns = [TaskPattern.parse(text) for text in texts]
     left, right = (
         {
             column_of(loaded.result): loaded
@@ -480,7 +484,7 @@ def shared_tasks(
         }
         for source in (a, b)
     )
-    columns = sorted(left.keys() & right.keys(), key=lambda c: (row_key(c.name), c.spec_digest))
+    columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
         names = (name_of(a, "A"), name_of(b, "B"))
         raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
@@ -517,24 +521,10 @@ def name_of(source: Comparable, default: str) -> str:
     return source.models[0] if source.models else default
 
 
-def covers(pattern: Asked, result: Result) -> bool:
-    """Return whether a task id covers a result; the parts that it leaves out match anything.
-
-    Raises UnknownName for an unknown data set.
-    """
-    _, _, rest = result.task.partition(":")
-    shape, _, protocol = rest.partition("@")
-    shape, _, adaptation = shape.partition("/")
-    parts = zip(
-        (pattern.shape, pattern.adaptation, pattern.protocol),
-        (shape, adaptation, protocol),
-        strict=True,
-    )
-    if pattern.dataset.startswith(FOLDER):
-        names: Iterable[str] = (folder_name(pattern.dataset),)
-    else:
-        names = data.groups().get(pattern.dataset) or (data.resolve(pattern.dataset),)
-    return result.dataset.name in names and all(p is None or p == part for p, part in parts)
+def covers(pattern: TaskPattern, result: Result) -> bool:
+    """Return whether a pattern covers a result. Raise UnknownName for an unknown data set."""
+    names = pattern.dataset_names(data.resolve, data.groups())
+    return result.task.dataset in names and pattern.covers(result.task)
 
 
 def dense_outcomes(loaded: Loaded) -> Outcomes | None:
@@ -571,7 +561,7 @@ def nothing_shared(
             f"{a} and {b} evaluated {both[0]} with other settings, episodes or images: not paired",
             fix="evaluate both with one --seed on the same copy of the data",
         )
-    tasks = [", ".join(sorted(c.name for c in side)) or "none" for side in (left, right)]
+    tasks = [", ".join(map(str, sorted(c.name for c in side))) or "none" for side in (left, right)]
     return UsageError(
         f"{a} and {b} share no {kind}: {tasks[0]} against {tasks[1]}",
         fix="evaluate both on one task, or leave -t out",

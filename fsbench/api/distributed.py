@@ -23,7 +23,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import TaskId
 
 PATIENCE = timedelta(days=30)
 """Ranks end at different times; one that has failed is noticed at once."""
@@ -92,7 +92,7 @@ def work(models: Models, request: EvaluationRequest, yes: bool, settings: dict[s
             bench.evaluate(task)
 
 
-def tasks(bench: Evaluation) -> Iterator[Task]:
+def tasks(bench: Evaluation) -> Iterator[TaskId]:
     """Its share of the probes, and cells in which it has blocks: there may be more ranks."""
     rank, size = bench.request.shard
     probes = [task for task in bench.request.tasks if task.probe]

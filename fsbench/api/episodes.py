@@ -46,7 +46,7 @@ class Episodes:
 
     Parameters
     ----------
-    task : str or Task
+    task : str or TaskId
         One episodic task, e.g. `eurosat:5w5s` or `eurosat:5w1s@startup`; its head plays no role.
     data : str or sequence of str
         Folder with the data sets, or NAME=DIR for one, as `--data`; default FSBENCH_DATA.
@@ -81,7 +81,7 @@ class Episodes:
 
     def __init__(
         self,
-        task: str | tasks.Task,
+        task: str | tasks.TaskId,
         *,
         data: str | Sequence[str] = (),
         episodes: int = 600,
@@ -123,7 +123,8 @@ class Episodes:
 
     def __repr__(self) -> str:
         size = self.image.input_size
-        return f"Episodes({self.task.id.partition('/')[0]!r}, {len(self)} episodes, {size} px)"
+        task = f"{self.task.in_results.dataset}:{self.task.shape}"
+        return f"Episodes({task!r}, {len(self)} episodes, {size} px)"
 
     def _images(self, indices: NDArray[Any]) -> Tensor:
         """Return the images as (B, 3, H, W), class by class."""
@@ -132,10 +133,10 @@ class Episodes:
         return pixels.contiguous() if self.transform is None else self.transform(pixels)
 
 
-def parse_episodic_task(text: str) -> tasks.Task:
+def parse_episodic_task(text: str) -> tasks.TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
     options = tasks.Options(kinds=("episodic",))
     named = tasks.resolve([text], datasets.resolve, datasets.groups(), options)
     if len(named) != 1:
-        raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0].id}")
+        raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]

@@ -38,7 +38,7 @@ from fsbench.core.specs import (
     ProbeSpec,
     Spec,
 )
-from fsbench.core.tasks import Kind, Options, Task
+from fsbench.core.tasks import Kind, Options, TaskId
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_of
@@ -67,16 +67,16 @@ class TargetSets:
                 report.log(f"{dataset.name}: {note}")
         self._records: dict[tuple[str, Pool], DatasetRecord] = {}
 
-    def of(self, task: Task) -> TargetDataset:
+    def of(self, task: TaskId) -> TargetDataset:
         return self.datasets[task.dataset, pool_of(task)]
 
-    def sampler(self, task: Task, spec: EpisodeSpec) -> EpisodeSampler:
+    def sampler(self, task: TaskId, spec: EpisodeSpec) -> EpisodeSampler:
         """Raises DataError with class, count and need when a class is too small, or for the
         disjoint track of a data set without groups."""
         dataset = self.of(task)
         return EpisodeSampler.of(spec, dataset)
 
-    def record(self, task: Task) -> DatasetRecord:
+    def record(self, task: TaskId) -> DatasetRecord:
         """What a result of the task says of its images; the disjoint track adds their groups."""
         key = (task.dataset, pool_of(task))
         if key not in self._records:
@@ -100,7 +100,7 @@ class Evaluation:
     clock: RunContext
     report: Reporter
 
-    def evaluate(self, task: Task) -> Result:
+    def evaluate(self, task: TaskId) -> Result:
         """The cell of one task: read if complete, else computed and written."""
         spec, cell = self.spec(task), self.cell(task)
         if self.request.overwrite:
@@ -109,12 +109,12 @@ class Evaluation:
             return self.in_halves(cell, task, spec)
         return self.probe(cell, task, spec)
 
-    def spec(self, task: Task) -> Spec:
+    def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.facts.input_size)
 
-    def cell(self, task: Task) -> Cell:
+    def cell(self, task: TaskId) -> Cell:
         record, spec = self.targets.record(task), self.spec(task)
-        return self.results.cell(self.backbone.facts, record, task.id, spec, self.name)
+        return self.results.cell(self.backbone.facts, record, spec, self.name)
 
     def refuse_long(self, yes: bool) -> None:
         """Raises UsageError when what is left to do would take over an hour, unless `yes`."""
@@ -160,12 +160,12 @@ class Evaluation:
         size = protocol.block_size(spec, self.backbone.facts.feature_dim)
         return self.request.block_episodes(size)
 
-    def inputs(self, task: Task, image: ImageSpec) -> Inputs:
+    def inputs(self, task: TaskId, image: ImageSpec) -> Inputs:
         device = self.clock.device
         found = inputs_of(self.backbone, task, image, self.targets, self.features, device)
         return replace(found, halvings=self.clock.halvings)
 
-    def probe(self, cell: Cell, task: Task, spec: ProbeSpec | KnnSpec) -> Result:
+    def probe(self, cell: Cell, task: TaskId, spec: ProbeSpec | KnnSpec) -> Result:
         if cell.complete():
             return cell.read()
         inputs = self.inputs(task, spec.image)
@@ -177,7 +177,7 @@ class Evaluation:
         records = linear.evaluate(inputs, spec, train, test, self.report, views)
         return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
 
-    def views(self, task: Task, spec: ProbeSpec, train: Indices) -> linear.Views:
+    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.Views:
         """Epoch -> features of a random view of all training images: cached, or made on the way."""
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
 
@@ -190,7 +190,7 @@ class Evaluation:
 
         return features
 
-    def in_halves(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
+    def in_halves(self, cell: Cell, task: TaskId, spec: EpisodicSpec) -> Result:
         """The cell, with as few halvings as an earlier result and memory allow, none mixed."""
 
         def attempt(halvings: int) -> Result:
@@ -201,7 +201,7 @@ class Evaluation:
 
         return in_halves(attempt, self.report.log, cell.halvings)
 
-    def episodes(self, cell: Cell, task: Task, spec: EpisodicSpec) -> Result:
+    def episodes(self, cell: Cell, task: TaskId, spec: EpisodicSpec) -> Result:
         protocol = EPISODIC.load(spec.adaptation)
         blocks = self.blocks(spec)
         wanted = np.array([i for episodes in blocks.values() for i in episodes], dtype=np.int64)
@@ -210,7 +210,7 @@ class Evaluation:
         missing = self.missing(cell, spec)
         inputs = self.inputs(task, spec.image)
         done = wanted.size - sum(len(blocks[block]) for block in missing)
-        what = f"{cell.model} {task.id}"
+        what = f"{cell.model} {task.in_results}"
         with self.report.task(what, wanted.size, "episodes", done) as advance:
             for block in missing:
                 cell.write_block(block, protocol.evaluate_block(inputs, spec, block))
@@ -222,14 +222,14 @@ class Evaluation:
         return ("limited",) if self.request.limited else ()
 
 
-def on_features(task: Task) -> bool:
+def on_features(task: TaskId) -> bool:
     """Whether the task works on features of whole data sets; else on images, an episode each."""
-    return task.adaptation is None or needs_features(EPISODIC.load(task.adaptation))
+    return task.head is None or needs_features(EPISODIC.load(task.head))
 
 
 def inputs_of(
     backbone: Backbone,
-    task: Task,
+    task: TaskId,
     image: ImageSpec,
     targets: TargetSets,
     features: FeatureStore,
@@ -247,7 +247,7 @@ def inputs_of(
 
 def evaluate(
     model: str | Backbone | Sequence[str | Backbone],
-    tasks: str | Task | Sequence[str | Task],
+    tasks: str | TaskId | Sequence[str | TaskId],
     *,
     data: str | Sequence[str] = (),
     episodes: int = 600,
@@ -282,7 +282,7 @@ def evaluate(
     model : str, Backbone, or a list of them
         Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `torchvision/NAME`, `run:DIR`, a checkpoint
         file with `arch`, `py:PKG.MOD:FUNCTION`), or `fsbench.Backbone.from_module(...)`.
-    tasks : str, Task, or a list of them
+    tasks : str, TaskId, or a list of them
         A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
         `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`).
     data : str or sequence of str
@@ -347,7 +347,7 @@ def evaluate(
     """
     options = Options(tuple(kinds), shots, way, heads, protocol)
     request = EvaluationRequest(
-        tasks=parse_tasks([tasks] if isinstance(tasks, str | Task) else tasks, options),
+        tasks=parse_tasks([tasks] if isinstance(tasks, str | TaskId) else tasks, options),
         input_size=parse_input_size(str(input_size)),
         episodes=episodes,
         limit=limit,

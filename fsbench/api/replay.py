@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fsbench.api import retraining
@@ -82,7 +82,7 @@ def replays(entry: Entry, board: str) -> list[Replay]:
 
 def require_harmless(name: str, result: Result) -> None:
     made, facts = result.provenance, result.backbone
-    texts = [facts.ref, facts.architecture, facts.recipe or "", result.task, *made.packages]
+    texts = [facts.ref, facts.architecture, facts.recipe or "", str(result.task), *made.packages]
     texts += [*environment(made).values(), *made.packages.values()]
     if bad := [text for text in texts if not text.isprintable()]:
         raise ValidationFailed(
@@ -167,12 +167,12 @@ def evaluations(results: Sequence[Result], notes: list[str]) -> dict[Command, li
         options = (*kind_of(result.spec), *sizes(result))
         task, own = result.task, result.dataset.name.startswith("folder-")
         if own:
-            task = task.replace(result.dataset.name, f"{FOLDER}DIR", 1)
+            task = replace(task, dataset=f"{FOLDER}DIR")
             notes.append(f"{result.dataset.name} is a folder of its maker's own: put it for DIR")
         if not own and again(options, result) != result.spec:
             notes.append(f"{result.column}: no options give its spec {result.spec_digest}")
         else:
-            found.setdefault(options, []).append(task)
+            found.setdefault(options, []).append(str(task))
     return found
 
 
@@ -216,7 +216,7 @@ def again(options: Sequence[str], result: Result) -> Spec | None:
     one = {name: value for name, _, value in given if name != "set"}
     sets = [value for name, _, value in given if name == "set"]
     try:
-        (task,) = parse_tasks([result.task], Options())
+        (task,) = parse_tasks([str(result.task)], Options())
         request = EvaluationRequest(
             (task,),
             input_size=int(one["input-size"]),

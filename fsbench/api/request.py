@@ -27,7 +27,7 @@ from fsbench.core.specs import (
     ProbeSpec,
     Spec,
 )
-from fsbench.core.tasks import Options, Probe, Task, resolve
+from fsbench.core.tasks import Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.manifest import episode_spec
 
@@ -104,7 +104,7 @@ class ProbeSettings:
         for probe in PROBE_FIELDS:
             self.fields(probe)
 
-    def refuse_unused(self, tasks: tuple[Task, ...]) -> None:
+    def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
         """Raises UsageError for a setting of a probe that no task is."""
         for probe, names in PROBE_FIELDS.items():
             unused = [name for name in names if name in self.values]
@@ -130,7 +130,7 @@ class ProbeSettings:
         return {name: getattr(spec, name) for name in spec.model_fields_set}
 
     def spec(
-        self, task: Task, image: ImageSpec, seed: int, limit: int | None
+        self, task: TaskId, image: ImageSpec, seed: int, limit: int | None
     ) -> ProbeSpec | KnnSpec:
         """The full spec; limit: epochs at most. An official split is used where there is one."""
         split = published_split(task)
@@ -144,7 +144,7 @@ class ProbeSettings:
         return ProbeSpec.model_validate(fields | own)
 
 
-def published_split(task: Task) -> Split:
+def published_split(task: TaskId) -> Split:
     """Official where the publisher of the data set states one."""
     known = task.dataset in TARGETS.names() and TARGETS.load(task.dataset).FACTS.split
     return "official" if known else "derived_80_20"
@@ -157,9 +157,9 @@ DIGITS = 9
 """Of a number on the command line at most."""
 
 
-def parse_tasks(tasks: Sequence[str | Task], options: Options) -> tuple[Task, ...]:
+def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId, ...]:
     """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
-    chosen: dict[Task, None] = {}
+    chosen: dict[TaskId, None] = {}
     for task in tasks or ["cdfsl"]:
         named = (
             resolve([task], data.resolve, data.groups(), options)
@@ -201,7 +201,7 @@ class EvaluationRequest:
     UsageError for what no task uses.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[TaskId, ...]
     input_size: int | None = 224
     episodes: int = 600
     limit: int | None = None
@@ -214,11 +214,11 @@ class EvaluationRequest:
 
     def __post_init__(self) -> None:
         self.probing.refuse_unused(self.tasks)
-        for name in self.settings.keys() - {task.adaptation for task in self.tasks}:
+        for name in self.settings.keys() - {task.head for task in self.tasks}:
             raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
         if self.bn_mode not in BN_MODES:
             raise UnknownName("bn mode", self.bn_mode, BN_MODES)
-        if self.bn_mode != "eval" and all(task.adaptation != "affine" for task in self.tasks):
+        if self.bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
             raise UsageError(
                 f"--bn-mode {self.bn_mode} without affine tuning: frozen features know no other "
                 "statistics than the source's",
@@ -233,7 +233,7 @@ class EvaluationRequest:
     def limited(self) -> bool:
         return self.limit is not None
 
-    def spec(self, task: Task, native: int) -> Spec:
+    def spec(self, task: TaskId, native: int) -> Spec:
         """The full spec of a task for a backbone trained at `native` px."""
         image = ImageSpec(input_size=self.input_size or native)
         if task.probe:
@@ -241,15 +241,15 @@ class EvaluationRequest:
         return EpisodicSpec.model_validate(
             {
                 "protocol": task.protocol,
-                "adaptation": task.adaptation,
+                "adaptation": task.head,
                 "episode": self.episode_spec(task),
                 "image": image,
-                "bn_mode": self.bn_mode if task.adaptation == "affine" else "eval",
-                "fitted": self.settings.get(task.adaptation or ""),
+                "bn_mode": self.bn_mode if task.head == "affine" else "eval",
+                "fitted": self.settings.get(task.head or ""),
             }
         )
 
-    def episode_spec(self, task: Task) -> EpisodeSpec:
+    def episode_spec(self, task: TaskId) -> EpisodeSpec:
         return episode_spec(task, self.seed)
 
     def block_episodes(self, size: int) -> dict[int, range]:
@@ -259,7 +259,7 @@ class EvaluationRequest:
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
-def pool_of(task: Task) -> Pool:
+def pool_of(task: TaskId) -> Pool:
     """Which images a task draws from; probes use all of them."""
     return "full" if task.probe or task.protocol is None else POOLS[task.protocol]
 

@@ -15,7 +15,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import FOLDER, PROBES, Asked, Task, folder_name, parse
+from fsbench.core.tasks import FOLDER, TaskId, TaskPattern
 from fsbench.data.episodes import first
 from fsbench.results import provenance
 from fsbench.results.building import differing
@@ -38,7 +38,7 @@ class Sample:
     cell: Loaded
     records: EpisodeRecords
     spec: EpisodicSpec
-    task: Task
+    task: TaskId
     drawn: tuple[int, ...] = ()
 
 
@@ -47,7 +47,7 @@ def samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
 
     Parts that an id leaves out fit any cell. Raises UsageError for an id that fits none.
     """
-    asked = [parse(text) for text in texts]
+    asked = [TaskPattern.parse(text) for text in texts]
     found = []
     for cell in sorted(cells, key=lambda c: (c.result.column, c.result.spec_digest)):
         fits = [each for each in asked if matches(each, cell)]
@@ -65,33 +65,23 @@ def samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
 
 
 def has(cells: Sequence[Loaded]) -> str:
-    names = [cell.result.task for cell in cells if cell.result.spec.kind == "episodic"]
+    names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]
     return (
         f"it has {', '.join(names[:12]) or 'no episodes'}; probes are not run again; images of "
         "one's own are named by -t folder:DIR"
     )
 
 
-def matches(asked: Asked, cell: Loaded) -> bool:
-    """Whether a cell fits all parts that an id states."""
-    spec, name = cell.result.spec, cell.result.dataset.name
-    if not isinstance(spec, EpisodicSpec) or asked.shape in PROBES:
-        return False
-    if asked.dataset.startswith(FOLDER):
-        names: Sequence[str] = (folder_name(asked.dataset),)
-    else:
-        names = data.groups().get(asked.dataset) or (data.resolve(asked.dataset),)
-    shape = f"{spec.episode.n_way}w{spec.episode.k_shot}s"
-    parts = zip((asked.shape, asked.adaptation, asked.protocol), (shape, spec.adaptation,
-                spec.protocol), strict=True)  # fmt: skip
-    return name in names and all(given in (None, held) for given, held in parts)
+def matches(pattern: TaskPattern, cell: Loaded) -> bool:
+    """Whether a result has episodes and its task agrees with all parts of the pattern."""
+    task = cell.result.task
+    names = pattern.dataset_names(data.resolve, data.groups())
+    return task.probe is None and task.dataset in names and pattern.covers(task)
 
 
-def task(ref: str, cell: Loaded, spec: EpisodicSpec) -> Task:
+def task(ref: str, cell: Loaded, spec: EpisodicSpec) -> TaskId:
     """The task of a cell; ref: a folder of one's own, else the data set goes by its own name."""
-    dataset = ref if ref.startswith(FOLDER) else cell.result.dataset.name
-    episode = spec.episode
-    return Task(dataset, episode.n_way, episode.k_shot, spec.adaptation, spec.protocol)
+    return TaskId.of(ref if ref.startswith(FOLDER) else cell.result.dataset.name, spec)
 
 
 def draw(found: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sample]:
@@ -127,7 +117,7 @@ def compare(sample: Sample, again: EpisodeRecords, now: Mapping[str, str]) -> Ce
     rate = AFFINE_FLIPS if sample.spec.adaptation == "affine" else FLIPS
     wrong = differing(mine, again)
     return CellCheck(
-        cell=sample.cell.result.column,
+        cell=str(sample.cell.result.column),
         drawn=sample.drawn,
         episodes=len(again.index),
         outcomes=outcomes,

@@ -37,7 +37,7 @@ class Results(Sequence[Result]):
     >>> results = fsbench.evaluate(
     ...     "fsbench/toy_resnet", "toy_scan:5w5s", random_init=0, input_size=32, episodes=10
     ... )
-    >>> len(results), results[0].task
+    >>> len(results), str(results[0].task)
     (1, 'toy_scan:5w5s/linear@ibm')
     """
 
@@ -190,8 +190,8 @@ def frame_row(model: str, result: Result) -> dict[str, Any]:
         "episodes": result.score.n if episodic else None,
         "images": None if episodic else result.score.n,
         "flags": ", ".join(result.flags),
-        "task": result.task,
-        "variant": spec.variant.strip(),
+        "task": str(result.task),
+        "variant": " ".join(spec.variant),
         "source": result.backbone.source,
         "weights_hash": result.backbone.weights_hash,
     }

@@ -15,7 +15,7 @@ from fsbench.api.listing import flat
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.probe_specs import KnnSpec, ProbeSpec
 from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, Spec
-from fsbench.core.tasks import ADAPTATIONS, PROTOCOLS
+from fsbench.core.tasks import PROTOCOLS, heads
 
 SIZE = re.compile(r"(.*):(\d{1,6})px")
 
@@ -28,7 +28,7 @@ def variants() -> dict[str, Spec]:
             adaptation=adaptation,
             episode=EpisodeSpec(pool=POOLS[protocol], track=TRACKS[protocol]),
         )
-        for adaptation in ADAPTATIONS
+        for adaptation in heads()
         for protocol in PROTOCOLS
     }
     return {**episodic, "probe": ProbeSpec(), "knn": KnnSpec()}

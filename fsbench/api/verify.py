@@ -166,7 +166,7 @@ def badge_of(entry: Entry, check: Check, drawn: Sequence[Sample], rerun: Rerun) 
         for sample in drawn:
             found.append(compare(sample, rerun.episodes(sample), environment))
             advance(1)
-    columns = {cell.result.column for cell in entry.cells}
+    columns = {str(cell.result.column) for cell in entry.cells}
     made = rerun.clock.provenance()
     return Badge(
         chain=build_chain(entry.cells).end,

@@ -10,9 +10,9 @@ import typer
 from fsbench.cli import options
 
 if TYPE_CHECKING:
-    from fsbench.core.tasks import Task
+    from fsbench.core.tasks import TaskId
 
-TaskId = Annotated[str, typer.Argument(help="One cell, as eurosat:5w1s@ibm.")]
+TaskText = Annotated[str, typer.Argument(help="One cell, as eurosat:5w1s@ibm.")]
 Episodes = Annotated[int, typer.Option("--episodes", "--n-tasks", min=1, help="How many.")]
 File = Annotated[Path, typer.Option("-o", "--output", help="JSON Lines file to write.")]
 
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    task: TaskId,
+    task: TaskText,
     output: File,
     data: options.Data = None,
     episodes: Episodes = 600,
@@ -42,7 +42,7 @@ def export(
 
 
 def hash_(
-    task: TaskId,
+    task: TaskText,
     data: options.Data = None,
     episodes: Episodes = 600,
     seed: options.Seed = 0,
@@ -55,7 +55,7 @@ def hash_(
     typer.echo(sampler.manifest_hash(range(episodes)))
 
 
-def one(text: str) -> Task:
+def one(text: str) -> TaskId:
     """The one episodic cell that an id names. Raises UsageError if it names several."""
     from fsbench import data
     from fsbench.core import tasks
@@ -65,6 +65,6 @@ def one(text: str) -> Task:
     if len(found) != 1:
         raise UsageError(
             f"'{text}' names {len(found)} cells",
-            fix=f"name one, e.g. {found[0].id}",
+            fix=f"name one, e.g. {found[0]}",
         )
     return found[0]

@@ -190,7 +190,7 @@ def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> EvaluationRequest
         kinds=kinds,
         shots=integers(shots, "--shots") if shots else None,
         way=given.get("way"),
-        adaptations=options.split(given.get("adapt")) or None,
+        heads=options.split(given.get("adapt")) or None,
         protocol=given.get("protocol"),
     )
     return EvaluationRequest(

@@ -67,20 +67,20 @@ class ProbeSpec(Frozen):
         return {"none": 0, "views": self.views or 0, "live": self.epochs}[self.augmentation]
 
     @property
-    def variant(self) -> str:
-        """What a reader must see besides task and size; empty for the defaults."""
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
         parts = {
             f"views-{self.views}": self.augmentation == "views",
             "live-views": self.augmentation == "live",
             self.schedule: self.schedule != "constant",
             "lr-held-out": self.select == "held_out",
         }
-        return "".join(f" {part}" for part, shown in parts.items() if shown)
+        return tuple(word for word, shown in parts.items() if shown)
 
     @property
     def label(self) -> str:
         """Readable part of a file name, e.g. probe-224px."""
-        return f"probe-{self.image.input_size}px{self.variant.replace(' ', '-')}"
+        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
 
 
 class KnnSpec(Frozen):
@@ -122,13 +122,13 @@ class KnnSpec(Frozen):
         return self
 
     @property
-    def variant(self) -> str:
-        """What a reader must see besides task and size; empty for the defaults."""
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
         fields = type(self).model_fields
         differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
-        return "".join(f" {n}={v}" for n, v in differ.items() if v != fields[n].default and v)
+        return tuple(f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
 
     @property
     def label(self) -> str:
         """Readable part of a file name, e.g. knn-224px."""
-        return f"knn-{self.image.input_size}px{self.variant.replace(' ', '-')}"
+        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from fsbench.core.specs import Frozen, Spec
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.core.training import Training
 
 Flag = Literal["subset", "limited", "short", "custom", "derived", "shard"]
@@ -169,7 +170,7 @@ class Result(Frozen):
     """One cell: a backbone on a data set under a spec; outcomes lie in the Parquet beside it."""
 
     schema_version: Literal[1] = 1
-    task: str = Field(description="e.g. eurosat:5w1s/linear@ibm or eurosat:probe")
+    task: TaskId = Field(description="e.g. eurosat:5w1s/linear@ibm or eurosat:probe")
     backbone: BackboneFacts
     dataset: DatasetRecord
     spec: Spec
@@ -192,12 +193,9 @@ class Result(Frozen):
     provenance: Provenance
 
     @property
-    def column(self) -> str:
-        """Board column: the task and the input size, e.g. eurosat:5w1s/linear@ibm 224px.
-
-        A variant of the spec that must never pass for its default stands behind, e.g. bn-train.
-        """
-        return f"{self.task} {self.spec.image.input_size}px{self.spec.variant}"
+    def column(self) -> ColumnId:
+        """The board column, e.g. eurosat:5w1s/affine@ibm 224px bn-train."""
+        return ColumnId.of(self.task, self.spec)
 
 
 class Declaration(Frozen):

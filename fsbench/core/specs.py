@@ -186,16 +186,15 @@ class EpisodicSpec(Frozen):
     @property
     def label(self) -> str:
         """Readable part of a file name, e.g. 5w1s-linear-ibm-224px."""
-        e, mode = self.episode, self.variant.replace(" ", "-")
-        size = self.image.input_size
-        return f"{e.n_way}w{e.k_shot}s-{self.adaptation}-{self.protocol}-{size}px{mode}"
+        e, size = self.episode, f"{self.image.input_size}px"
+        shape = f"{e.n_way}w{e.k_shot}s"
+        return "-".join([shape, self.adaptation, self.protocol, size, *self.variant])
 
     @property
-    def variant(self) -> str:
-        """What a reader must see besides task and size; empty for the defaults."""
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
         tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
-        parts = (*tuned, *(self.fitted.variant if self.fitted else ()))
-        return "".join(f" {part}" for part in parts)
+        return (*tuned, *(self.fitted.variant if self.fitted else ()))
 
     @property
     def transductive(self) -> bool:

@@ -1,22 +1,29 @@
-"""Task ids: `dataset[:NwKs][/ADAPTATION][@PROTOCOL]`, `dataset:probe`, `dataset:knn`, and groups.
+"""Identities of tasks and board columns: parsed once into a typed object, printed by `str`.
 
-Parts that an id leaves out come from options, else from defaults. A part given twice, or one that
-nothing knows, is an error before any work starts. A folder of one's own is `folder:DIR`; since DIR
-may hold `:`, `/` and `@`, what follows it counts only from a `:NwKs`, `:probe` or `:knn` on that is
-spelled right.
+    eurosat:5w1s/linear@ibm                 task: data set, ways and shots, head, protocol
+    eurosat:probe, eurosat:knn              task: a probe of the whole data set
+    folder:DIR:5w1s/linear@ibm              task on a folder of images; results use its name
+    eurosat:5w1s/affine@ibm 224px bn-train  column: task, input size, variant of the spec
+
+The command line also takes a `TaskPattern`, which may leave parts out (`eurosat`, `isic@startup`)
+or name a group (`cdfsl:5w1s`); `resolve` completes it from options and defaults. A folder may
+contain `:`, `/` and `@`, so what follows it counts only from a valid `:NwKs`, `:probe` or `:knn`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
+
+from pydantic_core import CoreSchema, core_schema
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.specs import FITTED, Adaptation, Protocol
+from fsbench.core.specs import FITTED, Adaptation, EpisodicSpec, Protocol, Spec
 
 Kind = Literal["probe", "episodic"]
 T = TypeVar("T", bound=str)
@@ -24,69 +31,236 @@ T = TypeVar("T", bound=str)
 FOLDER = "folder:"
 Probe = Literal["probe", "knn"]
 PROBES: tuple[Probe, ...] = get_args(Probe)
-"""The linear probe, and nearest neighbours: on whole data sets, not on episodes."""
+"""The linear probe and k nearest neighbours: evaluated on whole data sets, without episodes."""
 PROBED = "transfer"
-"""The group whose data sets are probed where an id says no more."""
+"""The group whose data sets are probed if a pattern states nothing else."""
 DEFAULT_WAY = 5
 DEFAULT_SHOTS = (1, 5, 20, 50)
-DEFAULT_ADAPTATIONS: tuple[Adaptation, ...] = ("linear",)
+DEFAULT_HEADS: tuple[Adaptation, ...] = ("linear",)
 DEFAULT_PROTOCOL: Protocol = "ibm"
-ADAPTATIONS: tuple[Adaptation, ...] = FITTED.names()
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 LARGEST = 1000
-"""Upper end of way and shots, as in EpisodeSpec."""
+"""Largest n_way and n_shot, as in EpisodeSpec."""
+TRANSDUCTIVE = "transductive"
+"""Word of a column's variant: the head sees all queries of an episode at once."""
 
 _WHOLE = re.compile(r"\d{1,9}")
 _SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
-_NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
-_FOLDER = re.compile(
-    rf"(folder:.+?)(?::({'|'.join(PROBES)}|{_SHAPE.pattern.replace('(', '(?:')})"
-    rf"(?:/({'|'.join(ADAPTATIONS)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
+_TASK = re.compile(
+    r"(?P<dataset>folder:.+|[\w.+@=-]+):"
+    rf"(?:(?P<probe>{'|'.join(PROBES)})"
+    r"|(?P<way>[1-9]\d{0,8})w(?P<shot>[1-9]\d{0,8})s"
+    rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
+_COLUMN = re.compile(r"(?P<task>.+?) (?P<size>[1-9]\d{0,3})px(?P<variant>(?: \S+)*)")
+_NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
+
+
+def heads() -> tuple[Adaptation, ...]:
+    """Return the names of all heads."""
+    return FITTED.names()
+
+
+@cache
+def _folder() -> re.Pattern[str]:
+    """Return the expression of a pattern on a folder."""
+    shape = _SHAPE.pattern.replace("(", "(?:")
+    return re.compile(
+        rf"(folder:.+?)(?::({'|'.join(PROBES)}|{shape})"
+        rf"(?:/({'|'.join(heads())}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
+    )
+
+
+class _Identity:
+    """An identity that pydantic reads from its text and writes as its text."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        def from_text(text: str) -> _Identity:
+            try:
+                return cls.parse(text)
+            except UsageError as error:
+                raise ValueError(error.message) from error
+
+        parsed = core_schema.no_info_after_validator_function(
+            from_text, core_schema.str_schema(min_length=1, max_length=2000)
+        )
+        return core_schema.json_or_python_schema(
+            json_schema=parsed,
+            python_schema=core_schema.union_schema(
+                [core_schema.is_instance_schema(cls), parsed], mode="left_to_right"
+            ),
+            serialization=core_schema.to_string_ser_schema(),
+        )
 
 
 @dataclass(frozen=True)
-class Task:
-    """One cell of a benchmark, but for backbone, input size and seed.
+class TaskId(_Identity):
+    """One thing that can be evaluated: a data set with an episodic setting, or with a probe.
 
-    dataset: a data set's name or folder:DIR. A probe has neither shots, adaptation nor protocol,
-    and its n_way means nothing.
+    dataset: name of a data set, or folder:DIR; an episodic task has n_shot, head and protocol, a
+    probe has none of them, and its n_way means nothing.
     """
 
     dataset: str
     n_way: int = DEFAULT_WAY
-    k_shot: int | None = None
-    adaptation: Adaptation | None = None
+    n_shot: int | None = None
+    head: Adaptation | None = None
     protocol: Protocol | None = None
     probe: Probe | None = None
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the task of a complete id. Raise UsageError if it is malformed or incomplete."""
+        match = _TASK.fullmatch(text)
+        if match is None:
+            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+        if match["probe"]:
+            return cls(match["dataset"], probe=_known("probe", match["probe"], PROBES))
+        protocol = _known("protocol", match["protocol"], PROTOCOLS)
+        way, shot = int(match["way"]), int(match["shot"])
+        return cls(match["dataset"], way, shot, match["head"], protocol)
+
+    @classmethod
+    def of(cls, dataset: str, spec: Spec) -> Self:
+        """Return the task of a spec on a data set."""
+        if isinstance(spec, EpisodicSpec):
+            episode = spec.episode
+            return cls(dataset, episode.n_way, episode.k_shot, spec.adaptation, spec.protocol)
+        return cls(dataset, probe=spec.kind)
+
+    def __str__(self) -> str:
+        return f"{self.dataset}:{self.setting}"
+
     @property
-    def id(self) -> str:
-        """e.g. eurosat:5w1s/linear@ibm or eurosat:probe; a folder goes by its name in results."""
-        name = folder_name(self.dataset) if self.dataset.startswith(FOLDER) else self.dataset
-        if self.probe:
-            return f"{name}:{self.probe}"
-        return f"{name}:{self.n_way}w{self.k_shot}s/{self.adaptation}@{self.protocol}"
+    def shape(self) -> str:
+        """Ways and shots, or the probe, e.g. 5w1s or knn."""
+        return self.probe or f"{self.n_way}w{self.n_shot}s"
+
+    @property
+    def mode(self) -> str:
+        """Head and protocol, e.g. linear@ibm; empty for a probe."""
+        return "" if self.probe else f"{self.head}@{self.protocol}"
+
+    @property
+    def setting(self) -> str:
+        """All but the data set, e.g. 5w1s/linear@ibm or probe."""
+        return f"{self.shape}/{self.mode}" if self.mode else self.shape
+
+    @property
+    def in_results(self) -> Self:
+        """The task as results name it: a folder goes by its name, e.g. folder-birds."""
+        if not self.dataset.startswith(FOLDER):
+            return self
+        return replace(self, dataset=folder_name(self.dataset))
 
 
-class Asked(NamedTuple):
-    """The parts of a task id as written; None where one is left out."""
+@dataclass(frozen=True)
+class ColumnId(_Identity):
+    """What one column of a table compares: a task, the input size (px) and the spec's variant.
+
+    variant: the words of a spec that must never pass for its default, e.g. bn-train.
+    """
+
+    task: TaskId
+    input_size: int
+    variant: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the column of a text. Raise UsageError if it is malformed."""
+        match = _COLUMN.fullmatch(text)
+        if match is None or _TASK.fullmatch(match["task"]) is None:
+            raise UsageError(
+                f"'{text}' names no column", fix="write a task and a size, e.g. eurosat:probe 64px"
+            )
+        variant = tuple(match["variant"].split())
+        return cls(TaskId.parse(match["task"]), int(match["size"]), variant)
+
+    @classmethod
+    def of(cls, task: TaskId, spec: Spec) -> Self:
+        """Return the column of a task under a spec."""
+        return cls(task.in_results, spec.image.input_size, spec.variant)
+
+    def __str__(self) -> str:
+        return " ".join([str(self.task), self.size, *self.variant])
+
+    def __lt__(self, other: ColumnId) -> bool:
+        """Order by data set, then by the number of shots (5 before 20), probes first."""
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[str, int, str]:
+        rest = " ".join([self.task.setting, self.size, *self.variant])
+        return self.task.dataset, self.task.n_shot or 0, rest
+
+    @property
+    def size(self) -> str:
+        """The input size, e.g. 224px."""
+        return f"{self.input_size}px"
+
+    @property
+    def transductive(self) -> bool:
+        """Whether an outcome depends on the other queries of its episode."""
+        return TRANSDUCTIVE in self.variant
+
+    @property
+    def adaptation(self) -> str:
+        """Head and variant, or probe and variant, e.g. affine bn-train."""
+        words = (word for word in self.variant if word != TRANSDUCTIVE)
+        return " ".join([self.task.head or self.task.shape, *words])
+
+    def marked(self, word: str) -> Self:
+        """Return the same column with one more word behind its variant."""
+        return replace(self, variant=(*self.variant, word))
+
+
+@dataclass(frozen=True)
+class TaskPattern:
+    """The parts of a task as written on the command line; None for a part that is left out."""
 
     text: str
     dataset: str
     shape: str | None
-    adaptation: str | None
+    head: str | None
     protocol: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the parts of a text. Raise UsageError if it is malformed."""
+        expression = _folder() if text.startswith(FOLDER) else _NAMED
+        match = expression.fullmatch(text)
+        if match is None:
+            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+        return cls(text, *match.groups())
+
+    def covers(self, task: TaskId) -> bool:
+        """Whether a task agrees with all parts that are stated, whatever its data set."""
+        stated = (self.shape, self.head, self.protocol)
+        parts = (task.shape, task.head, task.protocol)
+        return all(s in (None, part) for s, part in zip(stated, parts, strict=True))
+
+    def dataset_names(
+        self, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
+    ) -> Sequence[str]:
+        """Return the data sets that results of this pattern name; arguments as for `resolve`."""
+        if self.dataset.startswith(FOLDER):
+            return (folder_name(self.dataset),)
+        return groups.get(self.dataset) or (canonical(self.dataset),)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says of all tasks; None where it is silent. Kinds: what to run."""
+    """Parts of all tasks that options state; None for the defaults. kinds: what to run."""
 
     kinds: tuple[Kind, ...] = ("probe", "episodic")
     shots: Sequence[int] | None = None
     way: int | None = None
-    adaptations: Sequence[str] | None = None
+    heads: Sequence[str] | None = None
     protocol: str | None = None
 
 
@@ -98,36 +272,27 @@ def resolve(
     canonical: Callable[[str], str],
     groups: Mapping[str, Sequence[str]],
     options: Options = SILENT_OPTIONS,
-) -> tuple[Task, ...]:
-    """The tasks that the ids and options name, each once, in the order given.
+) -> tuple[TaskId, ...]:
+    """Return the tasks that patterns and options name, each once, in the order of the texts.
 
-    canonical: a data set's name from its name or alias, raising UnknownName; groups: name -> data
-    sets. Raises UsageError for an id that is malformed, says a part twice or asks for a kind that
-    is not run here, and UnknownName.
+    canonical: gives a data set's name from its name or alias, raising UnknownName; groups: name ->
+    data sets. Raise UsageError for a pattern that is malformed, states a part that an option also
+    states, or names a kind that is not run here, and UnknownName.
     """
-    found: dict[Task, None] = {}
+    tasks: dict[TaskId, None] = {}
     for text in texts:
-        asked = parse(text)
-        _refuse_twice(asked, options)
-        cells = list(_cells(asked, options))
-        for dataset in _datasets(asked.dataset, canonical, groups):
-            found |= dict.fromkeys(Task(dataset, *cell) for cell in cells)
-    return tuple(found)
-
-
-def parse(text: str) -> Asked:
-    """The parts of a task id. Raises UsageError when it is malformed."""
-    pattern = _FOLDER if text.startswith(FOLDER) else _NAMED
-    match = pattern.fullmatch(text)
-    if match is None:
-        raise UsageError(f"malformed task '{text}'", fix=_grammar())
-    return Asked(text, *match.groups())
+        pattern = TaskPattern.parse(text)
+        _refuse_twice(pattern, options)
+        settings = list(_settings(pattern, options))
+        for dataset in _datasets(pattern.dataset, canonical, groups):
+            tasks |= dict.fromkeys(replace(task, dataset=dataset) for task in settings)
+    return tuple(tasks)
 
 
 def folder_name(ref: str) -> str:
-    """Name of the data set folder:DIR: folder-<last part of DIR>, safe as a file name.
+    """Return the name of the data set folder:DIR, `folder-<last part of DIR>`.
 
-    Raises UsageError for what is no path.
+    It is safe as a file name. Raise UsageError for what is no path.
     """
     try:
         last = Path(ref.removeprefix(FOLDER)).expanduser().resolve().name
@@ -137,7 +302,7 @@ def folder_name(ref: str) -> str:
 
 
 def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
-    """Whole numbers from repeated or comma-separated option values. Raises UsageError."""
+    """Return whole numbers from repeated or comma-separated option values. Raise UsageError."""
     parts = [part.strip() for value in values for part in str(value).split(",")]
     wrong = [part for part in parts if not _WHOLE.fullmatch(part)]
     if wrong:
@@ -153,78 +318,73 @@ def _datasets(
     return groups[name] if name in groups else (canonical(name),)
 
 
-_Cell = tuple[int, int | None, Adaptation | None, Protocol | None, Probe | None]
-
-
-def _cells(asked: Asked, options: Options) -> Iterator[_Cell]:
-    """All of a Task but its data set, for every kind that the id leaves possible."""
-    probe: Probe = "knn" if asked.shape == "knn" else "probe"
-    bare = not (asked.shape or asked.adaptation or asked.protocol)
-    if asked.shape in PROBES or (bare and asked.dataset == PROBED):
-        if asked.adaptation or asked.protocol:
+def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
+    """Yield the tasks of a pattern, of each kind that it allows; the data set is left empty."""
+    probe: Probe = "knn" if pattern.shape == "knn" else "probe"
+    bare = not (pattern.shape or pattern.head or pattern.protocol)
+    if pattern.shape in PROBES or (bare and pattern.dataset == PROBED):
+        if pattern.head or pattern.protocol:
             raise UsageError(
-                f"'{asked.text}': a probe has no adaptation and no protocol", fix=_grammar()
+                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=_grammar()
             )
         kinds: tuple[Kind, ...] = ("probe",)
-    elif not bare:
-        kinds = ("episodic",)
     else:
-        kinds = options.kinds
+        kinds = options.kinds if bare else ("episodic",)
     for kind in kinds:
         if kind not in options.kinds:
             raise UsageError(
-                f"'{asked.text}': this command runs no {kind} tasks",
+                f"'{pattern.text}': this command runs no {kind} tasks",
                 fix="use fsbench benchmark, which runs all kinds",
             )
-        probed: _Cell = (DEFAULT_WAY, None, None, None, probe)
-        yield from (probed,) if kind == "probe" else _episodic(asked, options)
+        yield from (TaskId("", probe=probe),) if kind == "probe" else _episodic(pattern, options)
 
 
-def _episodic(asked: Asked, options: Options) -> Iterator[_Cell]:
+def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
-    if asked.shape:
-        way, k = _shape(asked)
-        shots = (k,)
+    if pattern.shape:
+        way, shot = _shape(pattern)
+        shots = (shot,)
     wrong = [n for n in shots if not 1 <= n <= LARGEST]
     if wrong or not 2 <= way <= LARGEST:
         raise UsageError(
-            f"'{asked.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
+            f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
             fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
         )
-    given = [asked.adaptation] if asked.adaptation else options.adaptations or DEFAULT_ADAPTATIONS
-    adaptations = [_known("adaptation", value, ADAPTATIONS) for value in given]
-    protocol = _known("protocol", asked.protocol or options.protocol or DEFAULT_PROTOCOL, PROTOCOLS)
-    for adaptation, k in product(adaptations, shots):
-        yield way, k, adaptation, protocol, None
+    names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
+    chosen = [_known("adaptation", name, heads()) for name in names]
+    name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
+    protocol = _known("protocol", name, PROTOCOLS)
+    for head, shot in product(chosen, shots):
+        yield TaskId("", way, shot, head, protocol)
 
 
-def _shape(asked: Asked) -> tuple[int, int]:
-    match = _SHAPE.fullmatch(asked.shape or "")
+def _shape(pattern: TaskPattern) -> tuple[int, int]:
+    match = _SHAPE.fullmatch(pattern.shape or "")
     if match is None:
-        raise UsageError(f"malformed task '{asked.text}': '{asked.shape}'", fix=_grammar())
+        raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=_grammar())
     return int(match[1]), int(match[2])
 
 
-def _known(kind: str, given: str, allowed: Sequence[T]) -> T:
-    for name in allowed:
-        if name == given:
-            return name
-    raise UnknownName(kind, given, allowed)
+def _known(kind: str, name: str, allowed: Sequence[T]) -> T:
+    for candidate in allowed:
+        if candidate == name:
+            return candidate
+    raise UnknownName(kind, name, allowed)
 
 
-def _refuse_twice(asked: Asked, options: Options) -> None:
-    """Raises UsageError when the id and an option say the same part."""
-    shaped = asked.shape not in {None, *PROBES}
+def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
+    """Raise UsageError if the pattern and an option state the same part."""
+    shaped = pattern.shape not in {None, *PROBES}
     pairs = {
         "--shots": shaped and options.shots is not None,
         "--way": shaped and options.way is not None,
-        "--adapt": asked.adaptation is not None and options.adaptations is not None,
-        "--protocol": asked.protocol is not None and options.protocol is not None,
+        "--adapt": pattern.head is not None and options.heads is not None,
+        "--protocol": pattern.protocol is not None and options.protocol is not None,
     }
     for flag, twice in pairs.items():
         if twice:
             raise UsageError(
-                f"'{asked.text}' and {flag} say the same part",
+                f"'{pattern.text}' and {flag} say the same part",
                 fix=f"leave it out of one: drop {flag}, or shorten the task",
             )
 

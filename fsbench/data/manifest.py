@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec
-from fsbench.core.tasks import DEFAULT_PROTOCOL, FOLDER, Task
+from fsbench.core.tasks import DEFAULT_PROTOCOL, FOLDER, TaskId
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
 from fsbench.data.episodes import EpisodeSampler
@@ -20,26 +20,26 @@ from fsbench.data.loading import load_target
 from fsbench.data.roots import DataRoots
 
 
-def episode_spec(task: Task, seed: int = 0) -> EpisodeSpec:
+def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
     """The EpisodeSpec of an episodic task."""
     protocol = task.protocol or DEFAULT_PROTOCOL
     return EpisodeSpec(
         pool=POOLS[protocol],
         track=TRACKS[protocol],
         n_way=task.n_way,
-        k_shot=task.k_shot or 1,
+        k_shot=task.n_shot or 1,
         seed=seed,
     )
 
 
-def load(task: Task, roots: DataRoots, seed: int = 0) -> tuple[TargetDataset, EpisodeSampler]:
+def load(task: TaskId, roots: DataRoots, seed: int = 0) -> tuple[TargetDataset, EpisodeSampler]:
     """The data set of an episodic task and its sampler. Raises DataError, as load_target does."""
     spec = episode_spec(task, seed)
     dataset = load_target(task.dataset, roots, spec.pool)
     return dataset, EpisodeSampler.of(spec, dataset)
 
 
-def sampler_of(task: Task, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
+def sampler_of(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
     """The sampler of an episodic task.
 
     Without roots it needs no image on disk: the official class counts stand for the whole pool (on

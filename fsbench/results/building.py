@@ -13,8 +13,9 @@ from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords, columns, concatenate
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
+from fsbench.core.tasks import TaskId
 from fsbench.results import parquet
-from fsbench.results.names import result_flags, stem, task_id
+from fsbench.results.names import result_flags, stem
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records, records_digest, summarise
 
@@ -37,7 +38,7 @@ def build(
         index = records.index
         manifest = manifest_hash(spec.episode, dataset, index)
     return Result(
-        task=task_id(dataset.name, spec),
+        task=TaskId.of(dataset.name, spec),
         backbone=facts,
         dataset=dataset,
         spec=spec,

@@ -22,7 +22,7 @@ RULES: dict[Select, str] = {
     "test": "best learning rate and epoch, picked on the test images as SEAL reports",
     "held_out": "learning rate picked on a held-out part of train, last epoch",
 }
-BESIDE: dict[Select, str] = {"test": " best on test", "held_out": " lr held out"}
+BESIDE: dict[Select, str] = {"test": "best on test", "held_out": "lr held out"}
 """Ends the row of the other rule in a table."""
 
 

@@ -1,4 +1,4 @@
-"""Names that follow from facts: the folder of a model, the id of a task, the stem of a cell.
+"""Names that follow from facts: the folder of a model, the file name of a result.
 
 results/<model>/<weights12>/model.json
 results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
@@ -39,15 +39,6 @@ def model_name(facts: BackboneFacts) -> str:
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     suffix = "" if facts.random_init is None else f"-random{facts.random_init}"
     return safe(ref) + suffix
-
-
-def task_id(dataset: str, spec: Spec) -> str:
-    """e.g. eurosat:5w1s/linear@ibm, eurosat:probe, eurosat:knn (design.md 6)."""
-    if not isinstance(spec, EpisodicSpec):
-        return f"{dataset}:{spec.kind}"
-    episode = spec.episode
-    shape = f"{episode.n_way}w{episode.k_shot}s"
-    return f"{dataset}:{shape}/{spec.adaptation}@{spec.protocol}"
 
 
 def stem(spec: Spec) -> str:

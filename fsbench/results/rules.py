@@ -15,7 +15,8 @@ import numpy as np
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import POOLS, TRACKS, EpisodicSpec
-from fsbench.results.names import model_name, result_flags, safe, stem, task_id
+from fsbench.core.tasks import TaskId
+from fsbench.results.names import model_name, result_flags, safe, stem
 from fsbench.results.summary import Records, Summary, records_digest, summarise
 
 AGAIN = "evaluate the cell again with --overwrite; results are not edited by hand"
@@ -64,8 +65,8 @@ def names(cell: Loaded) -> Iterator[Problem]:
     result = cell.result
     if result.spec_digest != result.spec.digest():
         yield cell.problem("spec-digest", result.spec_digest, result.spec.digest())
-    if result.task != task_id(result.dataset.name, result.spec):
-        yield cell.problem("task", result.task, task_id(result.dataset.name, result.spec))
+    if result.task != (task := TaskId.of(result.dataset.name, result.spec)):
+        yield cell.problem("task", result.task, task)
     if cell.path.stem != stem(result.spec):
         yield cell.problem("file-name", cell.path.stem, stem(result.spec))
 

@@ -49,14 +49,13 @@ class ResultStore:
         self,
         facts: BackboneFacts,
         dataset: DatasetRecord,
-        task: str,
         spec: Spec,
         model: str | None = None,
     ) -> Cell:
         """The place of one result; `model` replaces the name that follows from the reference."""
         name = safe(model) if model else model_name(facts)
         folder = self.root / name / facts.weights_hash[:12]
-        return Cell(folder, name, facts, dataset, task, spec, self.environment, self.report)
+        return Cell(folder, name, facts, dataset, spec, self.environment, self.report)
 
 
 class Cell:
@@ -68,13 +67,12 @@ class Cell:
         model: str,
         facts: BackboneFacts,
         dataset: DatasetRecord,
-        task: str,
         spec: Spec,
         environment: Mapping[str, str],
         report: Reporter = SILENT,
     ) -> None:
         self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
-        self.task, self.spec = task, spec
+        self.spec = spec
         self.path = home / dataset.name / f"{stem(spec)}.json"
         key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
         episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()

@@ -9,11 +9,12 @@ from typing import Any
 from fsbench.core.probe_specs import Select
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import ProbeSpec
+from fsbench.core.tasks import ColumnId
 from fsbench.results import choices
 from fsbench.results.names import model_name
 
 SOURCE_ROW = "source (in-domain)"
-DENSE = " dense"
+DENSE = "dense"
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
@@ -27,21 +28,23 @@ def table(
     """
     labels = distinct(results, models or [model_name(r.backbone) for r in results])
     header = list(dict.fromkeys(labels))
-    rows: dict[str, dict[str, list[str]]] = {}
+    rows: dict[ColumnId, dict[str, list[str]]] = {}
+    sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
         rows.setdefault(result.column, {}).setdefault(label, []).append(cell(result))
         if result.dense is not None:
-            dense = rows.setdefault(result.column + DENSE, {})
+            dense = rows.setdefault(result.column.marked(DENSE), {})
             dense.setdefault(label, []).append(shown(result.dense, result.flags))
         if "beside" in result.details and isinstance(result.spec, ProbeSpec):
-            name = result.column + choices.BESIDE[choices.other(result.spec.select)]
+            name = result.column.marked(choices.BESIDE[choices.other(result.spec.select)])
             beside = shown(beside_score(result), result.flags)
             rows.setdefault(name, {}).setdefault(label, []).append(beside)
         source = result.backbone.source_accuracy
         if source is not None:
-            rows.setdefault(SOURCE_ROW, {})[label] = [f"{100 * source:.2f}"]
-    order = sorted(rows, key=lambda name: (name == SOURCE_ROW, row_key(name)))
-    body = [[name, *(" / ".join(rows[name].get(m, ["-"])) for m in header)] for name in order]
+            sources[label] = [f"{100 * source:.2f}"]
+    lines = [(str(column), rows[column]) for column in sorted(rows)]
+    lines += [(SOURCE_ROW, sources)] if sources else []
+    body = [[name, *(" / ".join(cells.get(m, ["-"])) for m in header)] for name, cells in lines]
     return ["task", *header], body, notes(results)
 
 
@@ -73,13 +76,6 @@ def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
     ]
 
 
-def row_key(column: str) -> tuple[str, int, str]:
-    """Data set, then shots as a number (5 before 20), then the rest; probes come first."""
-    dataset, _, rest = column.partition(":")
-    digits = rest.split("w", 1)[-1].split("s", 1)[0]
-    return dataset, int(digits) if digits.isdigit() else 0, rest
-
-
 def notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know of these numbers."""
     found = ["percent; ± is the 95 % interval over episodes or test images"]
@@ -88,7 +84,9 @@ def notes(results: Sequence[Result]) -> list[str]:
     found += rules(results)
     if any(result.spec.transductive for result in results):
         found.append("transductive: sees all queries at once; not comparable with the other rows")
-    for name, n in dict.fromkeys(tuned(result) for result in results if "/affine" in result.task):
+    for name, n in dict.fromkeys(
+        tuned(result) for result in results if result.task.head == "affine"
+    ):
         found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
     return found + fallen(results)
 
@@ -109,7 +107,7 @@ def rules(results: Sequence[Result]) -> list[str]:
     names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
     found = [f"{names[rule]}: {choices.RULES[rule]}" for _, rule in probes]
     beside = [choices.other(rule) for details, rule in probes if "beside" in details]
-    found += [f"{choices.BESIDE[rule].strip()}: {choices.RULES[rule]}" for rule in beside]
+    found += [f"{choices.BESIDE[rule]}: {choices.RULES[rule]}" for rule in beside]
     found += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
     return list(dict.fromkeys(found))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, Result
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.sweep.place import Place
 from leaderboard.board.board import Board
 
@@ -23,7 +23,7 @@ class Held:
 
     entry: str
     backbone: BackboneFacts
-    task: str
+    task: TaskId
     spec: str
     images: str
     outcomes: int
@@ -49,13 +49,13 @@ def held(board: Path, folder: Path) -> tuple[Held, ...]:
 
 
 @cache
-def columns(board: Path) -> frozenset[str] | None:
-    """Names of the columns that a board compares; None for all."""
+def columns(board: Path) -> frozenset[ColumnId] | None:
+    """The columns that a board compares; None for all."""
     file = Board.open(board).file
     return None if file.columns is None else frozenset(file.named)
 
 
-def entry_of(job: Evaluating, task: Task, place: Place) -> str | None:
+def entry_of(job: Evaluating, task: TaskId, place: Place) -> str | None:
     """The entry that holds the job's cell of one of its tasks, whole."""
     if place.board is None:
         return None
@@ -63,7 +63,7 @@ def entry_of(job: Evaluating, task: Task, place: Place) -> str | None:
     images = job.images[job.parsed.index(task)].identity
     wanted = 1 if task.probe else job.request.n_episodes
     for cell in held(place.board, place.cache):
-        same = (cell.task, cell.spec, cell.images) == (task.id, spec, images)
+        same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
         if same and cell.outcomes >= wanted and job.backbone.is_(cell.backbone):
             return cell.entry
     return None
@@ -96,10 +96,9 @@ def ours(entry: str, backbone: AnyBackbone, place: Place) -> bool:
     return bool(mine)
 
 
-def column(job: Evaluating, task: Task) -> str:
-    """Name of the board column of a cell, as Result.column has it."""
-    spec = job.spec(task)
-    return f"{task.id} {spec.image.input_size}px{spec.variant}"
+def column(job: Evaluating, task: TaskId) -> ColumnId:
+    """Return the board column of a task of the job."""
+    return ColumnId.of(task, job.spec(task))
 
 
 def forget() -> None:

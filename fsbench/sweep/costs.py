@@ -19,7 +19,7 @@ from fsbench.api.estimate import HOUR, duration, seconds_per_image
 from fsbench.backbones import devices
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
 from fsbench.sweep.file import Kind
 from fsbench.sweep.job import Job
@@ -113,7 +113,7 @@ class Costs:
         size = job.spec(job.parsed[0]).image.input_size
         return self.forward(job.backbone).times(images * (size / job.backbone.native) ** 2)
 
-    def images(self, job: Evaluating, task: Task) -> float:
+    def images(self, job: Evaluating, task: TaskId) -> float:
         """Forward passes of one image that a task takes."""
         spec, record = job.spec(task), job.images[job.parsed.index(task)]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":

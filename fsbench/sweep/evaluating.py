@@ -23,7 +23,7 @@ from fsbench.api.request import (
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
-from fsbench.core.tasks import Options, Task
+from fsbench.core.tasks import Options, TaskId
 from fsbench.results import ResultStore
 from fsbench.sweep import committed
 from fsbench.sweep.file import Evaluation, Given, Kind
@@ -153,17 +153,17 @@ class Evaluating(Job):
         return {"backbone": backbone, "specs": specs, "images": images, **wanted}
 
     @property
-    def parsed(self) -> tuple[Task, ...]:
+    def parsed(self) -> tuple[TaskId, ...]:
         return self.request.tasks
 
     @cached_property
     def request(self) -> EvaluationRequest:
         return request(self.asked, self.tasks)
 
-    def spec(self, task: Task) -> Spec:
+    def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native)
 
-    def wanted(self, task: Task) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    def wanted(self, task: TaskId) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """Episode numbers; None for a probe."""
         return None if task.probe else np.arange(self.request.n_episodes)
 
@@ -173,7 +173,7 @@ class Evaluating(Job):
             return False
         store = ResultStore(place.results)
         for task, images in zip(self.parsed, self.images, strict=True):
-            cell = store.cell(facts, images, task.id, self.spec(task), self.backbone.label)
+            cell = store.cell(facts, images, self.spec(task), self.backbone.label)
             try:
                 if not cell.complete(self.wanted(task)):
                     return False
@@ -197,12 +197,10 @@ class Evaluating(Job):
 
 def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> EvaluationRequest:
     """What a block asks for: all its tasks, or these complete ids."""
-    options = Options(
-        shots=asked.shots, way=asked.way, adaptations=asked.adapt, protocol=asked.protocol
-    )
+    options = Options(shots=asked.shots, way=asked.way, heads=asked.adapt, protocol=asked.protocol)
     chosen = parse_tasks(asked.targets, options) if tasks is None else parse_tasks(tasks, Options())
     whole = tasks is None
-    used = {task.adaptation or task.probe for task in chosen}
+    used = {task.head or task.probe for task in chosen}
     settings = {n: v for n, v in parse_head_settings(asked.set).items() if whole or n in used}
     return EvaluationRequest(
         tasks=chosen,
@@ -216,13 +214,8 @@ def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Evaluati
     )
 
 
-def probing(asked: Evaluation, tasks: tuple[Task, ...]) -> ProbeSettings:
+def probing(asked: Evaluation, tasks: tuple[TaskId, ...]) -> ProbeSettings:
     """The settings of probes that these tasks are."""
     given = parse_probe_settings(asked.set).values
     mine = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
     return ProbeSettings({name: value for name, value in given.items() if name in mine})
-
-
-def written(task: Task) -> str:
-    """The complete id, with the folder of a data set of one's own."""
-    return f"{task.dataset}:{task.id.partition(':')[2]}"

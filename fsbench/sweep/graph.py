@@ -12,12 +12,12 @@ from fsbench.api.evaluate import TargetSets
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name
 from fsbench.sweep import runs
 from fsbench.sweep.analyzing import analyzing
 from fsbench.sweep.entry import Submitting, entry_name
-from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Present, Trained, request, written
+from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Present, Trained, request
 from fsbench.sweep.file import Evaluation, Given, SweepFile
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Place
@@ -149,9 +149,9 @@ def cells(asked: Evaluation, place: Place, report: Reporter) -> list[dict[str, D
     targets = TargetSets(wanted, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in wanted.tasks:
-        parts.setdefault(part_of(task), {})[written(task)] = targets.record(task)
+        parts.setdefault(part_of(task), {})[str(task)] = targets.record(task)
     return list(parts.values())
 
 
-def part_of(task: Task) -> tuple[str, str | None]:
-    return task.dataset, task.adaptation
+def part_of(task: TaskId) -> tuple[str, str | None]:
+    return task.dataset, task.head

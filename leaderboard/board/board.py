@@ -137,7 +137,7 @@ class Board:
             return candidate
         kept = [cell for cell in candidate.cells if cell.result.column in self.file.named]
         names = {cell.result.column for cell in candidate.cells} - self.file.named.keys()
-        return candidate.keeping(kept, sorted(names))
+        return candidate.keeping(kept, [str(name) for name in sorted(names)])
 
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""

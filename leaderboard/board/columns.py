@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from fsbench.core.schema import Result, Sha256, Text
+from fsbench.core.schema import Result, Sha256
 from fsbench.core.specs import Frozen
-from fsbench.results.tracks import track_of
+from fsbench.core.tasks import ColumnId
 
 
 class Column(Frozen):
@@ -17,7 +17,7 @@ class Column(Frozen):
     of a result assert it; the entries of the column still have to agree on one fingerprint.
     """
 
-    name: Text = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
+    name: ColumnId = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
     spec_digest: Sha256
     fingerprint: Sha256 | None = Field(
         description="of the images, and of the groups of a disjoint track"
@@ -28,17 +28,6 @@ class Column(Frozen):
     images_hash: Sha256 | None = Field(
         None, exclude_if=lambda value: value is None, description="of the official ids"
     )
-
-    @field_validator("name")
-    @classmethod
-    def _of_a_track(cls, name: str) -> str:
-        track_of(name)
-        return name
-
-    @property
-    def transductive(self) -> bool:
-        """Its outcomes depend on the other queries of their episodes."""
-        return track_of(self.name).transductive
 
     def same_cell(self, result: Result) -> bool:
         """Whether a result is of this task and spec, on whatever images."""

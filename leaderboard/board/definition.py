@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from fsbench.core.schema import Name, Sha256, Text
 from fsbench.core.specs import Frozen
+from fsbench.core.tasks import ColumnId
 from leaderboard.board.columns import Column
 
 Rule = Literal["leader-tiers-1"]
@@ -65,7 +66,7 @@ class BoardFile(Frozen):
         return self.name if self.version is None else f"{self.name}-{self.version}"
 
     @cached_property
-    def named(self) -> dict[str, Column]:
+    def named(self) -> dict[ColumnId, Column]:
         """Name -> column; the last of a name that a board without a version gives twice."""
         return {column.name: column for column in self.columns or ()}
 

@@ -20,8 +20,8 @@ from fsbench.core.specs import (
     Protocol,
     Spec,
 )
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import TARGETS, all_facts, groups
-from fsbench.results.names import task_id
 from leaderboard.board.columns import Column
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARDS
@@ -87,7 +87,7 @@ def column(dataset: str, spec: Spec) -> Column:
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     lists = getattr(TARGETS.load(dataset), "LISTS", None)
     return Column(
-        name=f"{task_id(dataset, spec)} {spec.image.input_size}px{spec.variant}",
+        name=ColumnId.of(TaskId.of(dataset, spec), spec),
         spec_digest=spec.digest(),
         fingerprint=None,
         images=None if startup else all_facts()[dataset].n_images,

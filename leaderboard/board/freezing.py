@@ -10,6 +10,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.io import write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Result
+from fsbench.core.tasks import ColumnId
 from fsbench.results.names import safe
 from leaderboard.board.board import Board
 from leaderboard.board.columns import Column, column_of
@@ -76,7 +77,7 @@ def settled(columns: Iterable[Column]) -> tuple[Column, ...]:
 
     Raises UsageError without any, and where columns of one name are of other specs or images.
     """
-    found: dict[str, list[Column]] = {}
+    found: dict[ColumnId, list[Column]] = {}
     for column in columns:
         found.setdefault(column.name, []).append(column)
     if not found:
@@ -84,7 +85,7 @@ def settled(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(one(name, alike) for name, alike in found.items())
 
 
-def one(name: str, columns: list[Column]) -> Column:
+def one(name: ColumnId, columns: list[Column]) -> Column:
     asserted = [column for column in columns if column.fingerprint is not None]
     specs = {column.spec_digest for column in columns}
     if len(specs) > 1 or len(asserted) > 1:

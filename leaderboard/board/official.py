@@ -92,7 +92,7 @@ def differences(file: BoardFile, shipped: BoardFile) -> list[str]:
 
 def column_differences(held: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
     """Columns that are missing, added or other ones, by name."""
-    ours, theirs = ({c.name: c for c in columns} for columns in (held, shipped))
+    ours, theirs = ({str(c.name): c for c in columns} for columns in (held, shipped))
     kinds = {
         "missing columns": [name for name in theirs if name not in ours],
         "added columns": [name for name in ours if name not in theirs],

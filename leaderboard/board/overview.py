@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fsbench.results.tracks import Track, track_of
+from fsbench.results.tracks import Track
 from leaderboard.board.columns import Column
 from leaderboard.board.definition import RULES, BoardFile
 from leaderboard.board.official import official
@@ -30,7 +30,7 @@ def by_track(file: BoardFile) -> dict[Track, list[Column]]:
     """The columns of each track on official data."""
     found: dict[Track, list[Column]] = {}
     for column in file.columns or ():
-        found.setdefault(track_of(column.name, "official"), []).append(column)
+        found.setdefault(Track.of(column.name, "official"), []).append(column)
     return found
 
 
@@ -40,10 +40,10 @@ def named(track: Track) -> str:
 
 def held(columns: list[Column]) -> tuple[str, str]:
     """Data sets and shapes, e.g. 'chestx, isic' and '5w1s, 5w5s'."""
-    tasks = [column.name.split()[0].partition(":") for column in columns]
-    sets = dict.fromkeys(dataset for dataset, _, _ in tasks)
-    shapes = dict.fromkeys(rest.partition("/")[0] for _, _, rest in tasks)
-    return ", ".join(sets), ", ".join(shapes)
+    tasks = [column.name.task for column in columns]
+    parts = ([task.dataset for task in tasks], [task.shape for task in tasks])
+    sets, shapes = (", ".join(dict.fromkeys(part)) for part in parts)
+    return sets, shapes
 
 
 def as_json() -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def as_json() -> list[dict[str, Any]]:
             "tracks": [
                 {
                     **track.model_copy(update={"data": data}).model_dump(mode="json"),
-                    "columns": [column.name for column in columns],
+                    "columns": [str(column.name) for column in columns],
                 }
                 for data in ("official", "subset")
                 for track, columns in by_track(file).items()

@@ -9,7 +9,7 @@ source of this suite. The appendix of the NIO paper prints no accuracy, so it ha
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
+from fsbench.core.tasks import TaskPattern
 
 ENTRIES = Path(__file__).resolve().parent.parent / "entries"
 IN_DOMAIN = "in-domain"
@@ -37,19 +38,24 @@ class PublishedCell(Frozen):
     )
     note: str = ""
 
+    @cached_property
+    def pattern(self) -> TaskPattern:
+        """The parts of the task that the paper states."""
+        return TaskPattern.parse(self.task)
+
     @property
     def dataset(self) -> str:
-        return self.task.partition(":")[0]
+        return self.pattern.dataset
 
     @property
     def in_domain(self) -> bool:
         """Whether it is the accuracy on the data set of pretraining."""
-        return self.task.partition(":")[2].split(" ")[0] == IN_DOMAIN
+        return (self.pattern.shape or "").startswith(IN_DOMAIN)
 
     @property
-    def adaptation(self) -> str:
+    def adaptation(self) -> str | None:
         """linear, affine or probe."""
-        return self.task.partition(":")[2].rpartition("/")[2]
+        return self.pattern.head or self.pattern.shape
 
 
 class PublishedEntry(Frozen):

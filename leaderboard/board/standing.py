@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
+from fsbench.core.tasks import ColumnId
 from fsbench.results.tracks import Track
 from leaderboard.board.board import Board, BoardFile, Column, Entry, column_of
 from leaderboard.board.published import PublishedEntry, published
@@ -103,21 +104,27 @@ def beside(table: Table, entries: Sequence[Entry]) -> tuple[PublishedEntry, ...]
     track = table.track
     if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
         return ()
-    adaptation = track.adaptation if track else None
-    head = adaptation and adaptation.partition(" ")[0]
-    datasets = {column.name.partition(":")[0] for column in table.columns}
+    head = None
+    if track and track.adaptation and table.columns:
+        task = table.columns[0].name.task
+        head = task.head or task.shape
+    datasets = {column.name.task.dataset for column in table.columns}
     sources = {name for entry in entries for name in backbone(entry).pretraining_data}
     sources |= {SOURCE} if track and track.data else set()
     found = (entry.about(datasets, sources, head) for entry in published())
     return tuple(entry for entry in found if entry.cells)
 
 
+def mark(column: Column) -> ColumnId:
+    """Return the identity of a column with the start of its digest."""
+    return column.name.marked(f"#{column.digest()[:6]}")
+
+
 def label(columns: tuple[Column, ...]) -> dict[Column, str]:
     """A distinct label per column: its name, and its digest where spec or images differ."""
     twice = Counter(column.name for column in columns)
     return {
-        column: column.name + (f" #{column.digest()[:6]}" if twice[column.name] > 1 else "")
-        for column in columns
+        column: str(mark(column) if twice[column.name] > 1 else column.name) for column in columns
     }
 
 

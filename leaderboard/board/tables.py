@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fsbench.core.schema import Result
-from fsbench.results.table import row_key
-from fsbench.results.tracks import Data, Track, adaptation_of, by_track, track_of
+from fsbench.core.tasks import ColumnId
+from fsbench.results.tracks import Data, Track, by_track
 from leaderboard.board.columns import Column, column_of
 from leaderboard.board.definition import BoardFile
 
@@ -22,7 +22,7 @@ class Table:
     columns: tuple[Column, ...]
 
     @cached_property
-    def names(self) -> frozenset[str]:
+    def names(self) -> frozenset[ColumnId]:
         return frozenset(column.name for column in self.columns)
 
 
@@ -51,26 +51,23 @@ def parts(table: Table, results: Iterable[Result]) -> list[Table]:
     the network could not be ranked. Probes stand in each; what most networks have comes first."""
     tuned: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        if result.column in table.names and track_of(result.column).protocol:
-            tuned[adaptation_of(result.column)].add(result.backbone.weights_hash)
+        if result.column in table.names and not result.task.probe:
+            tuned[result.column.adaptation].add(result.backbone.weights_hash)
     networks = set().union(*tuned.values())
     if table.track is None or all(own == networks for own in tuned.values()):
         return [table]
     return [
         Table(
             table.track.model_copy(update={"adaptation": adaptation}),
-            tuple(c for c in table.columns if stands_with(c.name, adaptation)),
+            tuple(c for c in table.columns if c.name.task.probe or c.name.adaptation == adaptation),
         )
         for adaptation in sorted(tuned, key=lambda name: (-len(tuned[name]), name))
     ]
 
 
-def stands_with(column: str, adaptation: str) -> bool:
-    return track_of(column).protocol is None or adaptation_of(column) == adaptation
-
-
-def order(column: Column) -> tuple[tuple[str, int, str], str, str]:
-    return row_key(column.name), column.spec_digest, column.fingerprint or ""
+def order(column: Column) -> tuple[ColumnId, str, str]:
+    """Return the sort key of a column."""
+    return column.name, column.spec_digest, column.fingerprint or ""
 
 
 def versioned(file: BoardFile, results: Iterable[Result]) -> list[Table]:
@@ -78,18 +75,18 @@ def versioned(file: BoardFile, results: Iterable[Result]) -> list[Table]:
 
     Entries that disagree on the images of a column stand in columns of their own.
     """
-    held: dict[tuple[str, Data], set[Column]] = defaultdict(set)
+    held: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
     for result in results:
         if column := place(file, result):
             held[column.name, side(result)].add(column)
     found: dict[Track, list[Column]] = defaultdict(list)
-    used = {track_of(name, data) for name, data in held}
+    used = {Track.of(name, data) for name, data in held}
     sides: tuple[Data, ...] = ("official", "subset")
     for data in sides:
         for column in file.columns or ():
             own = sorted(held[column.name, data], key=order)
             spare = [column] if data == "official" else []
-            found[track_of(column.name, data)] += own or spare
+            found[Track.of(column.name, data)] += own or spare
     filled = [Table(track, tuple(columns)) for track, columns in found.items()]
     return [table for table in filled if table.track in used] or filled[:1]
 

@@ -16,20 +16,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 from fsbench.core import statistics
 from fsbench.core.plotting import Drawing, write_figure
 from fsbench.core.power import Goal, episodes_needed
+from fsbench.core.tasks import ColumnId
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import Cell, Gain, MethodBoard, Row
 from leaderboard.reports.render import shorten
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""
-LINEAR, AFFINE = "/linear", "/affine"
-"""What tells their columns apart."""
 GAIN = "gain over plain training (points)"
 
 
@@ -91,8 +91,7 @@ def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | N
     in a table of their own, linear columns may have more seeds a row."""
     points: list[scatter.Point] = []
     for other in boards:
-        both = {c: t for c in board.columns if (t := c.replace(AFFINE, LINEAR)) in other.columns}
-        both = {affine: linear for affine, linear in both.items() if affine != linear}
+        both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
         for row, twin in twins(board, other) if both else ():
             x, y = by_seed(twin, [*both.values()]), by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
@@ -108,6 +107,13 @@ def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | N
         diagonal=True,
     )
     return scatter.draw(chart, WIDTH) if points else None
+
+
+def linear_twin(column: str) -> str | None:
+    """Return the column of linear heads on the task of an affine one; None for other columns."""
+    identity = ColumnId.parse(column)
+    task = replace(identity.task, head="linear")
+    return str(replace(identity, task=task)) if identity.task.head == "affine" else None
 
 
 def twins(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:

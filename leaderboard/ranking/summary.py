@@ -9,6 +9,7 @@ from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
+from fsbench.core.tasks import ColumnId
 from leaderboard.board.standing import View
 from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
@@ -69,7 +70,7 @@ def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
 
 def list_caveats(tested: FriedmanTest, columns: tuple[str, ...]) -> list[str]:
     """Return what a reader of the average ranks must know."""
-    datasets = {column.partition(":")[0] for column in columns}
+    datasets = {ColumnId.parse(column).task.dataset for column in columns}
     notes = [DEPENDENT] if len(datasets) < len(columns) else []
     if tested.nemenyi is None:
         notes.append(TOO_MANY)

@@ -8,7 +8,6 @@ leave-one-out accuracy is given beside it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
+from fsbench.core.tasks import ColumnId
 from leaderboard.ranking.rank import Ranking
 from leaderboard.ranking.rank_intervals import DIGITS
 from leaderboard.ranking.record import Branch, WinnerTree
@@ -29,10 +29,6 @@ DEPTH, LEAF = 3, 2
 ALL_IMAGES = 1_000_000
 """Shots of a probe, which trains on all images of a class: more than any episode has."""
 
-COLUMN = re.compile(
-    r"(?P<dataset>[^:]+):(?P<shape>[^/@ ]+)(?:/(?P<adaptation>[^@ ]+))?(?:@\S+)?"
-    r" (?P<size>\d+)px(?P<variant>.*)"
-)
 Facts = Mapping[str, str | int]
 
 
@@ -57,17 +53,14 @@ def winner_tree(ranking: Ranking) -> WinnerTree:
 
 def facts(column: str) -> Facts:
     """Return the facts that a column's label states."""
-    parts = COLUMN.fullmatch(column)
-    if parts is None:
-        return {"column": column}
-    way, _, shots = parts["shape"].removesuffix("s").partition("w")
-    episodic = way.isdigit() and shots.isdigit()
+    identity = ColumnId.parse(column)
+    task = identity.task
     return {
-        "data set": parts["dataset"],
-        "adaptation": parts["adaptation"] or parts["shape"],
-        "variant": parts["variant"].strip() or "none",
-        "shots": int(shots) if episodic else ALL_IMAGES,
-        "input size": int(parts["size"]),
+        "data set": task.dataset,
+        "adaptation": task.head or task.shape,
+        "variant": " ".join(identity.variant) or "none",
+        "shots": task.n_shot or ALL_IMAGES,
+        "input size": identity.input_size,
     }
 
 

@@ -40,9 +40,8 @@ def labels(sheet: Sheet) -> list[str]:
     return shorten(sheet.columns)[0]
 
 
-def grouped(names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Neighbouring labels of one data set together: [('eurosat', ['5w1s', '5w5s']), ...]."""
-    parts = [name.partition(":")[::2] for name in names]
+def grouped(parts: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Group neighbouring labels of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 

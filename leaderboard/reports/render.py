@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsbench.core.statistics import Score
+from fsbench.core.tasks import ColumnId
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.standing import View, shared_tasks
 from leaderboard.ranking.rank import Standing
@@ -67,7 +68,7 @@ def row(standing: Standing, view: View) -> tuple[str, ...]:
 def printed(view: View) -> Table:
     """Published numbers on the board's data sets: one row a task, one column an entry."""
     entries = [entry for entry in view.published if entry.transfers]
-    datasets = {column.partition(":")[0] for column in view.ranking.columns}
+    datasets = {ColumnId.parse(column).task.dataset for column in view.ranking.columns}
     tasks = list(dict.fromkeys(t for e in entries for t in shared_tasks(e, datasets)))
     rows = [(task, *(number(entry.cell(task)) for entry in entries)) for task in tasks]
     header = ("task", *(entry.name for entry in entries))
@@ -113,17 +114,26 @@ def number(cell: PublishedCell | None) -> str:
     return interval(score) + spread + ("*" if cell.note else "")
 
 
-def shorten(columns: tuple[str, ...]) -> tuple[list[str], str]:
-    """Column labels without the parts that all share, and those parts."""
-    if len(columns) < 2:
-        return list(columns), ""
-    sizes = {re.findall(r" \d+px", column)[0] for column in columns}
-    modes = {m for column in columns for m in re.findall(r"/[\w-]+@[\w-]+", column)}
-    common = [*(modes if len(modes) == 1 else ()), *(sizes if len(sizes) == 1 else ())]
-    labels = list(columns)
-    for part in common:
-        labels = [label.replace(part, "") for label in labels]
-    return labels, "".join(common).removeprefix("/").strip()
+def shorten(columns: Sequence[str]) -> tuple[list[str], str]:
+    """Return column labels without the parts that all columns share, and those parts."""
+    parts, common = split_labels(columns)
+    return [f"{dataset}:{rest}" for dataset, rest in parts], common
+
+
+def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
+    """Return data set and rest of each short label, and the parts that all columns share."""
+    ids = [ColumnId.parse(column) for column in columns]
+    modes = {column.task.mode for column in ids if column.task.mode}
+    sizes = {column.size for column in ids}
+    several = len(ids) > 1
+    shared = [*modes] * (several and len(modes) == 1) + [*sizes] * (several and len(sizes) == 1)
+
+    def rest(column: ColumnId) -> str:
+        setting = column.task.shape if column.task.mode in shared else column.task.setting
+        size = () if column.size in shared else (column.size,)
+        return " ".join([setting, *size, *column.variant])
+
+    return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)
 
 
 def markdown(view: View) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from fsbench import __version__
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
+from fsbench.core.tasks import ColumnId
 from fsbench.results.rules import Loaded
 from leaderboard.board.published import PublishedEntry
 from leaderboard.board.standing import shared_tasks
@@ -130,7 +131,7 @@ def of_cell(track: Track, standing: Standing, column: str) -> list[Any] | None:
 
 def printed(track: Track, entry: PublishedEntry) -> Json:
     """A published row: what of it lies on the data sets of this track."""
-    datasets = {column.partition(":")[0] for column in track.columns}
+    datasets = {ColumnId.parse(column).task.dataset for column in track.columns}
     tasks = set(shared_tasks(entry, datasets))
     cells = [cell for cell in entry.cells if cell.task in tasks]
     return {

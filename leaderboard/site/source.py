@@ -12,7 +12,7 @@ from leaderboard.board.badges import Badge, standing
 from leaderboard.board.badges import read as read_badges
 from leaderboard.board.board import Board, Entry, column_of
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.standing import View, of_table
+from leaderboard.board.standing import View, mark, of_table
 from leaderboard.board.tables import tables
 from leaderboard.submission.chain import build_chain
 
@@ -81,7 +81,7 @@ def cells_of(view: View, entries: Iterable[Entry]) -> Cells:
     for entry in entries:
         for cell in entry.cells:
             column = column_of(cell.result)
-            spelled = {column.name, f"{column.name} #{column.digest()[:6]}"}
+            spelled = {str(column.name), str(mark(column))}
             for name in spelled & view.contenders.get(entry.name, {}).keys():
                 found[entry.name][name] = cell
     return found

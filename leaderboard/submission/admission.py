@@ -41,7 +41,7 @@ def board_columns(candidate: Candidate, board: Board) -> Iterator[Problem]:
 def no_column(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """At least one result belongs to a column of the board; the others are left out."""
     if candidate.left_out and not candidate.cells:
-        names = ", ".join(column.name for column in (board.file.columns or ())[:SHOWN])
+        names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
         found = f"{', '.join(candidate.left_out[:SHOWN])}: no column of {board.file.title}"
         fix = "evaluate columns of the board (fsbench leaderboard boards), or choose another board"
         yield Problem("column", candidate.name, found[:300], f"columns such as {names}", fix)
@@ -73,7 +73,7 @@ def firsts(candidate: Candidate) -> list[Loaded]:
 def copy_of(board: Board, cell: Loaded, name: str) -> Result | None:
     """The same cell, without flags, of the first other entry on the board that has it; the task is
     the one of a column of the board."""
-    dataset = cell.result.task.partition(":")[0]
+    dataset = cell.result.task.dataset
     pattern = f"*/*/{dataset}/{escape(cell.path.name)}"
     others = (e for e in sorted(board.folder.glob("[!.]*")) if e.name.casefold() != name.casefold())
     for path in (path for entry in others for path in sorted(entry.glob(pattern))):

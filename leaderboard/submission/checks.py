@@ -60,7 +60,7 @@ def check_names(candidate: Candidate, board: Board) -> Iterator[Problem]:
 def check_texts(candidate: Candidate, board: Board) -> Iterator[Problem]:
     """Texts that people read hold no control or direction character and are of bounded length."""
     records = [(candidate.name, candidate.declaration.model_dump())]
-    records += [(str(c.path), c.result.model_dump()) for c in candidate.cells]
+    records += [(str(c.path), c.result.model_dump(mode="json")) for c in candidate.cells]
     for where, record in records:
         for text in iterate_strings(record):
             if not text.isprintable() or len(text) > MAX_TEXT:

@@ -10,9 +10,8 @@ import pytest
 from fsbench.api.request import ProbeSettings, published_split
 from fsbench.api.variants import variant
 from fsbench.core.specs import EpisodicSpec, ImageSpec
-from fsbench.core.tasks import Task
 from fsbench.data.catalog import TARGETS, all_facts
-from fsbench.results.tracks import track_of
+from fsbench.results.tracks import Track
 from leaderboard.board import drafts
 from leaderboard.board.columns import Column
 from leaderboard.board.definition import BoardFile
@@ -67,19 +66,16 @@ def test_each_column_is_what_the_command_line_evaluates() -> None:
 
 
 def expected(column: Column) -> str:
-    task, size, *words = column.name.split()
-    dataset, _, rest = task.partition(":")
-    if rest == "probe":
-        image = ImageSpec(input_size=int(size.removesuffix("px")))
-        probe = Task(dataset, probe="probe")
-        select = {"select": "held_out"} if words else {}
-        assert published_split(probe) == "official"
-        return ProbeSettings(select).spec(probe, image, 0, None).digest()
-    shape, _, name = rest.partition("/")
-    spec = variant(f"{name}:{size}")
+    task = column.name.task
+    if task.probe:
+        image = ImageSpec(input_size=column.name.input_size)
+        select = {"select": "held_out"} if column.name.variant else {}
+        assert published_split(task) == "official"
+        return ProbeSettings(select).spec(task, image, 0, None).digest()
+    spec = variant(f"{task.mode}:{column.name.size}")
     assert isinstance(spec, EpisodicSpec)
-    shots = int(shape.removeprefix("5w").removesuffix("s"))
-    episode = spec.episode.model_copy(update={"k_shot": shots})
+    assert task.n_way == 5
+    episode = spec.episode.model_copy(update={"k_shot": task.n_shot})
     return spec.model_copy(update={"episode": episode}).digest()
 
 
@@ -96,7 +92,7 @@ def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
         for head, protocol, size, k, d in cells
         if not (d == "eurosat" and "disjoint" in protocol)
     }
-    assert {column.name for title, column in COLUMNS if title == "cdfsl-1"} == names
+    assert {str(column.name) for title, column in COLUMNS if title == "cdfsl-1"} == names
     assert len(names) == 336
 
 
@@ -107,14 +103,14 @@ def test_transfer_is_the_linear_probe_of_five_sets() -> None:
         for size in (224, 64)
         for rule in ("", " lr-held-out")
     }
-    assert {column.name for title, column in COLUMNS if title == "transfer-1"} == names
+    assert {str(column.name) for title, column in COLUMNS if title == "transfer-1"} == names
 
 
 def test_what_is_known_of_the_images() -> None:
     """No fingerprint is invented: numbers of images, and the hash of STARTUP's lists of ids."""
     for _, column in COLUMNS:
-        dataset = column.name.partition(":")[0]
-        startup = track_of(column.name).pool == "labeled_80"
+        dataset = column.name.task.dataset
+        startup = Track.of(column.name).pool == "labeled_80"
         lists = getattr(TARGETS.load(dataset), "LISTS", None)
         known = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
         assert (column.fingerprint, column.images, column.images_hash) == (None, *known)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.schema import Result
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data import groups
 from fsbench.data.catalog import SOURCES, TARGETS
+from fsbench.results.names import stem
 from leaderboard.board.board import Board
 from leaderboard.board.published import ENTRIES, PublishedEntry, published, read_published
 from leaderboard.submission.inspection import inspect_board
@@ -59,6 +63,20 @@ def test_no_committed_record_names_a_path_of_somebodys_machine() -> None:
     commands = {path: match[1] for path, match in typed if match}
     assert len(commands) > 500
     assert [path for path, text in commands.items() if re.search(r"[ =](/|~)", text)] == []
+
+
+def test_every_identity_and_digest_is_what_its_file_says() -> None:
+    """Task, column and spec digest are read and printed byte for byte."""
+    files = [path for path in ENTRIES.rglob("*.json") if '"spec_digest"' in path.read_text("utf8")]
+    assert len(files) > 500
+    for path in files:
+        raw = json.loads(path.read_text("utf8"))
+        result = Result.model_validate(raw)
+        assert str(TaskId.parse(raw["task"])) == str(result.task) == raw["task"]
+        assert ColumnId.parse(str(result.column)) == result.column
+        assert result.spec.digest() == raw["spec_digest"]
+        assert result.model_dump(mode="json") == raw
+        assert path.stem == stem(result.spec)
 
 
 def seal(method: str) -> PublishedEntry:

@@ -59,9 +59,9 @@ def test_a_head_that_is_no_default_names_itself_in_column_and_file(name: str) ->
     default = EpisodicSpec.model_validate({"adaptation": name})
     other = "none" if settings(name).normalize == "l2" else "l2"
     changed = default.model_validate({"adaptation": name, "fitted": {"normalize": other}})
-    assert changed.variant == f"{default.variant} normalize={other}"
+    assert changed.variant == (*default.variant, f"normalize={other}")
     assert changed.label.endswith(f"-normalize={other}")
-    assert default.variant == (" transductive" if default.transductive else "")
+    assert default.variant == (("transductive",) if default.transductive else ())
 
 
 @every

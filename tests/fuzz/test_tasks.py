@@ -19,7 +19,7 @@ from fsbench.api.request import (
 from fsbench.backbones.reference import parse
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.tasks import ADAPTATIONS, PROTOCOLS, Options, Task, integers
+from fsbench.core.tasks import PROTOCOLS, Options, TaskId, heads, integers
 from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
 from pretrain.recipes import registry
@@ -42,7 +42,7 @@ TASKS = st.builds(
     "{}{}{}{}".format,
     DATASETS,
     st.one_of(st.just(""), SHAPES.map(":{}".format)),
-    st.one_of(st.just(""), st.one_of(st.sampled_from(ADAPTATIONS), ODD).map("/{}".format)),
+    st.one_of(st.just(""), st.one_of(st.sampled_from(heads()), ODD).map("/{}".format)),
     st.one_of(st.just(""), st.one_of(st.sampled_from(PROTOCOLS), ODD).map("@{}".format)),
 )
 
@@ -54,13 +54,14 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
     def check(text: str) -> None:
         found = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
         for task in found or ():
-            assert isinstance(task, Task)
+            assert isinstance(task, TaskId)
+            assert TaskId.parse(str(task)) == task
             if task.dataset.startswith("folder:"):
                 continue
             written = re.search(r":(\d+)w(\d+)s", text)
-            if written and task.k_shot:
-                assert (task.n_way, task.k_shot) == (int(written[1]), int(written[2]))
-            assert parse_tasks([task.id], Options()) == (task,)
+            if written and task.n_shot:
+                assert (task.n_way, task.n_shot) == (int(written[1]), int(written[2]))
+            assert parse_tasks([str(task)], Options()) == (task,)
 
     tally.explore(size, check, TASKS)
 

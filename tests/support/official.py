@@ -45,7 +45,7 @@ def write(root: Path, accuracy: float, data: DatasetRecord, name: str, size: int
     right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
     curve = np.repeat(right.mean(axis=1)[:, None], given.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
-    cell = ResultStore(root).cell(fakes.facts(name), data, "", given)
+    cell = ResultStore(root).cell(fakes.facts(name), data, given)
     return cell.write_probe(records, provenance=fakes.provenance())
 
 

@@ -133,7 +133,7 @@ def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -
 
 def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
     assert len(both) == 4
-    assert [result.task for result in both[:2]] == [f"{TASK}/linear@ibm", "toy_tiles:probe"]
+    assert [str(result.task) for result in both[:2]] == [f"{TASK}/linear@ibm", "toy_tiles:probe"]
     frame = both.to_frame()
     assert frame["model"].tolist() == ["mine"] * 2 + ["fsbench-toy_resnet-random0"] * 2
     assert frame["source"].tolist() == ["module"] * 2 + ["fsbench"] * 2
@@ -182,7 +182,7 @@ def test_results_in_a_folder_are_read_and_not_computed_again(
 def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
     task = Task("toy_tiles", 5, 1, "centroid", "ibm")
     (result,) = fsbench.evaluate(backbone(), task, input_size=32, episodes=20, progress=False)
-    assert result.task == "toy_tiles:5w1s/centroid@ibm"
+    assert str(result.task) == "toy_tiles:5w1s/centroid@ibm"
     with pytest.raises(UsageError, match="two models are called module:mine"):
         fsbench.evaluate([backbone(), backbone()], TASK)
     with pytest.raises(UsageError, match="for 2 models"):

@@ -29,7 +29,7 @@ def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def results(folder: Path) -> dict[str, Result]:
-    return {result.column: result for result in read(folder)}
+    return {str(result.column): result for result in read(folder)}
 
 
 def test_columns_from_the_run_to_the_board(

@@ -33,7 +33,7 @@ def test_benchmark_runs_probe_and_episodes_and_prints_one_table(
     shown = capsys.readouterr().out
     assert "toy_scan:5w1s" in shown
     assert "toy_scan:probe" in shown
-    results = {result.task: result for result in read(Path(out))}
+    results = {str(result.task): result for result in read(Path(out))}
     assert set(results) == {
         "toy_scan:probe",
         "toy_scan:5w1s/linear@ibm",

@@ -101,7 +101,7 @@ def test_a_derived_split_stays_what_it_was(birds: Path, tmp_path: Path) -> None:
     assert "beside" not in result.details
     select = ("--set", "probe.select=held_out", "--set", "probe.schedule=cosine")
     (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *select)
-    assert result.column.endswith(":probe 32px cosine lr-held-out")
+    assert str(result.column).endswith(":probe 32px cosine lr-held-out")
     assert "beside" in result.details
 
 

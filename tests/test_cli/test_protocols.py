@@ -9,7 +9,7 @@ import pytest
 from fsbench.api.variants import fields, variant, variants
 from fsbench.cli.main import run
 from fsbench.core.specs import EpisodicSpec
-from fsbench.results.names import task_id
+from fsbench.core.tasks import ColumnId, TaskId
 
 
 def fsbench(*arguments: str) -> int:
@@ -95,7 +95,7 @@ def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
     names = [name for row in rows.values() for name in (row["protocol"], row["native size"])]
     specs = [variant(name) for name in names]
     assert len({spec.digest() for spec in specs}) == len(names)
-    columns = {f"{task_id('x', s)} {s.image.input_size}px{s.variant}" for s in specs}
+    columns = {str(ColumnId.of(TaskId.of("x", s), s)) for s in specs}
     assert len(columns) == len(names)
 
 

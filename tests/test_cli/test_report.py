@@ -46,7 +46,7 @@ def test_numbers_are_those_of_the_results(
     assert call("report", results, "--format", "csv", "--control", "weak") == 0
     found = lines(capsys.readouterr().out)
     for result in read(results):
-        row = found[result.backbone.ref.rpartition("/")[2], result.column]
+        row = found[result.backbone.ref.rpartition("/")[2], str(result.column)]
         assert (float(row["mean"]), float(row["ci95"])) == (result.score.mean, result.score.ci95)
         assert int(row["n"]) == result.score.n
         assert row["flags"] == " ".join(result.flags) != ""
@@ -88,7 +88,7 @@ def test_tracks_are_never_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[st
     small = fakes.episodic(1)
     large = small.model_copy(update={"image": ImageSpec(input_size=64)})
     for spec in (small, large):
-        cell = ResultStore(tmp_path).cell(fakes.facts(), fakes.dataset(), "", spec)
+        cell = ResultStore(tmp_path).cell(fakes.facts(), fakes.dataset(), spec)
         numbers = range(fakes.N_EPISODES)
         cell.write_block(0, fakes.episodes(spec, fakes.dataset(), numbers, 0.5))
         cell.finish(list(numbers), provenance=fakes.provenance())

@@ -52,7 +52,7 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     shown = capsys.readouterr().out
     assert "chestx:3w1s/linear@ibm-disjoint 32px dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
-    found: dict[str, Result] = {cell.result.task: cell.result for cell in cells(Path(out))}
+    found: dict[str, Result] = {str(cell.result.task): cell.result for cell in cells(Path(out))}
     classic = found["chestx:3w1s/linear@ibm"]
     disjoint = found["chestx:3w1s/linear@ibm-disjoint"]
     assert classic.dataset.groups is None

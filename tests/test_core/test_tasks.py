@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.tasks import DEFAULT_SHOTS, Options, Task, folder_name, integers, parse, resolve
+from fsbench.core.tasks import (
+    DEFAULT_SHOTS,
+    PROBES,
+    PROTOCOLS,
+    ColumnId,
+    Options,
+    TaskId,
+    TaskPattern,
+    folder_name,
+    integers,
+    resolve,
+)
 from fsbench.data.own import own_target
 
 GROUPS = {
@@ -28,12 +39,12 @@ def canonical(name: str) -> str:
     return lower
 
 
-def tasks(*texts: str, options: Options = EPISODIC) -> list[Task]:
+def tasks(*texts: str, options: Options = EPISODIC) -> list[TaskId]:
     return list(resolve(texts, canonical, GROUPS, options))
 
 
 def ids(*texts: str, options: Options = EPISODIC) -> list[str]:
-    return [task.id for task in tasks(*texts, options=options)]
+    return [str(task.in_results) for task in tasks(*texts, options=options)]
 
 
 def test_a_bare_name_takes_all_defaults() -> None:
@@ -86,10 +97,10 @@ def test_groups_expand_with_their_parts_and_every_task_comes_once() -> None:
 
 
 def test_fields_of_a_task() -> None:
-    assert tasks("isic:7w20s") == [Task("isic", 7, 20, "linear", "ibm")]
+    assert tasks("isic:7w20s") == [TaskId("isic", 7, 20, "linear", "ibm")]
     (probe,) = tasks("isic:probe", options=Options())
     assert probe.probe == "probe"
-    assert probe.k_shot is probe.adaptation is probe.protocol is None
+    assert probe.n_shot is probe.head is probe.protocol is None
 
 
 @pytest.mark.parametrize(
@@ -108,18 +119,18 @@ def test_fields_of_a_task() -> None:
 def test_folders_may_hold_every_separator(
     text: str, folder: str, rest: tuple[str | None, ...]
 ) -> None:
-    asked = parse(text)
-    assert (asked.dataset, asked[2:]) == (folder, rest)
+    pattern = TaskPattern.parse(text)
+    assert (pattern.dataset, (pattern.shape, pattern.head, pattern.protocol)) == (folder, rest)
 
 
 @given(st.text("ab:/@5w1s", min_size=1, max_size=12))
 def test_a_folder_is_found_before_a_complete_tail(path: str) -> None:
-    asked = parse(f"folder:{path}:4w2s/linear@startup")
-    tail = asked.text.removeprefix(asked.dataset)
-    assert asked.text == asked.dataset + tail
+    pattern = TaskPattern.parse(f"folder:{path}:4w2s/linear@startup")
+    tail = pattern.text.removeprefix(pattern.dataset)
+    assert pattern.text == pattern.dataset + tail
     assert tail.startswith(":")
-    assert asked.adaptation == "linear"
-    assert asked.protocol == "startup"
+    assert pattern.head == "linear"
+    assert pattern.protocol == "startup"
 
 
 def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None:
@@ -129,7 +140,8 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
         (folder / name / "x.png").write_bytes(b"")
     (task,) = tasks(f"folder:{folder}:2w1s")
     assert task.dataset == f"folder:{folder}"
-    assert task.id == "folder-my-birds@home:2w1s/linear@ibm"
+    assert str(task) == f"folder:{folder}:2w1s/linear@ibm"
+    assert str(task.in_results) == "folder-my-birds@home:2w1s/linear@ibm"
     assert folder_name(task.dataset) == own_target(folder).name
 
 
@@ -138,7 +150,7 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     [
         ("isic:5w1s", {"shots": (1,)}, "--shots"),
         ("isic:5w1s", {"way": 5}, "--way"),
-        ("isic/linear", {"adaptations": ("linear",)}, "--adapt"),
+        ("isic/linear", {"heads": ("linear",)}, "--adapt"),
         ("isic@ibm", {"protocol": "ibm"}, "--protocol"),
         ("folder:/a:5w1s", {"shots": (1,)}, "--shots"),
     ],
@@ -196,3 +208,64 @@ def test_integers() -> None:
     assert integers(["1,5", "20"], "--shots") == (1, 5, 20)
     with pytest.raises(UsageError, match="--shots 'x' is no whole number"):
         integers(["1,x"], "--shots")
+
+
+DATASETS = st.one_of(
+    st.from_regex(r"[\w.+@=-]{1,20}", fullmatch=True),
+    st.text("ab:/@ .5w1s", min_size=1, max_size=20).map("folder:{}".format),
+)
+TASKS = st.one_of(
+    st.builds(
+        lambda dataset, probe: TaskId(dataset, probe=probe), DATASETS, st.sampled_from(PROBES)
+    ),
+    st.builds(
+        TaskId,
+        DATASETS,
+        st.integers(2, 1000),
+        st.integers(1, 1000),
+        st.sampled_from(["linear", "affine", "soft_kmeans", "another-head"]),
+        st.sampled_from(PROTOCOLS),
+    ),
+)
+WORDS = st.lists(st.from_regex(r"[a-z#=.0-9-]{1,12}", fullmatch=True), max_size=3).map(tuple)
+
+
+@given(TASKS)
+def test_a_task_is_read_as_printed(task: TaskId) -> None:
+    assert TaskId.parse(str(task)) == task
+
+
+@given(TASKS, st.integers(1, 9999), WORDS)
+def test_a_column_is_read_as_printed(task: TaskId, size: int, words: tuple[str, ...]) -> None:
+    column = ColumnId(task, size, words)
+    assert ColumnId.parse(str(column)) == column
+
+
+@pytest.mark.parametrize(
+    "text", ["eurosat", "eurosat:5w1s", "eurosat:5w1s/linear", "eurosat:05w1s/linear@ibm", "x:tree"]
+)
+def test_an_incomplete_or_other_spelling_is_no_identity(text: str) -> None:
+    with pytest.raises(UsageError, match="malformed task"):
+        TaskId.parse(text)
+    with pytest.raises(UsageError):
+        ColumnId.parse(f"{text} 64px")
+
+
+def test_columns_are_ordered_by_data_set_then_shots() -> None:
+    texts = [
+        "a:probe 64px",
+        "a:5w5s/linear@ibm 64px",
+        "a:5w20s/affine@ibm 64px",
+        "a:5w20s/linear@ibm 64px",
+        "b:5w1s/linear@ibm 64px",
+    ]
+    assert list(map(str, sorted(map(ColumnId.parse, reversed(texts))))) == texts
+
+
+def test_parts_of_a_column() -> None:
+    column = ColumnId.parse("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2")
+    assert column.task == TaskId("isic", 5, 1, "soft_kmeans", "startup")
+    assert (column.input_size, column.transductive) == (64, True)
+    assert column.adaptation == "soft_kmeans normalize=l2"
+    probe = ColumnId.parse("dogs:probe 224px lr-held-out")
+    assert (probe.adaptation, probe.transductive) == ("probe lr-held-out", False)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support import fakes
 
-from fsbench.results.tracks import Data, track_of
+from fsbench.core.tasks import ColumnId
+from fsbench.results.tracks import Data, Track
 from leaderboard.board.columns import Column
 from leaderboard.board.standing import beside
 from leaderboard.board.tables import Table
@@ -17,8 +18,8 @@ LINEAR = "isic:5w1s/linear@ibm 64px"
 
 
 def table(name: str, data: Data | None = None) -> Table:
-    column = Column(name=name, spec_digest="a" * 64, fingerprint=None)
-    return Table(track_of(name, data), (column,))
+    column = Column(name=ColumnId.parse(name), spec_digest="a" * 64, fingerprint=None)
+    return Table(Track.of(column.name, data), (column,))
 
 
 def entry(*pretraining_data: str) -> Any:

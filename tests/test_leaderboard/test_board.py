@@ -26,7 +26,9 @@ def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None
     results = [fakes.write(tmp_path / "r"), fakes.write_probe(tmp_path / "r")]
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     folder = tmp_path / "board" / "entry"
-    assert sorted(read(folder), key=lambda r: r.task) == sorted(results, key=lambda r: r.task)
+    assert sorted(read(folder), key=lambda r: str(r.task)) == sorted(
+        results, key=lambda r: str(r.task)
+    )
     entry = EntryFile.model_validate_json((folder / "entry.json").read_text())
     assert entry.kind == "measured"
     assert entry.declaration == DECLARATION
@@ -48,7 +50,7 @@ def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
     with pytest.raises(ValidationFailed, match="taken"):
         submit(tmp_path / "new", tmp_path / "board", DECLARATION)
     submit(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
-    assert [r.task for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
+    assert [str(r.task) for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
     assert not list((tmp_path / "board").glob(".staging-*"))
 
 
@@ -138,7 +140,7 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     named(tmp_path / "board", (column_of(one),))
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     seen = views(tmp_path / "board")[0]
-    assert seen.ranking.columns == (one.column,)
+    assert seen.ranking.columns == (str(one.column),)
     assert seen.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
     assert len(read(tmp_path / "board")) == 1
 

@@ -103,7 +103,8 @@ def test_official_boards_refuse_every_flag(tmp_path: Path) -> None:
         ("size", lambda d: d["dataset"].update(class_counts=[10**12] * 6)),
         ("size", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 10**19])),
         ("dataset", lambda d: d["dataset"].update(class_ids=[-(10**30), 1, 2, 3, 4, 5])),
-        ("task", lambda d: d.update(task="<script>")),
+        ("task", lambda d: d.update(task="folder-blobs:probe")),
+        ("unreadable", lambda d: d.update(task="<script>")),
     ],
 )
 def test_edited_results(

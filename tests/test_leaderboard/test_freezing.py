@@ -42,7 +42,7 @@ def test_the_columns_that_entries_hold_are_frozen(
     said = f"{board}: mine-1 (2 columns, {file.date})\n"
     assert (stop.value.code, capsys.readouterr().out) == (0, said)
     assert (file.name, file.version, file.about) == ("mine", 1, "Two tiles.")
-    fingerprints = {column.name: column.fingerprint for column in file.columns or ()}
+    fingerprints = {str(column.name): column.fingerprint for column in file.columns or ()}
     assert fingerprints == {
         "folder-blobs:5w1s/linear@ibm 32px": None,
         "toy_tiles:5w1s/linear@ibm 32px": fakes.official().fingerprint,

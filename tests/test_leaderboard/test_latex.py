@@ -126,7 +126,7 @@ def test_numbers_by_hand() -> None:
 
 @pytest.mark.parametrize("columns", [1, 2, 8])
 def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
-    names = tuple(f"d{i // 3}:5w{i}s/linear@ibm 64px" for i in range(columns))
+    names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(columns))
     held = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
     lines = table(sheet(view(held, names)))
     spec = next(line for line in lines if line.startswith(r"\begin{tabular}"))
@@ -142,7 +142,7 @@ def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
 
 
 def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
-    names = tuple(f"d{i // 3}:5w{i}s/linear@ibm 64px" for i in range(8))
+    names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(8))
     lines = table(sheet(view({"a": {c: constant(0.5) for c in names}}, names)))
     assert [line for line in lines if line.startswith(r"\cmidrule")] == [
         r"\cmidrule(lr){2-4}",

@@ -216,16 +216,16 @@ def test_what_is_no_column_is_left_out_or_refused(
     assert code.value.code == 0
     out = " ".join(capsys.readouterr().err.split())
     assert "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px" in out
-    assert [result.task for result in read(board / "entry")] == ["dogs:probe"]
+    assert [str(result.task) for result in read(board / "entry")] == ["dogs:probe"]
 
 
 def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path) -> None:
     data = fakes_official.dataset("dogs")
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    cell = ResultStore(tmp_path / "s").cell(fakes.facts("a"), data, "", fakes_official.spec(seed=7))
+    cell = ResultStore(tmp_path / "s").cell(fakes.facts("a"), data, fakes_official.spec(seed=7))
     records = next(cells(tmp_path / "r")).records
     cell.write_probe(records, provenance=fakes.provenance())
-    assert made.column == "dogs:probe 224px"
+    assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match=r"\[column\].*other spec"):
         submit(tmp_path / "s", board, named("seeded"))
 

@@ -26,9 +26,8 @@ from fsbench.cli.main import build, run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Spec
-from fsbench.core.tasks import Kind, Options
+from fsbench.core.tasks import Kind, Options, TaskId
 from fsbench.results.building import build as result_of
-from fsbench.results.names import task_id
 from fsbench.results.reading import cells
 from leaderboard.board.board import Board
 from leaderboard.submission.intake import submit
@@ -66,7 +65,7 @@ def fake(spec: Spec, dataset: str) -> Result:
     limited = ("limited",) if getattr(spec, "epochs", 0) == 3 else ()
     named = data.model_copy(update={"name": dataset})
     return one.model_copy(update={"spec": spec, "dataset": named, "flags": limited,
-                                  "task": task_id(dataset, spec)})  # fmt: skip
+                                  "task": TaskId.of(dataset, spec)})  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "sets", "fields"), SETS)
@@ -100,7 +99,7 @@ def entry(folder: Path, **facts: object) -> Path:
     data, backbone = fakes.official(), fakes.facts(**facts)
     from fsbench.results import ResultStore
 
-    cell = ResultStore(folder / "r").cell(backbone, data, "", spec, "model")
+    cell = ResultStore(folder / "r").cell(backbone, data, spec, "model")
     cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
     cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
     submit(folder / "r", folder / "board", DECLARATION)

@@ -102,7 +102,7 @@ def test_a_folder_of_ones_own_is_left_to_the_reader() -> None:
     cells = []
     for cell in found.cells:
         data = cell.result.dataset.model_copy(update={"name": "folder-mine"})
-        task = cell.result.task.replace("eurosat", "folder-mine")
+        task = replace(cell.result.task, dataset="folder-mine")
         changed = cell.result.model_copy(update={"dataset": data, "task": task})
         cells.append(moved(cell, changed))
     shown = only(replace(found, cells=tuple(cells)))

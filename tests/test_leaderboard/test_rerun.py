@@ -29,7 +29,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
 
 
 def tasks(found: list[Sample]) -> list[str]:
-    return [sample.cell.result.task.removesuffix("/linear@ibm") for sample in found]
+    return [str(sample.cell.result.task).removesuffix("/linear@ibm") for sample in found]
 
 
 def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, ...]) -> None:
@@ -41,7 +41,7 @@ def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, .
     own = samples(held, ["folder:/somewhere/blobs"])
     assert tasks(own) == ["folder-blobs:5w1s"]
     assert own[0].task.dataset == "folder:/somewhere/blobs"
-    assert own[0].task.id == "folder-blobs:5w1s/linear@ibm"
+    assert str(own[0].task.in_results) == "folder-blobs:5w1s/linear@ibm"
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_caption_states_the_interval_and_the_control() -> None:
 
 
 def test_columns_of_a_data_set_stand_together() -> None:
-    assert grouped(["a:probe", "a:5w1s", "b:5w1s", "plain"]) == [
+    assert grouped([("a", "probe"), ("a", "5w1s"), ("b", "5w1s"), ("plain", "")]) == [
         ("a", ["probe", "5w1s"]),
         ("b", ["5w1s"]),
         ("plain", [""]),

@@ -13,7 +13,7 @@ from leaderboard.board.standing import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:
-    return {cell.result.task: extract_outcomes(cell).draws for cell in cells(root)}
+    return {str(cell.result.task): extract_outcomes(cell).draws for cell in cells(root)}
 
 
 def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path
         n_episodes=linear.n_episodes,
         image=linear.image,
     )
-    cell = ResultStore(tmp_path).cell(fakes.facts(), data, "", spec)
+    cell = ResultStore(tmp_path).cell(fakes.facts(), data, spec)
     cell.write_block(0, fakes.episodes(spec, data, range(fakes.N_EPISODES), 0.5))
     cell.finish(list(range(fakes.N_EPISODES)), provenance=fakes.provenance())
     fakes.write_probe(tmp_path)

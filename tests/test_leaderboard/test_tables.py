@@ -14,9 +14,9 @@ from support import fakes
 
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import all_facts
-from fsbench.results.names import task_id
-from fsbench.results.tracks import Track, track_of
+from fsbench.results.tracks import Data, Track
 from leaderboard.board.columns import Column, column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import find
@@ -39,7 +39,7 @@ def result(
     total = all_facts()[dataset].n_images
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     disjoint = isinstance(spec, EpisodicSpec) and spec.episode.track == "disjoint"
-    known = find("cdfsl").named.get(f"{dataset}:5w1s/linear@startup 224px")
+    known = find("cdfsl").named.get(ColumnId.parse(f"{dataset}:5w1s/linear@startup 224px"))
     data = base().dataset.model_copy(
         update={
             "name": dataset,
@@ -50,7 +50,7 @@ def result(
             "groups": "a" * 64 if disjoint else None,
         }
     )
-    task = task_id(dataset, spec)
+    task = TaskId.of(dataset, spec)
     facts = base().backbone.model_copy(update={"weights_hash": network * 64})
     changes = {"task": task, "spec": spec, "spec_digest": spec.digest(), "dataset": data}
     changes |= {"backbone": facts}
@@ -120,14 +120,12 @@ def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
             assert all(isinstance(each.spec, EpisodicSpec) for each in standing)
         if file.version is not None:
             assert len({bool(each.flags) for each in standing}) <= 1
-            assert (
-                len({task.partition("/")[2] for task in map(str, [e.task for e in standing])}) <= 1
-            )
+            assert len({e.task.mode for e in standing}) <= 1
         for column in table.columns:
             assert table.track is not None
             whole = table.track.data or not table.track.adaptation
             track = table.track if whole else table.track.model_copy(update={"adaptation": None})
-            assert track.takes(track_of(column.name, table.track.data))
+            assert track.takes(Track.of(column.name, table.track.data))
 
 
 @settings(max_examples=60, deadline=None)
@@ -171,7 +169,7 @@ def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Resul
         for each in results:
             if stands(board("free"), table, each):
                 own = tuned.setdefault(each.backbone.weights_hash, set())
-                own.add(each.task.partition("/")[2])
+                own.add(each.task.mode)
         assert len({*map(frozenset, tuned.values())}) <= 1
 
 
@@ -248,6 +246,10 @@ def test_official_is_what_a_column_knows(change: dict[str, object]) -> None:
     assert not column.official(whole.model_copy(update={"flags": ("limited",)}))
     unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
     assert unknown.official(other)
+
+
+def track_of(text: str, data: Data | None = None) -> Track:
+    return Track.of(ColumnId.parse(text), data)
 
 
 def test_the_track_of_a_column_by_hand() -> None:

@@ -26,7 +26,7 @@ class Heard:
 
 def cell(root: Path, report: Any) -> Cell:
     store = ResultStore(root, report=report)
-    return store.cell(fakes.facts(), fakes.dataset(), "", fakes.episodic())
+    return store.cell(fakes.facts(), fakes.dataset(), fakes.episodic())
 
 
 @pytest.mark.parametrize("damage", ["outcome", "cut"])

@@ -38,7 +38,7 @@ def records(held_out: bool = True) -> ProbeRecords:
 
 
 def write(root: Path, spec: ProbeSpec | KnnSpec, found: ProbeRecords | ImageRecords) -> Result:
-    cell = ResultStore(root).cell(fakes.facts(), fakes.dataset(), "", spec)
+    cell = ResultStore(root).cell(fakes.facts(), fakes.dataset(), spec)
     return cell.write_probe(found, provenance=fakes.provenance())
 
 
@@ -95,7 +95,7 @@ def test_records_hold_what_the_spec_says(tmp_path: Path, spec: ProbeSpec, held_o
 def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
     found = ImageRecords(rows(7)[0])
     result = write(tmp_path, NEIGHBOURS, found)
-    assert (result.task, result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
+    assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
     assert result.details == {}
     assert read(tmp_path) == [result]
     (file,) = tmp_path.rglob("knn*.json")

@@ -11,8 +11,9 @@ from support import fakes
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import TaskId
 from fsbench.results import Cell, ResultStore, episode_records, read
-from fsbench.results.names import model_name, result_flags, stem, task_id
+from fsbench.results.names import model_name, result_flags, stem
 from fsbench.results.provenance import environment
 
 BLOCK = 8
@@ -20,7 +21,7 @@ BLOCK = 8
 
 def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> Cell:
     store = ResultStore(root, environment or None)
-    return store.cell(fakes.facts(), fakes.dataset(), "", spec or fakes.episodic())
+    return store.cell(fakes.facts(), fakes.dataset(), spec or fakes.episodic())
 
 
 def run(
@@ -69,7 +70,9 @@ def test_a_result_reads_back_equal(tmp_path: Path) -> None:
     result = fakes.write(tmp_path)
     assert read(tmp_path) == [result]
     assert (
-        result.task == task_id("folder-blobs", fakes.episodic()) == "folder-blobs:5w1s/linear@ibm"
+        result.task
+        == TaskId.of("folder-blobs", fakes.episodic())
+        == TaskId.parse("folder-blobs:5w1s/linear@ibm")
     )
     expected = fakes.episodes(fakes.episodic(), fakes.dataset(), range(fakes.N_EPISODES), 0.6)
     path = next(tmp_path.rglob(f"{stem(fakes.episodic())}.json"))
@@ -176,10 +179,10 @@ def test_other_images_or_features_are_refused(tmp_path: Path) -> None:
     store, spec = ResultStore(tmp_path), fakes.episodic()
     moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
     with pytest.raises(ValidationFailed, match="other images"):
-        store.cell(fakes.facts(), moved, "", spec).complete()
+        store.cell(fakes.facts(), moved, spec).complete()
     other = fakes.facts(features="cls token")
     with pytest.raises(ValidationFailed, match="other features"):
-        store.cell(other, fakes.dataset(), "", spec).complete()
+        store.cell(other, fakes.dataset(), spec).complete()
 
 
 def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:

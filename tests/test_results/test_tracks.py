@@ -12,6 +12,7 @@ from support.fakes import DECLARATION
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import ColumnId
 from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
 from leaderboard.board.standing import views
@@ -32,7 +33,10 @@ def test_probes_stand_with_every_version_of_their_size() -> None:
         "y:knn 84px",
         "x:probe 64px",
     ]
-    assert {track.label: names for track, names in by_track(columns).items()} == {
+    assert {
+        track.label: [str(column) for column in members]
+        for track, members in by_track(map(ColumnId.parse, columns)).items()
+    } == {
         "ibm 64px": columns[:3],
         "ibm-disjoint 64px": [columns[0], columns[3]],
         "ibm 224px": [columns[4]],
@@ -59,7 +63,7 @@ def write(
         known = groups if track == "disjoint" else None
         data = fakes.dataset().model_copy(update={"pool": pool, "groups": known})
         classic = spec.model_copy(update={"episode": spec.episode.classic})
-        cell = ResultStore(root).cell(fakes.facts(name), data, "", spec)
+        cell = ResultStore(root).cell(fakes.facts(name), data, spec)
         cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
         cell.finish(range(40), provenance=fakes.provenance())
     fakes.write_probe(root, accuracy, name=name)
