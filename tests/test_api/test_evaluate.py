@@ -12,7 +12,7 @@ from torch import nn
 import fsbench
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
-from fsbench.core.tasks import Task
+from fsbench.core.tasks import TaskId
 
 TASK = "toy_tiles:5w1s"
 
@@ -180,7 +180,7 @@ def test_results_in_a_folder_are_read_and_not_computed_again(
 
 
 def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
-    task = Task("toy_tiles", 5, 1, "centroid", "ibm")
+    task = TaskId("toy_tiles", 5, 1, "centroid", "ibm")
     (result,) = fsbench.evaluate(backbone(), task, input_size=32, episodes=20, progress=False)
     assert str(result.task) == "toy_tiles:5w1s/centroid@ibm"
     with pytest.raises(UsageError, match="two models are called module:mine"):
