@@ -10,7 +10,7 @@ import typer
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.reproductions._outcome import ClaimOutcome
+    from fsbench.reproductions import ClaimOutcome
 
 Name = Annotated[str | None, typer.Argument(help="A claim; none given: list them.")]
 Seeds = Annotated[

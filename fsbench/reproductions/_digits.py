@@ -1,7 +1,7 @@
-"""scikit-learn's digits as a source: 1,797 grey 8 x 8 images of ten classes, part of the package.
+"""The digits of scikit-learn as a pretraining source: 1,797 grey images of ten classes.
 
-A small stand-in for the images of papers whose claims must be checkable on two cores without a
-download. Its values 0 to 16 are scaled to 0 to 255 and repeated to three channels.
+They are part of scikit-learn, so claims about images can be checked on two cores without a
+download. Values from 0 to 16 are scaled to 0..255 and repeated to three channels.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from fsbench.data.source import SourceDataset, Split
 
 SIDE, CLASSES, IMAGES = 8, 10, 1797
 VALIDATION = 360
-"""Images held out to be scored; the rest trains."""
+"""Images for validation; the others are for training."""
 
 
 def load_digits_source(
     seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1
 ) -> SourceDataset:
-    """The digits in an order of their own for every seed: `train` (at most 1437) and 360 images.
+    """Load `train` (at most 1,437) digits and 360 for validation, in an order set by the seed.
 
-    zoom: every pixel becomes zoom x zoom, for networks that need larger images.
+    zoom: enlarge every pixel to zoom x zoom, for networks that need larger images.
     """
     images, labels = _digits()
     images = images.repeat(zoom, axis=2).repeat(zoom, axis=3)
     order = seeding.permutations(1, IMAGES, "digits", seed)[0]
-    held, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
+    val, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
     mean, std = float(images[used].mean() / 255), float(images[used].std() / 255)
     name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
     return SourceDataset(
         name=name,
         facts=digits_facts(),
         train=Split(images[used], labels[used]),
-        val=Split(images[held], labels[held]),
+        val=Split(images[val], labels[val]),
         n_classes=CLASSES,
         mean=(mean, mean, mean),
         std=(std, std, std),
@@ -47,12 +47,12 @@ def load_digits_source(
 
 @cache
 def _digits() -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int64]]]:
-    """All images (1797, 3, 8, 8) and labels."""
+    """Return all images (1797, 3, 8, 8) and labels."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    grey = np.rint(found.images * (255 / 16)).astype(np.uint8)
-    return np.repeat(grey[:, None], 3, axis=1), found.target.astype(np.int64)
+    digits = load_digits()
+    grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    return np.repeat(grey[:, None], 3, axis=1), digits.target.astype(np.int64)
 
 
 @cache

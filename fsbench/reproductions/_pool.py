@@ -1,4 +1,4 @@
-"""Many small runs in two processes of one thread each, results in the order of the jobs."""
+"""Run many small jobs in two processes with one thread each."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
 PROCESSES = 2
-MEMORY, ROOM = "/dev/shm", 2**30
-"""Where Linux keeps files in memory, and the bytes to be free there: far more than a run needs."""
+MEMORY_FOLDER, FREE_BYTES = "/dev/shm", 2**30
+"""Folder that Linux keeps in memory, and the free bytes required there (more than a run needs)."""
 
 
 def run_jobs(
-    one: Callable[[_Job], _Result],
+    function: Callable[[_Job], _Result],
     jobs: Sequence[_Job],
     name: str,
     report: Reporter = SILENT,
     unit: str = "runs",
 ) -> list[_Result]:
-    """What `one` gives for every job; a module's own function, and jobs that can be pickled."""
-    found = []
+    """Return function(job) for every job, in order; function and jobs must be picklable."""
+    results = []
     with report.task(name, len(jobs), unit) as advance, start_workers() as pool:
-        for result in pool.map(one, jobs):
-            found.append(result)
+        for result in pool.map(function, jobs):
+            results.append(result)
             advance(1)
-    return found
+    return results
 
 
 @contextmanager
 def start_workers() -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes; on an error or an interrupt, jobs that have not begun are dropped."""
+    """Start new processes; on an error or interrupt, cancel the jobs that have not started."""
     pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _prepare)
     try:
         yield pool
@@ -56,10 +56,10 @@ def _prepare() -> None:
 
 
 def memory_folder() -> str | None:
-    """A place for scratch folders where the checkpoints of short runs wait for no busy disk.
+    """Return a folder in memory for the checkpoints of short runs.
 
-    None where the system has no such place, or none with room.
+    None if the system has no such folder, or not enough free space in it.
     """
-    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
-        return MEMORY
+    if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= FREE_BYTES:
+        return MEMORY_FOLDER
     return None

@@ -1,8 +1,9 @@
-"""What SEAL's claims share: a small residual net on the digits, an ascent as long as the paper's.
+"""Recipes that the claims of SEAL share: a small residual network on digits, with scaled ascent.
 
-The paper ascends 40 epochs of 3,125 steps a generation with S = 0.01. A run of seconds has a few
-hundredths of these steps, so the same S would hardly move the early layers. `matched` is the S at
-which S times the sum of the learning rates over an ascent is the paper's.
+The paper (https://arxiv.org/abs/2304.04858) ascends for 40 epochs of 3,125 steps per generation
+with S = 0.01. A run of seconds has a few hundredths of these steps, so the same S would hardly
+change the early layers. `matched_factor` returns the S for which S times the sum of the learning
+rates over an ascent equals that of the paper.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GENERATIONS, BATCH = 3, 32
 def seal_recipe(
     method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
 ) -> Recipe:
-    """factor: S of `seal`, which other methods have no use for."""
+    """Build the recipe of a method; factor: S, for `seal` only."""
     from pretrain.recipes.recipe import Recipe
 
     settings = {"ascent_factor": factor} if method == "seal" else {}
@@ -44,7 +45,7 @@ def seal_recipe(
 
 
 def matched_factor(epochs: int, images: int) -> float:
-    """S that gives rounds of so many epochs on so many images an ascent of the paper's length."""
+    """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
     from pretrain.recipes import registry
 
     papers = ascent_length(registry.get("paper/seal"), PAPERS_IMAGES)
@@ -52,7 +53,7 @@ def matched_factor(epochs: int, images: int) -> float:
 
 
 def ascent_length(seal: Recipe, images: int) -> float:
-    """Sum of the learning rates over one ascent."""
+    """Return the sum of the learning rates over one ascent."""
     from pretrain.recipes import schedules
     from pretrain.recipes.plan import Clock
 

@@ -1,8 +1,9 @@
-"""Shared set-up of the soft-weight-rescaling paper's claims, on scikit-learn's digits.
+"""Recipes and statistics that the claims of soft weight rescaling share.
 
-Appendix D (methods.md B): Adam at 1e-3, no augmentation, no decay, the optimizer's state carried
-over. Batches are smaller than the paper's 256, so that 1,437 images and seconds still give some
-thousand steps. A coefficient of SWR acts once a step; each claim says how its own was chosen.
+Appendix D of https://arxiv.org/abs/2507.04683: Adam at 1e-3, no augmentation, no decay, optimizer
+state kept between stages. Here the data are the digits of scikit-learn. Batches are smaller than
+the paper's 256, so that 1,437 images and a few seconds still give some thousand steps. A
+coefficient of SWR acts once per step; each claim states how its own was chosen.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve
-from fsbench.reproductions import _digits
-from fsbench.reproductions._outcome import ClaimVerdict
+from fsbench.reproductions import ClaimVerdict, _digits
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,18 +39,18 @@ def swr_recipe(
     scenario: str = "stationary",
     **fields: object,
 ) -> Recipe:
-    """The paper's training of its MLP with this method (name and settings, or an object)."""
+    """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
     from pretrain.recipes import scenarios
     from pretrain.recipes.recipe import Recipe
 
-    set_by_scenario = scenarios.fields(scenario)
+    scenario_fields = scenarios.fields(scenario)
     name = method["name"] if isinstance(method, Mapping) else method.name
     values: dict[str, object] = {
         "name": f"paper/{name}",
         "architecture": "mlp",
         "source": "digits",
         "input_size": _digits.SIDE,
-        "plan": {"stages": set_by_scenario.pop("plan.stages"), "epochs": epochs},
+        "plan": {"stages": scenario_fields.pop("plan.stages"), "epochs": epochs},
         "methods": (method,),
         "batch_size": batch_size,
         "optimizer": "adam",
@@ -64,11 +63,11 @@ def swr_recipe(
         "channels_last": False,
         "seed": seed,
     }
-    return Recipe.model_validate(values | set_by_scenario | fields)
+    return Recipe.model_validate(values | scenario_fields | fields)
 
 
 class AccuracyTrace(NamedTuple):
-    """Test accuracy (%) after every epoch (only where validated), and after every stage."""
+    """Test accuracy (%) after every validated epoch and after every stage."""
 
     epochs: list[float]
     stages: list[float]
@@ -77,7 +76,7 @@ class AccuracyTrace(NamedTuple):
 def train_recipe(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
 ) -> AccuracyTrace:
-    """One run of the training loop; watch sees the context after setup and every epoch."""
+    """Train once; `watch` is called with the context after setup and after every epoch."""
     from pretrain.training.loop import pretrain, unwatched
 
     with TemporaryDirectory() as folder:
@@ -89,20 +88,14 @@ def train_recipe(
 
 
 def forward_kernels(ctx: Context) -> list[Tensor]:
-    """Weights of the convolutions and linear layers, in forward order."""
+    """Return the weights of the convolutions and linear layers, in forward order."""
     from pretrain.weights import surgery
 
     return [surgery.get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]
 
 
-def require_two_seeds(seeds: int) -> None:
-    """Raises UsageError below two seeds, which give no standard error."""
-    if seeds < 2:
-        raise UsageError(f"--seeds {seeds} gives no standard error", fix="use at least 2")
-
-
 class PairedDifference(NamedTuple):
-    """Mean over seeds of paired differences, and its standard error."""
+    """Mean over seeds of the paired differences, and its standard error."""
 
     mean: float
     error: float
@@ -112,19 +105,19 @@ class PairedDifference(NamedTuple):
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
-    """a - b, seed by seed."""
-    found = [x - y for x, y in zip(a, b, strict=True)]
-    return PairedDifference(mean(found), stdev(found) / len(found) ** 0.5)
+    """Compare a with b, seed by seed."""
+    differences = [x - y for x, y in zip(a, b, strict=True)]
+    return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
 
 
-def judge_above(found: PairedDifference) -> ClaimVerdict:
-    """The verdict on `A above B` by the rule ABOVE."""
-    if found.mean > 2 * found.error:
+def judge_above(gain: PairedDifference) -> ClaimVerdict:
+    """Return the verdict on `A above B` by the rule ABOVE."""
+    if gain.mean > 2 * gain.error:
         return "reproduced"
-    return "direction only" if found.mean > 0 else "not reproduced"
+    return "direction only" if gain.mean > 0 else "not reproduced"
 
 
 def mean_curve(label: str, runs: Sequence[Sequence[float]], first: int = 0) -> Curve:
-    """The mean over runs, point by point; first: where the axis starts."""
+    """Return the mean over runs, point by point; first: start of the axis."""
     values = [mean(point) for point in zip(*runs, strict=True)]
     return Curve(label=label, x=tuple(range(first, first + len(values))), y=tuple(values))

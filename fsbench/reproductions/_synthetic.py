@@ -1,11 +1,13 @@
-"""The reinitialization study's synthetic experiment: its data, recipes and one run of the loop.
+"""The synthetic experiment of the reinitialization study: its data, recipes and training.
 
-Section 1.1 (methods.md F1): x of 128 values, y one of 8 classes; the first three values are
-+-signal by the bits of y, the others standard normal. 256 training vectors; the size of the test
-set is not printed, 2000 here. Gradient descent at 0.05 on all vectors, 9 rounds of 200 steps, 20 %
-of the weights re-drawn, N = 3 for LW. Where the paper is silent: no momentum, no decay, biases
-outside the masks, DSD by one global threshold, FC the last two layers, no normaliser after the
-head.
+https://arxiv.org/abs/2109.00267, section 1.1: x has 128 values, y is one of 8 classes; the first
+three values are +-signal by the bits of y, the others standard normal. 256 training vectors,
+gradient descent at 0.05 on all of them, 9 rounds of 200 steps, 20 % of the weights redrawn, N = 3
+for LW.
+
+The paper does not state the size of the test set (here 2000), momentum and decay (none), whether
+masks include biases (no), the scope of DSD (one global threshold), the layers of FC (the last two)
+or a normaliser after the head (none).
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ METHODS: dict[str, dict[str, object]] = {
     "FC": {"name": "fc"},
     "LW": {"name": "lw", "repeats": 3, "head_block": True},
 }
-"""Column of Table 1 -> method and settings."""
+"""Method and settings by column of Table 1."""
 
 
 @lru_cache(1)
 def draw_source(signal: float, seed: int) -> SourceDataset:
-    """A fresh draw of the data. Vectors travel as float images (N, 3, 8, 8), zeros at the end.
+    """Draw the data. Vectors are stored as float images (N, 3, 8, 8), padded with zeros.
 
-    Kept until another one is asked for: the methods of a table share it.
+    The last draw is cached, because the methods of a table share it.
     """
     train, test = (
         draw_split(signal, n, "synthetic", seed, part) for part, n in enumerate((TRAIN, TEST))
@@ -62,7 +64,7 @@ def draw_source(signal: float, seed: int) -> SourceDataset:
 
 
 def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
-    """n vectors and labels from the stream called `names`; equal noise at every signal."""
+    """Draw n vectors and labels from the stream `names`, with the same noise at every signal."""
     from scipy.special import ndtri
 
     labels = (seeding.uniforms((n,), *names, "labels") * CLASSES).astype(np.int64)
@@ -93,7 +95,7 @@ def synthetic_facts() -> DatasetFacts:
 
 
 def column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
-    """Plain gradient descent with the method of this column of Table 1."""
+    """Build gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
     return descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
 
@@ -101,7 +103,7 @@ def column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Re
 def descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
 ) -> Recipe:
-    """Plain gradient descent with these methods under this plan; fields: what else differs."""
+    """Build gradient descent with these methods under this plan; fields: other changes."""
     from pretrain.recipes.recipe import Recipe
 
     plain = {
@@ -129,14 +131,14 @@ def descent_recipe(
 def train_columns(
     columns: Sequence[str], signal: float, seed: int, architecture: str = "study_mlp"
 ) -> list[float]:
-    """Test accuracies (%) of these columns on one draw of the data, in order.
+    """Return the test accuracies (%) of these columns on one draw of the data, in order.
 
-    The runs in which round 0 is plain training branch off one such round, to the same bits.
+    Methods whose round 0 is plain training share one copy of it, which changes no bit.
     """
     from pretrain.training import branching
 
     data = draw_source(signal, seed)
-    found = []
+    scores = []
     with TemporaryDirectory() as folder:
         for column in columns:
             chosen, home = column_recipe(column, seed, architecture), Path(folder) / column
@@ -144,18 +146,18 @@ def train_columns(
                 plain = branching.trunk(chosen)
                 shared = branching.first_round(plain, data, Path(folder) / plain.digest())
                 branching.branch(chosen, data, shared, home)
-            found.append(100 * score_run(chosen, data, home))
-    return found
+            scores.append(100 * score_run(chosen, data, home))
+    return scores
 
 
 def train_and_score(chosen: Recipe, signal: float) -> float:
-    """Test accuracy (fraction) after this run on the data of its seed."""
+    """Train on the data of the recipe's seed; return the test accuracy (fraction)."""
     with TemporaryDirectory() as folder:
         return score_run(chosen, draw_source(signal, chosen.seed), Path(folder) / "run")
 
 
 def score_run(chosen: Recipe, data: SourceDataset, home: Path) -> float:
-    """Test accuracy (fraction) after this run, which may have begun in its folder."""
+    """Train or continue in `home`; return the test accuracy (fraction)."""
     from pretrain.training.loop import pretrain
 
     run = pretrain(chosen, data, home)

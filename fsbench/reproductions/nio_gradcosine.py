@@ -1,38 +1,41 @@
-"""NIO on a small network with and without batch norm: GradCosine and gradient norm, before, after.
+"""NIO on a small network: GradCosine and gradient norm before and after.
 
-Of the paper only the appendix is at hand, which prints what NIO aims at (C.2) and its settings
-(B.2), but no GradCosine of a network; the official code's log of a ResNet-50 has one (methods.md
-C3). What is run stands in _nio_runs.py. GC and GN are measured on images that the optimisation does
-not choose.
+https://arxiv.org/abs/2210.05956, appendices B.2 (settings) and C.2 (objective), which print no
+GradCosine of a network. The log of the official code (https://github.com/HarborYuan/GradCosine,
+logs/init.txt) has one of a ResNet-50.
+
+Set-up: a CNN with and without batch norm on the digits of scikit-learn at 16 px (every pixel
+twice), with the appendix's settings for ResNet-110 on CIFAR-10, in at most 50 steps. GC and GN are
+measured on images that the optimisation does not use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
+from fsbench.core import seeding
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions._nio_runs import (
-    OBJECTIVES,
-    SETTINGS,
-    SLOW,
-    STEPS,
-    NioEffect,
-    NioJob,
-    run_nio,
-)
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
-    ClaimVerdict,
+    _digits,
     judge_claim,
+    judge_gains,
 )
 from fsbench.reproductions._pool import run_jobs
 
+if TYPE_CHECKING:
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+
 SOURCE = "NIO, appendix B.2 and C.2; log of the official code"
-CLAIM = "one learned factor a tensor aligns the gradients of parts of a batch under a norm cap"
+CLAIM = "one learned factor per tensor aligns the gradients of parts of a batch under a norm cap"
 SLACK, EXACT, LEAST = 1.1, 1e-6, 0.01
 """Overshoot of the cap by its last step; float32 rounding; smallest factor of a weight."""
 RULE = (
@@ -45,15 +48,135 @@ RULE = (
     " official log has no gain either. " + OVERALL
 )
 SEEDS = 3
+
 JUDGED = ("without BN", "with BN")
+ZOOM, SIDE = 2, 16
+STEPS = (10, 25, 50)
+"""Lengths of the runs; the last one is judged, the others are for the curves."""
+OBJECTIVES = ("gc", "gc_gn_sqrt")
+SLOW = "with BN, slower"
+"""With the rate of the other network, for the notes: the appendix's may be too large here."""
+
+
+class NioSetting(NamedTuple):
+    """A network and the appendix's settings for ResNet-110 of its kind on CIFAR-10."""
+
+    architecture: str
+    overlap: float
+    rate: float
+    gamma: float
+
+
+SETTINGS = {
+    "without BN": NioSetting("cnn", overlap=0.7, rate=1.5e-2, gamma=4.0),
+    "with BN": NioSetting("cnn_bn", overlap=0.6, rate=1e-1, gamma=5.0),
+    SLOW: NioSetting("cnn_bn", overlap=0.6, rate=1.5e-2, gamma=5.0),
+}
+PARTS, BATCH = 2, 128
+
+
+class NioJob(NamedTuple):
+    """One initialisation; kind: key of SETTINGS."""
+
+    kind: str
+    objective: str
+    steps: int
+    seed: int
+
+
+class NioEffect(NamedTuple):
+    """(GC, GN) before and after, factors by tensor, and checks of the tensors.
+
+    misfit: largest |w - m w0| over max |w0| of a tensor; zeros: tensors that were and are zero.
+    """
+
+    before: tuple[float, float]
+    after: tuple[float, float]
+    factors: Mapping[str, float]
+    misfit: float
+    zeros: tuple[int, int]
+
+
+def nio_recipe(job: NioJob) -> Recipe:
+    """Build the recipe: NIO, then one training step, which is not used."""
+    from pretrain.recipes.recipe import Recipe
+
+    setting = SETTINGS[job.kind]
+    nio = {
+        "name": "nio",
+        "objective": job.objective,
+        "parts": PARTS,
+        "batch_size": BATCH,
+        "overlap": setting.overlap,
+        "rate": setting.rate,
+        "gamma": setting.gamma,
+        "iterations": job.steps,
+    }
+    return Recipe.model_validate(
+        {
+            "name": "paper/nio",
+            "architecture": setting.architecture,
+            "source": "digits",
+            "input_size": SIDE,
+            "plan": {"rounds": 1, "epochs": 1, "epoch_images": BATCH},
+            "methods": (nio,),
+            "batch_size": BATCH,
+            "warmup": 0.0,
+            "augmentation": "none",
+            "seed": job.seed,
+        }
+    )
+
+
+def run_nio(job: NioJob) -> NioEffect:
+    """Run NIO and inspect the network before its first training step."""
+    from pretrain.training.loop import pretrain
+
+    inspected: list[NioEffect] = []
+
+    def watch(ctx: Context) -> None:
+        if not inspected:
+            inspected.append(inspect_network(ctx))
+
+    with TemporaryDirectory() as folder:
+        source = _digits.load_digits_source(job.seed, zoom=ZOOM)
+        pretrain(nio_recipe(job), source, Path(folder) / "run", watch=watch)
+    return inspected[0]
+
+
+def inspect_network(ctx: Context) -> NioEffect:
+    """Compare an untrained network after NIO with its plain initialisation."""
+    from pretrain.weights import surgery
+
+    with seeding.stream(*ctx.recipe.stream("init")):
+        initial = surgery.initial(ctx.architecture, ctx.classes, ctx.recipe.width)
+    memory = ctx.memories["nio"]
+    factors: dict[str, float] = memory["factors"]
+    pairs = {n: (initial[n], p.detach()) for n, p in ctx.model.named_parameters()}
+    misfits = [
+        float((w - w0 * factors.get(name, 1.0)).abs().max() / w0.abs().max())
+        for name, (w0, w) in pairs.items()
+        if w0.any()
+    ]
+    zeros = [tuple(not bool(tensor.any()) for tensor in pair) for pair in pairs.values()]
+    return NioEffect(
+        before=tuple(memory["before"]),
+        after=tuple(memory["after"]),
+        factors=factors,
+        misfit=max(misfits),
+        zeros=(
+            sum(before for before, _ in zeros),
+            sum(before and after for before, after in zeros),
+        ),
+    )
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """Both networks under both objectives over this many seeds."""
-    todo = _list_jobs(seeds)
-    found = dict(zip(todo, run_jobs(run_nio, todo, "nio_gradcosine", report), strict=True))
+    """Run both networks under both objectives over this many seeds."""
+    jobs = _list_jobs(seeds)
+    effects = dict(zip(jobs, run_jobs(run_nio, jobs, "nio_gradcosine", report), strict=True))
     figures = tuple(
-        figure for kind in JUDGED for figure in judge_network(kind, _final_effects(found, kind))
+        figure for kind in JUDGED for figure in judge_network(kind, _final_effects(effects, kind))
     )
     return ClaimOutcome(
         source=SOURCE,
@@ -63,41 +186,43 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         figures=figures,
         verdict=judge_claim(figures),
         notes=tuple(
-            n for kind in SETTINGS for n in _describe_network(kind, _final_effects(found, kind))
+            line
+            for kind in SETTINGS
+            for line in _describe_network(kind, _final_effects(effects, kind))
         ),
-        panels=_build_panels(found),
+        panels=_build_panels(effects),
     )
 
 
 def _list_jobs(seeds: int) -> list[NioJob]:
-    """The judged networks under both objectives at every length, and the note's runs."""
+    """List the judged networks under both objectives at every length, and the runs of the notes."""
     product = [(k, o, steps) for k in JUDGED for o in OBJECTIVES for steps in STEPS]
     product.append((SLOW, "gc", STEPS[-1]))
-    return [NioJob(*each, seed) for seed in range(seeds) for each in product]
+    return [NioJob(*cell, seed) for seed in range(seeds) for cell in product]
 
 
-def _final_effects(found: Mapping[NioJob, NioEffect], kind: str) -> dict[str, list[NioEffect]]:
-    """Objective -> the longest runs of this network, by seed."""
+def _final_effects(effects: Mapping[NioJob, NioEffect], kind: str) -> dict[str, list[NioEffect]]:
+    """Return the longest runs of a network by objective, in the order of seeds."""
     runs: dict[str, list[NioEffect]] = {}
-    for job, learned in found.items():
+    for job, effect in effects.items():
         if (job.kind, job.steps) == (kind, STEPS[-1]):
-            runs.setdefault(job.objective, []).append(learned)
+            runs.setdefault(job.objective, []).append(effect)
     return runs
 
 
 def judge_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> list[ClaimFigure]:
-    """The figures of one network, by RULE."""
+    """Judge the figures of one network by RULE."""
     gamma = SETTINGS[kind].gamma
     aligned, default = runs["gc"], runs["gc_gn_sqrt"]
-    everywhere = [learned for found in runs.values() for learned in found]
-    gaps = [abs(learned.before[1] - gamma) - abs(learned.after[1] - gamma) for learned in default]
-    largest = max(learned.after[1] for learned in everywhere)
+    everywhere = [effect for effects in runs.values() for effect in effects]
+    gaps = [abs(effect.before[1] - gamma) - abs(effect.after[1] - gamma) for effect in default]
+    largest = max(effect.after[1] for effect in everywhere)
     return [
         ClaimFigure(
             what=f"{kind}: GC, objective gc",
             published="maximised",
             ours=_describe_change(aligned, 0),
-            verdict=judge_gains([learned.after[0] - learned.before[0] for learned in aligned]),
+            verdict=judge_gains([effect.after[0] - effect.before[0] for effect in aligned]),
         ),
         ClaimFigure(
             what=f"{kind}: GN, objective gc_gn_sqrt, cap {gamma:g}",
@@ -120,70 +245,59 @@ def judge_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> list[Cl
     ]
 
 
-def judge_gains(gains: Sequence[float]) -> ClaimVerdict:
-    """Reproduced when every seed gains, direction only when their mean does."""
-    if min(gains) > 0:
-        return "reproduced"
-    return "direction only" if fmean(gains) > 0 else "not reproduced"
-
-
-def has_valid_factors(learned: NioEffect) -> bool:
-    """Whether the tensors are what one allowed factor each makes of them."""
-    weights = [m for name, m in learned.factors.items() if not name.endswith("bias")]
-    fits = learned.misfit <= EXACT and min(learned.factors.values()) >= 0
-    return fits and min(weights) >= LEAST and learned.zeros[0] == learned.zeros[1]
+def has_valid_factors(effect: NioEffect) -> bool:
+    """Return whether every tensor is an allowed factor times its initial value."""
+    weights = [m for name, m in effect.factors.items() if not name.endswith("bias")]
+    fits = effect.misfit <= EXACT and min(effect.factors.values()) >= 0
+    return fits and min(weights) >= LEAST and effect.zeros[0] == effect.zeros[1]
 
 
 def _describe_change(runs: Sequence[NioEffect], part: int) -> str:
-    """Means over seeds of GC (part 0) or GN (1), before and after."""
-    before, after = (fmean(pair[part] for pair in pairs) for pairs in _sides(runs))
+    """Describe GC (part 0) or GN (1) before and after, means over seeds."""
+    before = fmean(effect.before[part] for effect in runs)
+    after = fmean(effect.after[part] for effect in runs)
     return f"{before:.3f} to {after:.3f}"
 
 
-def _sides(
-    runs: Sequence[NioEffect],
-) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    return [learned.before for learned in runs], [learned.after for learned in runs]
-
-
 def _describe_factors(runs: Sequence[NioEffect]) -> str:
-    """Smallest factor, largest misfit, zero tensors that stayed."""
-    least = min(min(learned.factors.values()) for learned in runs)
-    were, are = (sum(learned.zeros[side] for learned in runs) for side in (0, 1))
-    misfit = max(learned.misfit for learned in runs)
-    return f"smallest {least:.3f}; off by {misfit:.1g}; {are} of {were} zero tensors stay"
+    """Describe the smallest factor, the largest misfit, and zero tensors that stayed zero."""
+    smallest = min(min(effect.factors.values()) for effect in runs)
+    were, are = (sum(effect.zeros[side] for effect in runs) for side in (0, 1))
+    misfit = max(effect.misfit for effect in runs)
+    return f"smallest {smallest:.3f}; off by {misfit:.1g}; {are} of {were} zero tensors stay"
 
 
 def _describe_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> list[str]:
-    """GC, GN and each tensor's factor (least, median, most over the seeds) for every objective."""
+    """Describe GC, GN and the factors (least, median, most over seeds) for every objective."""
     lines = []
-    for objective, found in runs.items():
-        lines.append(
-            f"{kind}, {objective}: GC {_describe_change(found, 0)}, GN {_describe_change(found, 1)}"
-        )
-        each = {n: [learned.factors[n] for learned in found] for n in found[0].factors}
-        spans = (f"{n} {min(m):.2f}/{median(m):.2f}/{max(m):.2f}" for n, m in each.items())
+    for objective, effects in runs.items():
+        gc, gn = (_describe_change(effects, part) for part in (0, 1))
+        lines.append(f"{kind}, {objective}: GC {gc}, GN {gn}")
+        factors = {n: [effect.factors[n] for effect in effects] for n in effects[0].factors}
+        spans = (f"{n} {min(m):.2f}/{median(m):.2f}/{max(m):.2f}" for n, m in factors.items())
         lines.append(f"{kind}, {objective}, factors (least/median/most): {', '.join(spans)}")
     return lines
 
 
-def _build_panels(found: Mapping[NioJob, NioEffect]) -> tuple[Panel, ...]:
-    """GC and GN over NIO's steps, means over the seeds."""
+def _build_panels(effects: Mapping[NioJob, NioEffect]) -> tuple[Panel, ...]:
+    """Plot GC and GN over the steps of NIO, means over seeds."""
     return tuple(
         Panel(
             title=f"{name} {kind}",
             x="steps of NIO",
             y=name,
-            curves=tuple(_build_curve(found, kind, objective, part) for objective in OBJECTIVES),
+            curves=tuple(_build_curve(effects, kind, objective, part) for objective in OBJECTIVES),
         )
         for kind in JUDGED
         for part, name in enumerate(("GradCosine", "gradient norm"))
     )
 
 
-def _build_curve(found: Mapping[NioJob, NioEffect], kind: str, objective: str, part: int) -> Curve:
-    """One objective from step 0 on."""
-    runs = {job: f for job, f in found.items() if (job.kind, job.objective) == (kind, objective)}
-    start = fmean(learned.before[part] for learned in runs.values())
+def _build_curve(
+    effects: Mapping[NioJob, NioEffect], kind: str, objective: str, part: int
+) -> Curve:
+    """Return the curve of one objective, from step 0 on."""
+    runs = {job: f for job, f in effects.items() if (job.kind, job.objective) == (kind, objective)}
+    start = fmean(effect.before[part] for effect in runs.values())
     ends = [fmean(f.after[part] for job, f in runs.items() if job.steps == n) for n in STEPS]
     return Curve(label=objective, x=(0, *STEPS), y=(start, *ends))

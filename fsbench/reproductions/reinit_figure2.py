@@ -1,11 +1,12 @@
-"""Figure 2 of the reinitialization study: a decision tree over the design of the experiments.
+"""Decision tree over the experiments of the reinitialization study (Figure 2).
 
-Trained on Table 2: each of its 72 rows is one example, its best method the label, the training set
-size, the number of classes, network, augmentation and dropout the features. At most 4 levels and at
-least 7 examples a leaf, as in the paper. The best method is that of the highest printed accuracy;
-in a tie, that of the smaller standard error. The paper prints no figure beside the drawn tree, so
-its statement on the predictions is checked, which is one about all networks but vgg16 together; the
-notes count each network alone.
+https://arxiv.org/abs/2109.00267, section 3.2. The tree is trained on Table 2: each of its 72 rows
+is one example, labelled with its best method; features are training set size, number of classes,
+network, augmentation and dropout. At most 4 levels and at least 7 examples per leaf, as in the
+paper. The best method has the highest printed accuracy, in a tie the smaller standard error.
+
+The paper prints no numbers beside the tree, so its statement about the predictions is checked, for
+all networks but vgg16 together; the notes count each network alone.
 """
 
 from __future__ import annotations
@@ -14,13 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimVerdict,
-    judge_claim,
-)
+from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
 from pretrain.recipes.reinit_table2 import Row, networks, table2
 
 if TYPE_CHECKING:
@@ -34,12 +29,12 @@ RULE = (
 )
 SEEDS = 0
 GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
-"""Name, networks, and the method that the paper calls the best one there."""
+"""Name, networks, and the method that is best there according to the paper."""
 DEPTH, LEAF = 4, 7
 
 
 class FittedTree(NamedTuple):
-    """The tree, the names of its features and what it predicts for the rows of Table 2."""
+    """The tree, the names of its features, and its predictions for the rows of Table 2."""
 
     tree: DecisionTreeClassifier
     features: tuple[str, ...]
@@ -47,12 +42,12 @@ class FittedTree(NamedTuple):
 
 
 def best_method(row: Row) -> str:
-    """The row's method of highest accuracy, of smallest standard error in a tie."""
+    """Return the method of highest accuracy, in a tie of smallest standard error."""
     return max(row.accuracy, key=lambda method: (row.accuracy[method], -row.error[method]))
 
 
 def design_features(row: Row) -> dict[str, float]:
-    """Features of a row; networks as indicators."""
+    """Return the features of a row; networks are indicators."""
     return {
         "train_images": row.train_images,
         "classes": row.classes,
@@ -63,7 +58,7 @@ def design_features(row: Row) -> dict[str, float]:
 
 
 def fit_tree() -> FittedTree:
-    """The tree over Table 2; ties between splits are broken by a fixed order."""
+    """Fit the tree to Table 2; a fixed order breaks ties between splits."""
     from sklearn.tree import DecisionTreeClassifier
 
     designs = [design_features(row) for row in table2()]
@@ -74,7 +69,7 @@ def fit_tree() -> FittedTree:
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """What the tree predicts on each network, and the tree in words."""
+    """Fit the tree and judge its predictions; the notes print the tree."""
     from sklearn.tree import export_text
 
     fitted = fit_tree()
@@ -95,26 +90,26 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def count_predictions(chosen: tuple[str, ...], predictions: tuple[str, ...]) -> dict[str, int]:
-    """How often each method is predicted on these networks, most frequent first."""
+    """Count the predictions on these networks by method, most frequent first."""
     pairs = zip(table2(), predictions, strict=True)
     return dict(Counter(p for row, p in pairs if row.network in chosen).most_common())
 
 
-def _describe_counts(found: dict[str, int]) -> str:
-    return ", ".join(f"{method} {n}/{sum(found.values())}" for method, n in found.items())
+def _describe_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{method} {n}/{sum(counts.values())}" for method, n in counts.items())
 
 
 def _judge_group(
-    name: str, chosen: tuple[str, ...], wanted: str, predictions: tuple[str, ...]
+    name: str, chosen: tuple[str, ...], expected: str, predictions: tuple[str, ...]
 ) -> ClaimFigure:
-    """What is predicted on a group of networks beside what the paper says."""
-    found = count_predictions(chosen, predictions)
-    most = all(found.get(wanted, 0) > n for method, n in found.items() if method != wanted)
-    half = 2 * found.get(wanted, 0) > sum(found.values())
+    """Judge the predictions on a group of networks by RULE."""
+    counts = count_predictions(chosen, predictions)
+    most = all(counts.get(expected, 0) > n for method, n in counts.items() if method != expected)
+    half = 2 * counts.get(expected, 0) > sum(counts.values())
     directed: ClaimVerdict = "direction only" if most else "not reproduced"
     return ClaimFigure(
         what=f"{name}: predicted best",
-        published=wanted,
-        ours=_describe_counts(found),
+        published=expected,
+        ours=_describe_counts(counts),
         verdict="reproduced" if half else directed,
     )

@@ -1,9 +1,9 @@
-"""Table 1 of the reinitialization study: six methods on synthetic data of three signal strengths.
+"""Six methods on synthetic data with three signal strengths (reinitialization study, Table 1).
 
-The data and all that the paper leaves open stand in _synthetic.py; methods.md F2 tells what each
-choice is worth. Every cell is the mean over seeds of runs of the training loop with the methods'
-own files. The notes show how far the baseline depends on the law of the initial weights, which the
-paper does not print.
+https://arxiv.org/abs/2109.00267, section 1.1. The data, and the choices that the paper leaves open,
+are in _synthetic.py. Every cell is the mean over seeds of training runs with the methods' own
+files. The notes show how much the baseline depends on the distribution of the initial weights,
+which the paper does not state.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from itertools import groupby
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _synthetic,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 
@@ -37,7 +37,7 @@ SEEDS = 20
 
 
 class MeanAndSpread(NamedTuple):
-    """Test accuracy (%) and its spread: the printed error, or our deviation over seeds."""
+    """Test accuracy (%) and its spread: printed error, or standard deviation over our seeds."""
 
     mean: float
     spread: float
@@ -54,26 +54,25 @@ PUBLISHED: dict[float, dict[str, MeanAndSpread]] = {
         2.0: ((94.6, 2.0), (98.2, 0.4), (90.3, 1.4), (96.8, 0.1), (99.0, 0.2), (99.8, 0.2)),
     }.items()
 }
-"""Signal strength -> method -> figure of the paper."""
+"""Published accuracy by signal strength and method."""
 
 INITIAL = {
     "Glorot-uniform (as above)": "study_mlp",
     "He-normal": "study_mlp_he",
     "PyTorch's default": "study_mlp_torch",
 }
-"""Law of the initial weights -> architecture."""
+"""Architecture by distribution of the initial weights."""
 
 LAW_SEEDS = 5
-"""Seeds at most for the other laws, which are far apart."""
+"""Largest number of seeds for the other distributions, which differ clearly."""
 
 Table1Job = tuple[str, float, int, str]
 """Method, signal strength, seed, architecture."""
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
-    if seeds < 2:
-        raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
+    """Run all cells over this many seeds. Raises UsageError for fewer than two."""
+    require_two_seeds(seeds)
     ours = _average_by_cell(_list_table_jobs(seeds) + _list_law_jobs(seeds), report)
     figures = tuple(
         _judge_table_cell(
@@ -98,14 +97,14 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _list_table_jobs(seeds: int) -> list[Table1Job]:
-    """The runs behind the table."""
+    """List the runs of the table."""
     return [
         (m, s, seed, "study_mlp") for seed in range(seeds) for s in PUBLISHED for m in PUBLISHED[s]
     ]
 
 
 def _list_law_jobs(seeds: int) -> list[Table1Job]:
-    """The runs with other initial weights, LAW_SEEDS seeds at most."""
+    """List the runs with other initial weights, LAW_SEEDS seeds at most."""
     others = [a for a in INITIAL.values() if a != "study_mlp"]
     return [("BL", 1.0, seed, a) for seed in range(min(seeds, LAW_SEEDS)) for a in others]
 
@@ -113,29 +112,29 @@ def _list_law_jobs(seeds: int) -> list[Table1Job]:
 def _average_by_cell(
     runs: Sequence[Table1Job], report: Reporter
 ) -> dict[tuple[str, float, str], MeanAndSpread]:
-    """Mean and deviation over the seeds by method, signal and architecture."""
-    found: dict[tuple[str, float, str], list[float]] = {}
+    """Return mean and deviation over seeds by method, signal and architecture."""
+    accuracies: dict[tuple[str, float, str], list[float]] = {}
     for (method, signal, _, network), score in zip(
         runs, _run_table_jobs(runs, report), strict=True
     ):
-        found.setdefault((method, signal, network), []).append(score)
-    return {key: MeanAndSpread(mean(values), stdev(values)) for key, values in found.items()}
+        accuracies.setdefault((method, signal, network), []).append(score)
+    return {key: MeanAndSpread(mean(values), stdev(values)) for key, values in accuracies.items()}
 
 
 def _run_table_jobs(runs: Sequence[Table1Job], report: Reporter) -> list[float]:
-    """Test accuracies (%) of the runs, in order; neighbours on one draw of the data share it."""
+    """Return the test accuracies (%) in order; neighbouring runs share one draw of the data."""
     groups = [tuple(group) for _, group in groupby(runs, key=lambda run: run[1:])]
-    found = run_jobs(_together, groups, "reinit_table1", report, unit="draws of data")
-    return [score for scores in found for score in scores]
+    scores_by_group = run_jobs(_together, groups, "reinit_table1", report, unit="draws of data")
+    return [score for scores in scores_by_group for score in scores]
 
 
 def _together(runs: Sequence[Table1Job]) -> list[float]:
-    """Runs that differ in their method alone."""
+    """Run jobs that differ in their method alone."""
     return _synthetic.train_columns([run[0] for run in runs], *runs[0][1:])
 
 
 def _judge_table_cell(signal: float, method: str, ours: dict[str, MeanAndSpread]) -> ClaimFigure:
-    """One cell beside the printed one."""
+    """Judge one cell of the table by RULE."""
     theirs = PUBLISHED[signal]
     return ClaimFigure(
         what=f"signal {signal:g}: {method}",
@@ -146,16 +145,16 @@ def _judge_table_cell(signal: float, method: str, ours: dict[str, MeanAndSpread]
 
 
 def _method_panel(ours: dict[tuple[str, float, str], MeanAndSpread], method: str) -> Panel:
-    """A column of the table: accuracy against the signal, ours and the printed one."""
+    """Plot a column of the table: accuracy against signal, ours and printed."""
     signals = tuple(PUBLISHED)
-    found = tuple(ours[method, signal, "study_mlp"].mean for signal in signals)
+    measured = tuple(ours[method, signal, "study_mlp"].mean for signal in signals)
     printed = tuple(PUBLISHED[signal][method].mean for signal in signals)
     return Panel(
         title=method,
         x="signal strength",
         y="test accuracy (%)",
         curves=(
-            Curve(label="ours", x=signals, y=found),
+            Curve(label="ours", x=signals, y=measured),
             Curve(label="paper", x=signals, y=printed, published=True),
         ),
     )
@@ -164,7 +163,7 @@ def _method_panel(ours: dict[tuple[str, float, str], MeanAndSpread], method: str
 def judge_cell(
     method: str, theirs: dict[str, MeanAndSpread], ours: dict[str, MeanAndSpread]
 ) -> ClaimVerdict:
-    """The verdict on a cell by RULE; the baseline has no direction."""
+    """Return the verdict on a cell by RULE; the baseline has no direction."""
     a, b = theirs[method], ours[method]
     if abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5:
         return "reproduced"

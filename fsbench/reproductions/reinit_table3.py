@@ -1,11 +1,13 @@
-"""Table 3 of the reinitialization study, recomputed from its Table 2.
+"""Sign tests between methods, recomputed from Table 2 (reinitialization study, Table 3).
 
-For a network and two methods: wins and losses over the 18 pairs of data set and setting, ties
-dropped, exact two-sided binomial test; Holm's correction over the network's 15 pairs of methods.
-The paper marks p < 0.05 by a star and, where it holds after Holm, by a circle. The marks themselves
-are not legible in the copy at hand, so the statements in the text (section 3.1) are checked. One of
-them, that LW beats the other methods on every network but resnet50, meets the study's own FC on
-vgg16.
+https://arxiv.org/abs/2109.00267, section 3.1. For a network and two methods: wins and losses over
+the 18 pairs of data set and setting, ties dropped, exact two-sided binomial test; Holm's correction
+over the network's 15 pairs of methods. The paper marks p < 0.05 with a star and, if it holds after
+Holm, with a circle.
+
+The marks are not legible in the available copy, so the statements of the text are checked. One of
+them, that LW beats the other methods on every network but resnet50, contradicts the study's own
+result of FC on vgg16.
 """
 
 from __future__ import annotations
@@ -15,13 +17,7 @@ from typing import NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.statistics import holm
-from fsbench.reproductions._outcome import (
-    OVERALL,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimVerdict,
-    judge_claim,
-)
+from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
 from pretrain.recipes.reinit_table2 import methods, networks, table2
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
@@ -42,15 +38,15 @@ WINS: tuple[tuple[str, str, str], ...] = (
         for method in ("WELSR", "DSD", "WELS", "FC")
     ),
 )
-"""Network, better, worse: what the text says is statistically significant."""
+"""Network, better, worse: differences that the text calls statistically significant."""
 SHORT = ("WELSR", "DSD", "WELS", "FC")
-"""Methods that, says the caption, do not beat the baseline on every network."""
+"""Methods that do not beat the baseline on every network, according to the caption."""
 EQUALS = ("WELSR", "DSD", "WELS", "LW")
-"""Methods without a clear winner among them on resnet50."""
+"""Methods without a clear winner on resnet50."""
 
 
 class MethodComparison(NamedTuple):
-    """The comparison of two methods on one network; holm: p after the correction."""
+    """Comparison of two methods on one network; holm: p after Holm's correction."""
 
     wins: int
     losses: int
@@ -63,7 +59,7 @@ class MethodComparison(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """As in Table 3: a circle after Holm, a star before, nothing else."""
+        """The mark of Table 3: a circle (significant after Holm), a star (before), or none."""
         return "" if not self.significant else "∘" if self.holm < LEVEL else "★"
 
     def __str__(self) -> str:
@@ -72,7 +68,7 @@ class MethodComparison(NamedTuple):
 
 
 def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
-    """Every ordered pair (better, worse) of methods on the network."""
+    """Compare every ordered pair (better, worse) of methods on a network."""
     from scipy.stats import binomtest
 
     rows = [row.accuracy for row in table2() if row.network == network]
@@ -82,18 +78,18 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
         for a, b in pairs
     ]
     p = [float(binomtest(wins, wins + losses).pvalue) for wins, losses in counts]
-    found = {}
+    comparisons = {}
     for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm(p), strict=True):
-        found[a, b] = MethodComparison(wins, losses, raw, corrected)
-        found[b, a] = MethodComparison(losses, wins, raw, corrected)
-    return found
+        comparisons[a, b] = MethodComparison(wins, losses, raw, corrected)
+        comparisons[b, a] = MethodComparison(losses, wins, raw, corrected)
+    return comparisons
 
 
 NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """Every statement with our test of it; nothing here is random."""
+    """Test every statement; nothing is random."""
     tests = {network: compare_methods(network) for network in networks()}
     figures = (
         *(_judge_win(tests, *statement) for statement in WINS),
@@ -108,12 +104,12 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         seeds=0,
         figures=figures,
         verdict=judge_claim(figures),
-        notes=tuple(_describe_marks(network, found) for network, found in tests.items()),
+        notes=tuple(_describe_marks(network, pairs) for network, pairs in tests.items()),
     )
 
 
 def _judge_win(tests: NetworkComparisons, network: str, better: str, worse: str) -> ClaimFigure:
-    """The paper says that one method beats another."""
+    """Judge the statement that one method beats another."""
     pair = tests[network][better, worse]
     ahead: ClaimVerdict = "direction only" if pair.wins > pair.losses else "not reproduced"
     verdict: ClaimVerdict = "reproduced" if pair.significant else ahead
@@ -124,7 +120,7 @@ def _judge_win(tests: NetworkComparisons, network: str, better: str, worse: str)
 def _judge_no_win(
     pairs: dict[tuple[str, str], MethodComparison], better: str, worse: str, network: str
 ) -> ClaimFigure:
-    """The paper says that one method does not beat another."""
+    """Judge the statement that one method does not beat another."""
     pair = pairs[better, worse]
     return ClaimFigure(
         what=f"{network}: {better} > {worse}",
@@ -135,7 +131,7 @@ def _judge_no_win(
 
 
 def _judge_no_full_win(tests: NetworkComparisons, method: str) -> ClaimFigure:
-    """The paper says that a method does not beat the baseline on every network."""
+    """Judge the statement that a method does not beat the baseline on every network."""
     beaten = [network for network, pairs in tests.items() if pairs[method, "BL"].significant]
     return ClaimFigure(
         what=f"networks where {method} > BL",
@@ -146,7 +142,7 @@ def _judge_no_full_win(tests: NetworkComparisons, method: str) -> ClaimFigure:
 
 
 def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFigure:
-    """The paper sees no clear winner: none that beats all the others."""
+    """Judge the statement that no method beats all the others."""
     winners = [a for a in EQUALS if all(pairs[a, b].significant for b in EQUALS if b != a)]
     return ClaimFigure(
         what=f"resnet50: winner among {', '.join(EQUALS)}",
@@ -157,6 +153,6 @@ def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFig
 
 
 def _describe_marks(network: str, pairs: dict[tuple[str, str], MethodComparison]) -> str:
-    """The network's part of Table 3 as one line."""
-    found = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(methods(), 2)]
-    return f"{network}: " + ", ".join(text for text in found if text[-1] in "∘★")
+    """Describe a network's part of Table 3 in one line."""
+    marked = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(methods(), 2)]
+    return f"{network}: " + ", ".join(text for text in marked if text[-1] in "∘★")

@@ -1,12 +1,14 @@
-"""Table 5 of the reinitialization study: rescaling and LW under an L2 penalty, weak signal.
+"""Rescaling and LW under an L2 penalty at a weak signal (reinitialization study, Table 5).
 
-Appendix B (methods.md F3): the data of Table 1 at signal 0.5. The baseline trains at once, the
-others in 5 rounds of a fifth of the steps: `rescale` brings every layer back to its initial norm,
-`lw` does so for the kept blocks and re-draws what is above layer 1, 1, 2, 2, 2, without
-normalisers. The paper prints neither the number of steps (here those of Table 1) nor the form of
-the penalty (here L2 sum w^2 over the kernels, as Keras reads such a number, by the method `l2`
-without its factor 1/2) nor the optimizer of this table (here the gradient descent of Table 1;
-the notes show Adam, where the penalty passes through the moments as in a loss).
+https://arxiv.org/abs/2109.00267, appendix B: the data of Table 1 at signal 0.5. The baseline trains
+in one round, the others in 5 rounds of a fifth of the steps: `rescale` restores the initial norm of
+every layer; `lw` does so for the kept blocks and redraws what is above layer 1, 1, 2, 2, 2, without
+normalisers. The paper does not state
+
+    the number of steps      here that of Table 1
+    the form of the penalty  here L2 sum w^2 over the kernels, as in Keras: `l2` without factor 1/2
+    the optimizer            here the gradient descent of Table 1; the notes show Adam, where the
+                             penalty passes through the moments like a loss
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _synthetic
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _synthetic,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 
@@ -50,16 +52,16 @@ PUBLISHED: dict[str, tuple[float, ...]] = {
     "Rescaling": (0.21, 0.67, 0.89, 0.87, 0.78, 0.63),
     "LW": (0.25, 0.82, 0.85, 0.86, 0.79, 0.64),
 }
-"""Column -> test accuracy (fraction, mean of 100 runs) by penalty."""
+"""Published test accuracy (fraction, mean of 100 runs) by column, then by penalty."""
 METHODS: dict[str, dict[str, object]] = {
     "Baseline": {"name": "normal"},
     "Rescaling": {"name": "rescale"},
     "LW": {"name": "lw", "order": (1, 1, 2, 2, 2), "normalize": False},
 }
 OPTIMIZERS = {"sgd": 0.05, "adam": 3e-3}
-"""Optimizer -> learning rate."""
+"""Learning rate by optimizer."""
 ADAM_PENALTIES, ADAM_SEEDS = (0.005, 0.02, 0.05), 2
-"""Penalties of the runs with Adam, and their seeds at most."""
+"""Penalties of the runs with Adam, and their largest number of seeds."""
 HALF_DIGIT = 0.005
 
 
@@ -73,13 +75,12 @@ class Table5Job(NamedTuple):
 
 
 AccuraciesByCell = dict[tuple[str, float, str], tuple[float, ...]]
-"""Column, penalty, optimizer -> test accuracy (fraction) by seed."""
+"""Test accuracy (fraction) of every seed, by column, penalty and optimizer."""
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """All cells over this many seeds. Raises UsageError below two, which give no deviation."""
-    if seeds < 2:
-        raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
+    """Run all cells over this many seeds. Raises UsageError for fewer than two."""
+    require_two_seeds(seeds)
     scores = group_by_cell((*_list_table_jobs(seeds), *_list_adam_jobs(seeds)), report)
     figures = tuple(
         judge_table_cell(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED
@@ -100,14 +101,14 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _list_table_jobs(seeds: int) -> tuple[Table5Job, ...]:
-    """The runs behind the table, by gradient descent."""
+    """List the runs of the table, by gradient descent."""
     return tuple(
         Table5Job(c, p, "sgd", s) for s in range(seeds) for p in PENALTIES for c in PUBLISHED
     )
 
 
 def _list_adam_jobs(seeds: int) -> tuple[Table5Job, ...]:
-    """The runs with Adam, ADAM_SEEDS seeds at most."""
+    """List the runs with Adam, ADAM_SEEDS seeds at most."""
     some = range(min(seeds, ADAM_SEEDS))
     return tuple(
         Table5Job(c, p, "adam", s) for s in some for p in ADAM_PENALTIES for c in PUBLISHED
@@ -115,38 +116,38 @@ def _list_adam_jobs(seeds: int) -> tuple[Table5Job, ...]:
 
 
 def group_by_cell(runs: Sequence[Table5Job], report: Reporter) -> AccuraciesByCell:
-    """Accuracies of the runs by cell and optimizer, in the order of the seeds."""
-    found: dict[tuple[str, float, str], tuple[float, ...]] = {}
-    for one, score in zip(runs, _run_table_jobs(runs, report), strict=True):
-        key = one.column, one.penalty, one.optimizer
-        found[key] = (*found.get(key, ()), score)
-    return found
+    """Run the jobs; return accuracies by cell and optimizer, in the order of the seeds."""
+    accuracies: dict[tuple[str, float, str], tuple[float, ...]] = {}
+    for job, score in zip(runs, _run_table_jobs(runs, report), strict=True):
+        key = job.column, job.penalty, job.optimizer
+        accuracies[key] = (*accuracies.get(key, ()), score)
+    return accuracies
 
 
 def _run_table_jobs(runs: Sequence[Table5Job], report: Reporter) -> list[float]:
-    """Test accuracies (fractions) of the runs, in order."""
+    """Return the test accuracies (fractions) of the jobs, in order."""
     return run_jobs(_train_job, runs, "reinit_table5", report)
 
 
-def _train_job(one: Table5Job) -> float:
-    """Test accuracy (fraction) of one run of the training loop."""
-    return _synthetic.train_and_score(table5_recipe(one), SIGNAL)
+def _train_job(job: Table5Job) -> float:
+    """Train one job and return its test accuracy (fraction)."""
+    return _synthetic.train_and_score(table5_recipe(job), SIGNAL)
 
 
-def table5_recipe(one: Table5Job) -> Recipe:
-    """The run's method, with `l2` where there is a penalty; the baseline knows no rounds."""
-    methods = [METHODS[one.column]]
-    if one.penalty:
-        methods.append({"name": "l2", "lam": one.penalty, "half": False, "on": "kernels"})
+def table5_recipe(job: Table5Job) -> Recipe:
+    """Build the recipe: the method, `l2` for a penalty; the baseline has one round."""
+    methods = [METHODS[job.column]]
+    if job.penalty:
+        methods.append({"name": "l2", "lam": job.penalty, "half": False, "on": "kernels"})
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS // ROUNDS * _synthetic.TRAIN}
-    if one.column == "Baseline":
+    if job.column == "Baseline":
         plan |= {"rounds": 1, "epochs": ROUNDS}
-    lr = OPTIMIZERS[one.optimizer]
-    return _synthetic.descent_recipe(methods, plan, one.seed, optimizer=one.optimizer, lr=lr)
+    lr = OPTIMIZERS[job.optimizer]
+    return _synthetic.descent_recipe(methods, plan, job.seed, optimizer=job.optimizer, lr=lr)
 
 
 def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFigure:
-    """One cell beside the printed one."""
+    """Judge one cell of the table by RULE."""
     penalty, theirs = PENALTIES[row], PUBLISHED[column][row]
     ours = scores[column, penalty, "sgd"]
     against = reference_cell(row, column)
@@ -163,14 +164,14 @@ def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFi
 
 
 def reference_cell(row: int, column: str) -> tuple[str, float] | None:
-    """The cell that the direction of this one is told from; the baseline's first has none."""
+    """Return the cell that sets the direction of this one; None for the first of the baseline."""
     if column != "Baseline":
         return "Baseline", PENALTIES[row]
     return ("Baseline", PENALTIES[0]) if row else None
 
 
 def judge_closeness(theirs: float, ours: Sequence[float]) -> ClaimVerdict:
-    """Whether our mean lies at the printed one, by RULE."""
+    """Return whether our mean equals the printed one, by RULE."""
     near = abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT
     return "reproduced" if near else "not reproduced"
 
@@ -178,7 +179,7 @@ def judge_closeness(theirs: float, ours: Sequence[float]) -> ClaimVerdict:
 def judge_direction(
     printed: float, ours: Sequence[float], against: Sequence[float]
 ) -> ClaimVerdict:
-    """Whether our paired difference has the printed sign beyond its error, by RULE."""
+    """Return whether our paired difference clearly has the printed sign, by RULE."""
     differences = [a - b for a, b in zip(ours, against, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5
     clear = mean(differences) * printed > 0 and abs(mean(differences)) > 2 * error
@@ -186,7 +187,7 @@ def judge_direction(
 
 
 def _describe_adam(scores: AccuraciesByCell) -> tuple[str, ...]:
-    """What Adam gives, and what the table leaves open."""
+    """Describe the results of Adam and the choices that the table leaves open."""
     rows = (
         f"Adam, L2 {p:g}: " + ", ".join(f"{c} {mean(scores[c, p, 'adam']):.2f}" for c in PUBLISHED)
         for p in ADAM_PENALTIES
@@ -200,7 +201,7 @@ def _describe_adam(scores: AccuraciesByCell) -> tuple[str, ...]:
 
 
 def _penalty_panel(scores: AccuraciesByCell, optimizer: str, penalties: tuple[float, ...]) -> Panel:
-    """Accuracy against the penalty, ours and the printed one."""
+    """Plot accuracy against penalty, ours and printed."""
     ours = (
         Curve(
             label=column,

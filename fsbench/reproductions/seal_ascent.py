@@ -1,8 +1,9 @@
-"""SEAL's forgetting: training accuracy falls to chance during the ascent and comes back.
+"""Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers.
 
-SEAL, section 3.2, says so of a ResNet-50 on TinyImageNet without a figure. Here: a small residual
-net on scikit-learn's digits, three generations of 8 epochs, the ascent scaled as in _seal.py. The
-accuracy is that of log.jsonl: over an epoch's batches, each before its step.
+https://arxiv.org/abs/2304.04858, section 3.2, states this of a ResNet-50 on TinyImageNet without a
+number. Here: a small residual network on the digits of scikit-learn, three generations of 8 epochs,
+the ascent scaled as in _seal.py. The accuracy is that of log.jsonl: over an epoch's batches, each
+before its step.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from tempfile import TemporaryDirectory
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _seal
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _seal,
     judge_claim,
 )
 from fsbench.reproductions._pool import run_jobs
@@ -38,23 +40,23 @@ EPOCHS, IMAGES = 8, _digits.IMAGES - _digits.VALIDATION
 ASCENT = EPOCHS // 4
 CHANCE = 100 / _digits.CLASSES
 STRONGER = 3.0
-"""The second strength of the notes, in units of the matched one."""
+"""Second strength of the notes, in units of the matched one."""
 
 AscentJob = tuple[float, int]
-"""S, seed."""
+"""Ascent factor S, seed."""
 
 
 def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
-    """Train with three strengths of the ascent and judge the matched one."""
+    """Train with three strengths of the ascent; judge the matched one."""
     matched = _seal.matched_factor(EPOCHS, IMAGES)
     strengths = (_seal.PAPERS_S, matched, STRONGER * matched)
     runs = [(s, seed) for s in strengths for seed in range(seeds)]
-    found: dict[float, list[list[float]]] = {s: [] for s in strengths}
+    traces: dict[float, list[list[float]]] = {s: [] for s in strengths}
     for (s, _), trace in zip(
         runs, run_jobs(trace_accuracy, runs, "seal_ascent", report), strict=True
     ):
-        found[s].append(trace)
-    means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in found.items()}
+        traces[s].append(trace)
+    means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in traces.items()}
     figures = tuple(
         f for g in range(1, _seal.GENERATIONS) for f in _judge_generation(g, means[matched])
     )
@@ -74,7 +76,7 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def trace_accuracy(run: AscentJob) -> list[float]:
-    """Training accuracy (%) of every epoch of one run."""
+    """Train once and return the training accuracy (%) of every epoch."""
     from pretrain.training.loop import pretrain
 
     strength, seed = run
@@ -86,13 +88,13 @@ def trace_accuracy(run: AscentJob) -> list[float]:
 
 
 def accuracy_moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
-    """Accuracy before the ascent of a generation (from 1), in its last epoch, at the end."""
+    """Return the accuracy before an ascent, in its last epoch, and at the generation's end."""
     start = generation * EPOCHS
     return trace[start - 1], trace[start + ASCENT - 1], trace[start + EPOCHS - 1]
 
 
 def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure, ClaimFigure]:
-    """Fall and return of a generation."""
+    """Judge fall and return of a generation by RULE."""
     before, low, after = accuracy_moments(generation, trace)
     what = f"generation {generation + 1}"
     fall = ClaimFigure(
@@ -111,14 +113,14 @@ def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure,
 
 
 def judge_fall(before: float, low: float) -> ClaimVerdict:
-    """The verdict on a fall by RULE."""
+    """Return the verdict on a fall by RULE."""
     if low <= 2 * CHANCE:
         return "reproduced"
     return "direction only" if low <= before / 2 else "not reproduced"
 
 
 def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
-    """The verdict on a return by RULE; where nothing was lost nothing can return."""
+    """Return the verdict on a return by RULE; without a fall there is none."""
     if low >= before:
         return "not reproduced"
     if after >= before - 5:
@@ -127,14 +129,14 @@ def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
 
 
 def _describe_strength(strength: float, trace: list[float]) -> str:
-    """What an ascent of this strength does."""
-    told = [accuracy_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
-    parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in told]
+    """Describe the effect of an ascent of this strength."""
+    moments = [accuracy_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
+    parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in moments]
     return f"S = {strength:.2f}: {', then '.join(parts)}"
 
 
 def _accuracy_panel(means: dict[float, list[float]]) -> Panel:
-    """Training accuracy over all epochs."""
+    """Plot training accuracy over all epochs."""
     epochs = tuple(float(e + 1) for e in range(_seal.GENERATIONS * EPOCHS))
     curves = tuple(Curve(label=f"S = {s:.2f}", x=epochs, y=tuple(t)) for s, t in means.items())
     return Panel(title="ascent and descent", x="epoch", y="training accuracy (%)", curves=curves)

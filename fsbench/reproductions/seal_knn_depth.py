@@ -1,10 +1,10 @@
-"""SEAL, section 5: how well a k-NN probe labels images behind every block, and prediction depth.
+"""k-NN probes behind every block, and prediction depth, of SEAL and its comparators.
 
-The paper probes a ResNet-50 on TinyImageNet after ten generations. Here: a small residual net on
-500 of scikit-learn's digits, three generations of 16 epochs, the ascent scaled as in _seal.py, the
-probe of protocols/analyses/knn_depth.py as it is by default. Its block 2 is the last one before the
-threshold, as ours is. "Normal" is under the same plan; one generation of it stands in the notes,
-and so does SEAL with the paper's own strength, unscaled.
+https://arxiv.org/abs/2304.04858, section 5, Figure 2: a ResNet-50 on TinyImageNet after ten
+generations. Here: a small residual network on 500 digits of scikit-learn, three generations of 16
+epochs, the ascent scaled as in _seal.py, the probe of protocols/analyses/knn_depth.py with its
+default settings. Block 2 is the last one before the threshold, here and in the paper. "Normal" has
+the same plan. The notes add one generation of it, and SEAL with the paper's unscaled strength.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from tempfile import TemporaryDirectory
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _seal
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _seal,
     judge_claim,
 )
 from fsbench.reproductions._pool import run_jobs
@@ -38,7 +39,7 @@ EPOCHS, IMAGES = 16, 500
 EARLY = 1
 """Index of the last block before the threshold."""
 PUBLISHED = {"llf": 18.54, "normal": 25.04}
-"""Points by which SEAL is ahead behind block 2."""
+"""Lead of SEAL behind block 2, in points, by method."""
 METHODS = {
     "normal, 1 generation": ("normal", 1, None),
     "normal": ("normal", _seal.GENERATIONS, None),
@@ -46,7 +47,7 @@ METHODS = {
     "seal": ("seal", _seal.GENERATIONS, None),
     f"seal, S = {_seal.PAPERS_S}": ("seal", _seal.GENERATIONS, _seal.PAPERS_S),
 }
-"""Name -> method, generations, strength of the ascent (null: scaled to the paper's length)."""
+"""Method, generations, and ascent factor (None: scaled to the paper's length) by name."""
 
 ProbeJob = tuple[str, int]
 """Key of METHODS, seed."""
@@ -55,16 +56,16 @@ ProbeMeans = dict[str, tuple[list[float], float]]
 
 
 def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
-    """Train every method, probe it, and judge the means."""
+    """Train and probe every method, and judge the means."""
     runs = [(name, seed) for seed in range(seeds) for name in METHODS]
-    found: dict[str, list[tuple[list[float], float]]] = {name: [] for name in METHODS}
-    for (name, _), one in zip(
+    results: dict[str, list[tuple[list[float], float]]] = {name: [] for name in METHODS}
+    for (name, _), result in zip(
         runs, run_jobs(probe_run, runs, "seal_knn_depth", report), strict=True
     ):
-        found[name].append(one)
+        results[name].append(result)
     means: ProbeMeans = {
         name: ([mean(b) for b in zip(*(a for a, _ in rows), strict=True)], mean(d for _, d in rows))
-        for name, rows in found.items()
+        for name, rows in results.items()
     }
     figures = judge_probes(means)
     return ClaimOutcome(
@@ -80,24 +81,24 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def probe_run(run: ProbeJob) -> tuple[list[float], float]:
-    """Accuracies (%) behind the blocks and mean depth of one run, on its validation images."""
+    """Train once; return accuracies (%) behind the blocks and the mean depth on validation."""
     from fsbench.backbones import classifier
     from pretrain.training.loop import pretrain
     from protocols.analyses.knn_depth import probe_blocks
 
     name, seed = run
-    method, generations, given = METHODS[name]
-    strength = given or _seal.matched_factor(EPOCHS, IMAGES)
+    method, generations, factor = METHODS[name]
+    strength = factor or _seal.matched_factor(EPOCHS, IMAGES)
     source = _digits.load_digits_source(seed, IMAGES)
     with TemporaryDirectory() as folder:
         chosen = _seal.seal_recipe(method, EPOCHS, seed, strength, generations)
         out = pretrain(chosen, source, Path(folder) / "run")
-        found = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
-    return [100 * float(a) for a in found.accuracies], float(found.depths.mean())
+        probes = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
+    return [100 * float(a) for a in probes.accuracies], float(probes.depths.mean())
 
 
 def judge_probes(means: ProbeMeans) -> tuple[ClaimFigure, ...]:
-    """The differences behind block 2, the other blocks, the depths."""
+    """Judge the differences behind block 2, the other blocks and the depths by RULE."""
     ahead = [_judge_difference(other, means) for other in PUBLISHED]
     others = [_judge_block(i, means) for i in range(len(means["seal"][0])) if i != EARLY]
     depths = {name: means[name][1] for name in ("seal", "llf", "normal")}
@@ -111,7 +112,7 @@ def judge_probes(means: ProbeMeans) -> tuple[ClaimFigure, ...]:
 
 
 def _judge_difference(other: str, means: ProbeMeans) -> ClaimFigure:
-    """SEAL less another method behind block 2."""
+    """Judge SEAL minus another method behind block 2."""
     ours = means["seal"][0][EARLY] - means[other][0][EARLY]
     return ClaimFigure(
         what=f"block 2: seal - {other} (points)",
@@ -122,7 +123,7 @@ def _judge_difference(other: str, means: ProbeMeans) -> ClaimFigure:
 
 
 def _judge_block(index: int, means: ProbeMeans) -> ClaimFigure:
-    """SEAL beside the others behind another block."""
+    """Judge SEAL and the others behind another block."""
     values = {name: means[name][0][index] for name in ("seal", *PUBLISHED)}
     beaten = sum(values["seal"] > values[other] for other in PUBLISHED)
     verdicts: tuple[ClaimVerdict, ...] = ("not reproduced", "direction only", "reproduced")
@@ -135,26 +136,26 @@ def _judge_block(index: int, means: ProbeMeans) -> ClaimFigure:
 
 
 def judge_half(theirs: float, ours: float) -> ClaimVerdict:
-    """The verdict on a difference by RULE."""
+    """Return the verdict on a difference by RULE."""
     if ours >= theirs / 2:
         return "reproduced"
     return "direction only" if ours > 0 else "not reproduced"
 
 
 def judge_depths(seal: float, llf: float, normal: float) -> ClaimVerdict:
-    """The verdict on the depths by RULE."""
+    """Return the verdict on the depths by RULE."""
     if seal < llf < normal:
         return "reproduced"
     return "direction only" if seal < min(llf, normal) else "not reproduced"
 
 
 def _describe_method(name: str, accuracies: list[float], depth: float) -> str:
-    """All numbers of a method."""
+    """Describe all numbers of a method."""
     return f"{name}: {', '.join(f'{a:.1f}' for a in accuracies)} %; depth {depth:.2f}"
 
 
 def _block_panel(means: ProbeMeans) -> Panel:
-    """Accuracy behind every block."""
+    """Plot the accuracy behind every block."""
     curves = tuple(
         Curve(label=name, x=tuple(float(i + 1) for i in range(len(a))), y=tuple(a))
         for name, (a, _) in means.items()

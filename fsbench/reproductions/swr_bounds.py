@@ -1,9 +1,12 @@
-"""Boundedness and balancedness: SWR against plain training, epoch by epoch.
+"""Soft weight rescaling bounds the weights and balances the layers, epoch by epoch.
 
-The paper measures balancedness of its 3-layer MLP on CIFAR-10, 200 epochs, at 1e-3 a step (its
-released script); here digits and about a tenth of the steps, so 1e-2. Theorem 2 bounds a norm by
-n + d / lam where d is the largest change of it by one optimizer step. Adam moves an element by at
-most lr (1 - beta1) / sqrt(1 - beta2), which gives d without looking at any step.
+https://arxiv.org/abs/2507.04683, Theorem 2, appendices B and C, Figure 5. The paper measures the
+balancedness of a 3-layer MLP on CIFAR-10 over 200 epochs with a coefficient of 1e-3 (official
+script); here digits and about a tenth of the steps, so 1e-2.
+
+Theorem 2 bounds a norm by n + d / lam, where d is the largest change of the norm by one optimizer
+step. Adam moves an element by at most lr (1 - beta1) / sqrt(1 - beta2), which gives d without
+measuring a step.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _swr,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 
@@ -37,7 +42,7 @@ RULE = (
 SEEDS = 3
 EPOCHS, BATCH, LAM, LR = 80, 32, 1e-2, 1e-3
 ADAM_STEP = 0.1 / 0.001**0.5
-"""Largest move of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""
+"""Largest step of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""
 METHODS: dict[str, dict[str, object]] = {
     "vanilla": {"name": "normal"},
     "SWR": {"name": "swr", "lam": LAM},
@@ -48,7 +53,7 @@ BoundsJob = tuple[str, int]
 
 
 class BoundsTrace(NamedTuple):
-    """Per epoch, the start included: norms by layer and balancedness; test accuracy (%) after each.
+    """Norms by layer and balancedness, initial and after every epoch; test accuracy (%).
 
     sizes: elements of every layer.
     """
@@ -65,8 +70,9 @@ class BoundsTrace(NamedTuple):
 
     @property
     def imbalance(self) -> list[float]:
-        """Definition 2 per epoch: |r_t - r_0|, r the ratio of two layers' norms (the larger first
-        one on top), mean over all pairs of layers.
+        """Mean over pairs of layers of |r_t - r_0| (Definition 2), per epoch.
+
+        r is the ratio of the norms of two layers, with the initially larger one on top.
         """
         start = self.norms[0]
         pairs = list(permutations(range(len(start)), 2))
@@ -83,11 +89,11 @@ class BoundsTrace(NamedTuple):
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """Both methods over this many seeds. Raises UsageError below two."""
-    _swr.require_two_seeds(seeds)
+    """Run both methods over this many seeds. Raises UsageError for fewer than two."""
+    require_two_seeds(seeds)
     jobs: list[BoundsJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    seen = run_jobs(_trace_run, jobs, "swr_bounds", report)
-    runs = {m: seen[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
+    traces = run_jobs(_trace_run, jobs, "swr_bounds", report)
+    runs = {m: traces[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
     figures = judge_bounds(runs)
     return ClaimOutcome(
         source=SOURCE,
@@ -105,23 +111,23 @@ def _trace_run(job: BoundsJob) -> BoundsTrace:
     from protocols.analyses.balancedness import compute_balancedness
 
     method, seed = job
-    seen = BoundsTrace([], [], [], [])
+    trace = BoundsTrace([], [], [], [])
 
     def watch(ctx: Context) -> None:
         kernels = _swr.forward_kernels(ctx)
-        seen.norms.append(scaling.norms(kernels).tolist())
-        seen.balance.append(compute_balancedness(kernels))
-        seen.sizes[:] = [kernel.numel() for kernel in kernels]
+        trace.norms.append(scaling.norms(kernels).tolist())
+        trace.balance.append(compute_balancedness(kernels))
+        trace.sizes[:] = [kernel.numel() for kernel in kernels]
 
     recipe = _swr.swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
-    found = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
-    return seen._replace(accuracy=found.epochs)
+    accuracies = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
+    return trace._replace(accuracy=accuracies.epochs)
 
 
 def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
-    """Every statement of the paper beside ours."""
+    """Judge every statement of the paper by RULE."""
     vanilla, swr = runs["vanilla"], runs["SWR"]
-    share = max(norm / top for seen in swr for norm, top in _pair_with_bounds(seen))
+    share = max(norm / top for trace in swr for norm, top in _pair_with_bounds(trace))
     bounded: ClaimVerdict = "reproduced" if share <= 1 else "not reproduced"
     grown = _swr.paired_difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
     return (
@@ -148,18 +154,18 @@ def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
     )
 
 
-def _pair_with_bounds(seen: BoundsTrace) -> list[tuple[float, float]]:
-    """Every norm of every epoch beside its layer's bound n + d / lam."""
-    steps = [LR * ADAM_STEP * size**0.5 for size in seen.sizes]
-    tops = [n + d / LAM for n, d in zip(seen.norms[0], steps, strict=True)]
-    return [pair for norms in seen.norms for pair in zip(norms, tops, strict=True)]
+def _pair_with_bounds(trace: BoundsTrace) -> list[tuple[float, float]]:
+    """Return every norm of every epoch with its layer's bound n + d / lam."""
+    steps = [LR * ADAM_STEP * size**0.5 for size in trace.sizes]
+    tops = [n + d / LAM for n, d in zip(trace.norms[0], steps, strict=True)]
+    return [pair for norms in trace.norms for pair in zip(norms, tops, strict=True)]
 
 
 def _judge_sides(what: str, sides: list[list[float]]) -> ClaimFigure:
-    """`first above second`, published as such."""
-    found = _swr.paired_difference(*sides)
+    """Judge the statement `first above second`."""
+    gain = _swr.paired_difference(*sides)
     return _make_figure(
-        what, "above 0", f"{found.mean:+.3f} ± {found.error:.3f}", _swr.judge_above(found)
+        what, "above 0", f"{gain.mean:+.3f} ± {gain.error:.3f}", _swr.judge_above(gain)
     )
 
 
@@ -168,7 +174,7 @@ def _make_figure(what: str, published: str, ours: str, verdict: ClaimVerdict) ->
 
 
 def _build_panels(runs: dict[str, list[BoundsTrace]]) -> tuple[Panel, ...]:
-    """Norm, balancedness and test accuracy by epoch, means over seeds."""
+    """Plot norm, balancedness and test accuracy by epoch, means over seeds."""
     drawn = (
         ("Norm of all weights", "norm", 0, [[s.total for s in x] for x in runs.values()]),
         (

@@ -1,8 +1,8 @@
-"""Learning-rate decay: SWR's pull stays when the rate drops, so norms collapse; re-anchoring helps.
+"""Soft weight rescaling with learning-rate decay: norms collapse unless they are re-anchored.
 
-Appendix E: 200 epochs at 1e-3, a tenth at epochs 100 and 150. Here 80 epochs on digits with drops
-at 40 and 60. The printed accuracies are those of MNIST's MLP (Table 5); norms are described in
-words only.
+https://arxiv.org/abs/2507.04683, appendix E, Table 5: 200 epochs at 1e-3, times 0.1 at epochs 100
+and 150. Here 80 epochs on digits with drops at 40 and 60. The printed accuracies are those of the
+MLP on MNIST; norms are described in words only.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _swr,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 
@@ -35,9 +37,9 @@ RULE = (
 )
 SEEDS = 3
 EPOCHS, BATCH, LAM = 80, 32, 1e-2
-"""LAM as in swr_bounds."""
+"""LAM is that of swr_bounds."""
 DROPS = (0.5, 0.75)
-COLLAPSED, KEPT = 0.5, 0.95
+COLLAPSED, PRESERVED = 0.5, 0.95
 METHODS: dict[str, dict[str, object]] = {
     "vanilla": {"name": "normal"},
     "SWR": {"name": "swr", "lam": LAM},
@@ -51,24 +53,24 @@ DecayJob = tuple[str, int]
 
 
 class DecayTrace(NamedTuple):
-    """Norm of all weights per epoch, the start included, and test accuracy (%) after each."""
+    """Norm of all weights, initial and after every epoch, and test accuracy (%)."""
 
     norm: list[float]
     accuracy: list[float]
 
     @property
-    def kept(self) -> float:
-        """Growth since the start: at the end over before the first drop."""
+    def preserved_growth(self) -> float:
+        """Growth of the norm at the end, relative to that before the first drop."""
         start, before = self.norm[0], self.norm[round(DROPS[0] * (len(self.norm) - 1))]
         return (self.norm[-1] - start) / (before - start)
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """The three methods over this many seeds. Raises UsageError below two."""
-    _swr.require_two_seeds(seeds)
+    """Run the three methods over this many seeds. Raises UsageError for fewer than two."""
+    require_two_seeds(seeds)
     jobs: list[DecayJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    seen = run_jobs(_trace_run, jobs, "swr_decay", report)
-    runs = {m: seen[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
+    traces = run_jobs(_trace_run, jobs, "swr_decay", report)
+    runs = {m: traces[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
     figures = (*(_judge_method_growth(method, runs) for method in METHODS), _judge_accuracy(runs))
     return ClaimOutcome(
         source=SOURCE,
@@ -100,45 +102,45 @@ def _trace_run(job: DecayJob) -> DecayTrace:
     recipe = _swr.swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
     )
-    found = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
-    return DecayTrace(norms, found.epochs)
+    accuracies = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
+    return DecayTrace(norms, accuracies.epochs)
 
 
 def _judge_method_growth(method: str, runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
-    """How much of its growth a method keeps through both drops."""
-    kept = {name: mean(seen.kept for seen in r) for name, r in runs.items()}
-    spread = stdev(seen.kept for seen in runs[method])
+    """Judge how much of its growth a method preserves through both drops."""
+    growths = {name: mean(trace.preserved_growth for trace in r) for name, r in runs.items()}
+    spread = stdev(trace.preserved_growth for trace in runs[method])
     return ClaimFigure(
         what=f"{method}: growth of the norm kept",
         published="drops toward 0" if method == "SWR" else "no drop",
-        ours=f"{kept[method]:.2f} ± {spread:.2f}",
-        verdict=judge_growth(method, kept),
+        ours=f"{growths[method]:.2f} ± {spread:.2f}",
+        verdict=judge_growth(method, growths),
     )
 
 
-def judge_growth(method: str, kept: dict[str, float]) -> ClaimVerdict:
-    """The verdict on the kept growth by RULE."""
+def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
+    """Return the verdict on the preserved growth by RULE."""
     if method == "SWR":
-        reached, directed = kept["SWR"] <= COLLAPSED, kept["SWR"] < 1
+        reached, directed = growths["SWR"] <= COLLAPSED, growths["SWR"] < 1
     else:
-        reached, directed = kept[method] >= KEPT, kept[method] > kept["SWR"]
+        reached, directed = growths[method] >= PRESERVED, growths[method] > growths["SWR"]
     return "reproduced" if reached else "direction only" if directed else "not reproduced"
 
 
 def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
-    """Re-anchored over plain SWR at the end."""
-    sides = [[seen.accuracy[-1] for seen in runs[m]] for m in ("SWR + re-init", "SWR")]
-    found = _swr.paired_difference(*sides)
+    """Judge the accuracy of re-anchored against plain SWR at the end."""
+    sides = [[trace.accuracy[-1] for trace in runs[m]] for m in ("SWR + re-init", "SWR")]
+    gain = _swr.paired_difference(*sides)
     printed = PUBLISHED["SWR + re-init"] - PUBLISHED["SWR"]
     return ClaimFigure(
         what="test accuracy: SWR + re-init - SWR",
         published=f"{printed:+.2f} (MNIST)",
-        ours=str(found),
-        verdict=_swr.judge_above(found),
+        ours=str(gain),
+        verdict=_swr.judge_above(gain),
     )
 
 
 def _epoch_panel(title: str, y: str, runs: dict[str, list[list[float]]], first: int = 0) -> Panel:
-    """One quantity by epoch, means over seeds."""
+    """Plot one quantity by epoch, means over seeds."""
     curves = tuple(_swr.mean_curve(m, values, first) for m, values in runs.items())
     return Panel(title=title, x="epoch", y=y, curves=curves)

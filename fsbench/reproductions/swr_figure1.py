@@ -1,9 +1,10 @@
-"""Proportionality: all weights scaled by c once, the biases along (Theorem 1) or left as they are.
+"""Proportionality: scale all weights by c once, with or without correcting the biases.
 
-Figure 1 trains on CIFAR-10 for 100 epochs, scales, trains 50 more; here the MLP and the CNN on
-digits, the latter on images twice as wide, which it needs. Without the correction the weights alone
-are multiplied: the paper does not say what becomes of the biases there. Training goes on with a new
-optimizer, for the MLP alone. Predictions are compared in float64, where rounding breaks no tie.
+https://arxiv.org/abs/2507.04683, Theorem 1, Figure 1: training on CIFAR-10 for 100 epochs, scaling,
+50 more epochs. Here the MLP and the CNN on digits, enlarged twice for the CNN, which needs it.
+Without the correction only the weights are multiplied: the paper does not say what happens to the
+biases. Training continues with a new optimizer, for the MLP alone. Predictions are compared in
+float64, where rounding breaks no tie.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ import numpy as np
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _swr,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 from pretrain.method import Method, Neutral, Rank
@@ -52,15 +55,17 @@ RULE = (
     f" reproduced when all c are, direction only when all are at least that; {OVERALL}"
 )
 NETWORKS = {"mlp": 1, "cnn": 2}
-"""Network -> times that its images are enlarged."""
+"""Enlargement of the images by network."""
 
 ScalingJob = tuple[str, int]
 """Network, seed."""
 
 
 class ScalingEffect(NamedTuple):
-    """One scaling. same: part of the predictions kept; accuracy (%) right after, and the best of
-    the epochs that follow (None: not trained further).
+    """Effect of one scaling.
+
+    same: share of unchanged predictions; after: accuracy (%) right after; later: best accuracy of
+    the following epochs (None: not trained further).
     """
 
     same: float
@@ -69,7 +74,7 @@ class ScalingEffect(NamedTuple):
 
 
 class ScalingResult(NamedTuple):
-    """Test accuracy (%) at the end and at best; scalings by c, with the correction and without."""
+    """Last and best test accuracy (%), and scalings by c with and without the correction."""
 
     last: float
     best: float
@@ -78,7 +83,7 @@ class ScalingResult(NamedTuple):
 
 
 class StartWeights(Method):
-    """start: safetensors file with the weights that the run starts from."""
+    """Method that starts a run from the weights in a safetensors file."""
 
     start: Path
 
@@ -89,15 +94,15 @@ class StartWeights(Method):
     def setup(self, ctx: Context) -> None:
         from safetensors.torch import load_file
 
-        ctx.rewrite(load_file(self.start), "given weights")
+        ctx.rewrite(load_file(self.start), "weights of another run")
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """Both networks over this many seeds. Raises UsageError below two."""
-    _swr.require_two_seeds(seeds)
+    """Run both networks over this many seeds. Raises UsageError for fewer than two."""
+    require_two_seeds(seeds)
     jobs: list[ScalingJob] = [(network, seed) for network in NETWORKS for seed in range(seeds)]
-    found = run_jobs(_run_job, jobs, "swr_figure1", report)
-    runs = {n: found[i * seeds : (i + 1) * seeds] for i, n in enumerate(NETWORKS)}
+    results = run_jobs(_run_job, jobs, "swr_figure1", report)
+    runs = {n: results[i * seeds : (i + 1) * seeds] for i, n in enumerate(NETWORKS)}
     figures = (
         *(judge_kept_predictions(network, runs[network]) for network in NETWORKS),
         *(_judge_fall(network, runs[network]) for network in NETWORKS),
@@ -148,7 +153,7 @@ def measure_scaling(
     source: SourceDataset,
     seed: int | None,
 ) -> ScalingEffect:
-    """One scaling of a trained network; with a seed, training goes on."""
+    """Scale a trained network once; with a seed, continue training."""
     other = rescale_copy(model, layers, c, corrected)
     before, after = predict_labels(model, source), predict_labels(other, source)
     right = after.numpy() == source.val.labels
@@ -157,23 +162,23 @@ def measure_scaling(
 
 
 def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
-    """A copy with every layer's weight times c; corrected: biases along, by Theorem 1."""
+    """Return a copy with every weight times c; corrected: with biases scaled by Theorem 1."""
     import torch
 
     from pretrain.weights import scaling
 
     other = deepcopy(model)
-    each = torch.full((len(layers),), c)
-    factors = {f"{name}.weight": each[i] for i, name in enumerate(layers)}
+    scales = torch.full((len(layers),), c)
+    factors = {f"{name}.weight": scales[i] for i, name in enumerate(layers)}
     if corrected:
-        bias = scaling.bias_factors(each, None)
+        bias = scaling.bias_factors(scales, None)
         factors |= {f"{name}.bias": bias[i] for i, name in enumerate(layers)}
     scaling.multiply(other, factors)
     return other
 
 
 def predict_labels(model: nn.Module, source: SourceDataset) -> Tensor:
-    """Class of every test image, computed in float64."""
+    """Return the predicted class of every test image, computed in float64."""
     import torch
 
     from pretrain.training.batches import Normalise, in_memory
@@ -186,7 +191,7 @@ def predict_labels(model: nn.Module, source: SourceDataset) -> Tensor:
 
 
 def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> float:
-    """Best test accuracy (%) of MORE epochs from these weights."""
+    """Train MORE epochs from these weights; return the best test accuracy (%)."""
     from safetensors.torch import save_file
 
     with TemporaryDirectory() as folder:
@@ -200,7 +205,7 @@ def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> flo
 
 
 def enlarge_source(source: SourceDataset, times: int) -> SourceDataset:
-    """Every pixel `times` x `times`."""
+    """Enlarge every pixel to `times` x `times`."""
 
     def split(part: Split) -> Split:
         images = part.images.repeat(times, axis=2).repeat(times, axis=3)
@@ -210,8 +215,8 @@ def enlarge_source(source: SourceDataset, times: int) -> SourceDataset:
 
 
 def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
-    """Whether the correction keeps every prediction."""
-    share = min(scaled.same for found in runs for scaled in found.corrected.values())
+    """Judge whether the correction keeps every prediction."""
+    share = min(scaled.same for result in runs for scaled in result.corrected.values())
     return ClaimFigure(
         what=f"{network}, with correction: predictions kept, least",
         published="100 %",
@@ -221,9 +226,9 @@ def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> Claim
 
 
 def _judge_fall(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
-    """Accuracy right after scaling without the correction."""
-    means = [mean(found.plain[c].after for found in runs) for c in SCALES]
-    before = mean(found.last for found in runs)
+    """Judge the accuracy right after scaling without the correction."""
+    means = [mean(result.plain[c].after for result in runs) for c in SCALES]
+    before = mean(result.last for result in runs)
     return ClaimFigure(
         what=f"{network}, without: accuracy from c = {SCALES[0]} to {SCALES[-1]}",
         published="declines",
@@ -233,7 +238,7 @@ def _judge_fall(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
 
 
 def judge_decline(before: float, means: Sequence[float]) -> ClaimVerdict:
-    """The verdict on the accuracies right after scaling, c falling."""
+    """Return the verdict on the accuracies right after scaling, for decreasing c."""
     if means[-1] >= before:
         return "not reproduced"
     ordered = all(larger >= smaller for larger, smaller in pairwise(means))
@@ -241,8 +246,8 @@ def judge_decline(before: float, means: Sequence[float]) -> ClaimVerdict:
 
 
 def judge_later(corrected: bool, runs: Sequence[ScalingResult]) -> ClaimFigure:
-    """Best accuracy after scaling and training on, against the best before."""
-    best = [found.best for found in runs]
+    """Judge the best accuracy after scaling and more training against the best before."""
+    best = [result.best for result in runs]
     gains = {c: _swr.paired_difference(_later_accuracies(runs, c, corrected), best) for c in SCALES}
     return ClaimFigure(
         what=f"mlp, {'with' if corrected else 'without'} correction: gain by training on",
@@ -253,19 +258,19 @@ def judge_later(corrected: bool, runs: Sequence[ScalingResult]) -> ClaimFigure:
 
 
 def _later_accuracies(runs: Sequence[ScalingResult], c: float, corrected: bool) -> list[float]:
-    """Best accuracy after training on, by seed."""
-    chosen = [(found.corrected if corrected else found.plain)[c].later for found in runs]
-    return [value for value in chosen if value is not None]
+    """Return the best accuracy after more training, by seed."""
+    accuracies = [(result.corrected if corrected else result.plain)[c].later for result in runs]
+    return [value for value in accuracies if value is not None]
 
 
 def worst_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """The least of the verdicts."""
+    """Return the worst of the verdicts."""
     order: tuple[ClaimVerdict, ...] = ("not reproduced", "direction only", "reproduced")
     return min(verdicts, key=order.index)
 
 
 def _network_panel(network: str, runs: Sequence[ScalingResult]) -> Panel:
-    """Accuracy by c: before, right after, and at best after training on."""
+    """Plot accuracy by c: before, right after, and best after more training."""
 
     def curve(label: str, values: Sequence[float]) -> Curve:
         return Curve(label=label, x=SCALES, y=tuple(values))

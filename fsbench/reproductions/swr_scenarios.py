@@ -1,10 +1,10 @@
-"""Warm start and continual learning on digits: SWR beside all methods of its paper.
+"""Warm start and continual learning: SWR and the comparators of its paper.
 
-The MLP with the coefficients chosen for it on MNIST (Tables 2 and 3,
-pretrain/recipes/swr_study.py). SWR's
-acts once a step, of which there are 40 to 70 times fewer here, so it is 50 times as large. Warm
-start takes 500 images, which leaves room for a gap; the continual settings take all 1,437. Means of
-few seeds on 360 test images: a difference below a point is hard to see.
+https://arxiv.org/abs/2507.04683, sections 4.1 and 4.2, Figures 2 to 4. The MLP on digits, with the
+coefficients that the paper chose for it on MNIST (Tables 2 and 3, pretrain/recipes/swr_study.py).
+SWR's coefficient acts once per step; here are 40 to 70 times fewer steps, so it is 50 times as
+large. Warm start uses 500 images, which leaves room for a gap; the continual scenarios use all
+1,437. These are means of few seeds on 360 test images: a difference below one point is hard to see.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _digits, _swr
-from fsbench.reproductions._outcome import (
+from fsbench.reproductions import (
     OVERALL,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _digits,
+    _swr,
     judge_claim,
+    require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
 
@@ -46,11 +48,11 @@ METHODS = {
     "head reset": "head_reset",
     "SWR": "swr",
 }
-"""Name in the paper -> method."""
+"""Method by its name in the paper."""
 
 
 class ScenarioSetup(NamedTuple):
-    """Training images, and epochs a stage."""
+    """Training images, and epochs per stage."""
 
     images: int
     epochs: int
@@ -65,11 +67,11 @@ SETUPS = {
 ScenarioJob = tuple[str, str, int]
 """Scenario, method, seed."""
 ScenarioTraces = Mapping[tuple[str, str], Sequence[_swr.AccuracyTrace]]
-"""Scenario and method -> runs by seed."""
+"""Traces of all seeds by scenario and method."""
 
 
 class ScenarioStatement(NamedTuple):
-    """A sentence of the paper: `a` above `b` (none: above 0) or comparable to it.
+    """A statement of the paper: `a` above `b` (None: above 0) or comparable to it.
 
     measure: final, later, switch or drop (minus the switch).
     """
@@ -103,17 +105,17 @@ STATEMENTS = (
         for name in ("L2", "L2 Init")
     ),
 )
-"""What sections 4.1 and 4.2 say of small networks, in their order."""
+"""Statements of sections 4.1 and 4.2 on small networks, in their order."""
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
-    """All methods in all scenarios over this many seeds. Raises UsageError below two."""
-    _swr.require_two_seeds(seeds)
+    """Run all methods in all scenarios. Raises UsageError for fewer than two seeds."""
+    require_two_seeds(seeds)
     cells = [(scenario, method) for scenario in SETUPS for method in METHODS]
     jobs: list[ScenarioJob] = [(*cell, seed) for cell in cells for seed in range(seeds)]
     runs = run_jobs(_run_job, jobs, "swr_scenarios", report)
-    found = {cell: runs[i * seeds : (i + 1) * seeds] for i, cell in enumerate(cells)}
-    figures = tuple(judge_statement(statement, found) for statement in STATEMENTS)
+    traces = {cell: runs[i * seeds : (i + 1) * seeds] for i, cell in enumerate(cells)}
+    figures = tuple(judge_statement(statement, traces) for statement in STATEMENTS)
     return ClaimOutcome(
         source=SOURCE,
         claim=CLAIM,
@@ -121,8 +123,8 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         seeds=seeds,
         figures=figures,
         verdict=judge_claim(figures),
-        notes=tuple(_describe_finals(scenario, found) for scenario in SETUPS),
-        panels=tuple(_scenario_panel(scenario, found) for scenario in SETUPS),
+        notes=tuple(_describe_finals(scenario, traces) for scenario in SETUPS),
+        panels=tuple(_scenario_panel(scenario, traces) for scenario in SETUPS),
     )
 
 
@@ -134,7 +136,7 @@ def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
 
 
 def method_settings(scenario: str, name: str) -> dict[str, object]:
-    """The method with the coefficients that the paper chose for its MLP."""
+    """Return the method with the coefficients that the paper chose for its MLP."""
     from pretrain.recipes import swr_study
 
     method = METHODS[name]
@@ -144,7 +146,7 @@ def method_settings(scenario: str, name: str) -> dict[str, object]:
 
 
 def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float:
-    """One number of a run (%): see RULE."""
+    """Return one measure of a run (%), defined in RULE."""
     if measure == "final":
         return run.stages[-1]
     if measure == "later":
@@ -155,11 +157,11 @@ def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float
     return -switch if measure == "drop" else switch
 
 
-def judge_statement(statement: ScenarioStatement, found: ScenarioTraces) -> ClaimFigure:
-    """A statement and what we see."""
+def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> ClaimFigure:
+    """Judge a statement by RULE."""
 
     def side(method: str | None) -> list[float]:
-        runs = found[statement.scenario, method or statement.a]
+        runs = traces[statement.scenario, method or statement.a]
         values = [measure_trace(statement.measure, statement.scenario, run) for run in runs]
         return values if method else [0.0] * len(values)
 
@@ -173,26 +175,26 @@ def judge_statement(statement: ScenarioStatement, found: ScenarioTraces) -> Clai
 
 
 def judge_gain(statement: ScenarioStatement, gained: _swr.PairedDifference) -> ClaimVerdict:
-    """The verdict on a statement by RULE."""
+    """Return the verdict on a statement by RULE."""
     if statement.comparable:
         return "reproduced" if gained.mean >= -MARGIN else "not reproduced"
     return _swr.judge_above(gained)
 
 
-def _describe_finals(scenario: str, found: ScenarioTraces) -> str:
-    """Mean final accuracies of all methods in words."""
-    finals = {m: mean(run.stages[-1] for run in found[scenario, m]) for m in METHODS}
+def _describe_finals(scenario: str, traces: ScenarioTraces) -> str:
+    """Describe the mean final accuracies of all methods."""
+    finals = {m: mean(run.stages[-1] for run in traces[scenario, m]) for m in METHODS}
     return f"{scenario}, final: " + ", ".join(f"{m} {value:.1f}" for m, value in finals.items())
 
 
-def _scenario_panel(scenario: str, found: ScenarioTraces) -> Panel:
-    """Test accuracy by stage; by epoch of the second stage in warm start, as Figure 2 draws it."""
+def _scenario_panel(scenario: str, traces: ScenarioTraces) -> Panel:
+    """Plot test accuracy by stage; for warm start by epoch of the second stage, as Figure 2."""
     if scenario == "warm-start":
         start = SETUPS[scenario].epochs
-        drawn = {m: [run.epochs[start:] for run in found[scenario, m]] for m in METHODS}
+        drawn = {m: [run.epochs[start:] for run in traces[scenario, m]] for m in METHODS}
         x = "epoch after all images arrived"
     else:
-        drawn = {m: [run.stages for run in found[scenario, m]] for m in METHODS}
+        drawn = {m: [run.stages for run in traces[scenario, m]] for m in METHODS}
         x = "stage"
     curves = tuple(_swr.mean_curve(m, runs, 1) for m, runs in drawn.items())
     return Panel(title=scenario, x=x, y="test accuracy (%)", curves=curves)

@@ -11,9 +11,18 @@ import torch
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _nio_runs, nio_gradcosine
-from fsbench.reproductions._nio_runs import SETTINGS, SLOW, STEPS, NioEffect, NioJob, run_nio
-from fsbench.reproductions.nio_gradcosine import has_valid_factors, judge_gains, judge_network
+from fsbench.reproductions import nio_gradcosine
+from fsbench.reproductions.nio_gradcosine import (
+    SETTINGS,
+    SLOW,
+    STEPS,
+    NioEffect,
+    NioJob,
+    has_valid_factors,
+    judge_gains,
+    judge_network,
+    run_nio,
+)
 
 KIND = "with BN"
 GAMMA = SETTINGS[KIND].gamma
@@ -112,7 +121,7 @@ def test_longest_runs_are_judged_all_are_drawn(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nio_runs, "BATCH", 16)
+    monkeypatch.setattr(nio_gradcosine, "BATCH", 16)
 
 
 @pytest.mark.usefixtures("few")
@@ -121,7 +130,7 @@ def test_a_real_run_is_seen_before_training(kind: str) -> None:
     job = NioJob(kind, "gc", 2, 1)
     found = run_nio(job)
     bn = kind == "with BN"
-    with seeding.stream(*_nio_runs.nio_recipe(job).stream("init")):
+    with seeding.stream(*nio_gradcosine.nio_recipe(job).stream("init")):
         model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
@@ -153,9 +162,9 @@ def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_of_the_appendix() -> None:
-    recipe: Any = _nio_runs.nio_recipe(NioJob("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
+    recipe: Any = nio_gradcosine.nio_recipe(NioJob("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
     assert (recipe.parts, recipe.batch_size, recipe.overlap) == (2, 128, 0.6)
     assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.1, 5.0, 50)
     assert recipe.objective == "gc_gn_sqrt"
-    other: Any = _nio_runs.nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
+    other: Any = nio_gradcosine.nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
     assert (other.overlap, other.rate, other.gamma) == (0.7, 0.015, 4.0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsbench.reproductions import CLAIMS, PARTS
-from fsbench.reproductions._outcome import ClaimFigure, ClaimVerdict, judge_claim
+from fsbench.reproductions import CLAIMS, PARTS, ClaimFigure, ClaimVerdict, judge_claim
 
 
 @pytest.mark.parametrize(

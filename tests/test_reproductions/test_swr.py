@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsbench.core.errors import UsageError
-from fsbench.reproductions import _digits, _swr
+from fsbench.reproductions import _digits, _swr, require_two_seeds
 from fsbench.reproductions._swr import PairedDifference
 
 if TYPE_CHECKING:
@@ -70,4 +70,4 @@ def test_a_curve_is_the_mean_over_runs() -> None:
 
 def test_one_seed_has_no_standard_error() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
-        _swr.require_two_seeds(1)
+        require_two_seeds(1)

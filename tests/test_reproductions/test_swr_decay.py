@@ -10,7 +10,7 @@ from fsbench.reproductions.swr_decay import DecayTrace, judge_growth
 
 def test_the_growth_kept_by_hand() -> None:
     """Start 2, 6 when the rate first drops (half of 8 epochs), 3 at the end: a quarter is kept."""
-    assert DecayTrace([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).kept == 0.25
+    assert DecayTrace([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).preserved_growth == 0.25
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_only_re_anchored_norms_stay_where_the_drop_finds_them(
     assert all(len(seen.norm) == 5 and len(seen.accuracy) == 4 for seen in found.values())
     assert len({seen.norm[0] for seen in found.values()}) == 1
     assert found["SWR"].norm[2] == found["SWR + re-init"].norm[2]
-    assert found["SWR"].kept < 0.5 < 0.95 < found["SWR + re-init"].kept
+    assert found["SWR"].preserved_growth < 0.5 < 0.95 < found["SWR + re-init"].preserved_growth
     assert found["vanilla"].norm[-1] > found["vanilla"].norm[2]

@@ -10,8 +10,7 @@ import torch
 from support.rules import build, images
 from torch import nn
 
-from fsbench.reproductions import _digits, swr_figure1
-from fsbench.reproductions._outcome import ClaimVerdict
+from fsbench.reproductions import ClaimVerdict, _digits, swr_figure1
 from fsbench.reproductions.swr_figure1 import SCALES, ScalingEffect, ScalingResult
 
 

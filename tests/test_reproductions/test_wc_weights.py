@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fsbench.reproductions import _wc_runs, wc_weights
-from fsbench.reproductions._wc_runs import (
+from fsbench.reproductions import wc_weights
+from fsbench.reproductions.wc_weights import (
     ARMS,
     BOUND,
     CONTROL,
@@ -155,7 +155,7 @@ def test_decay_times_steps_is_the_papers() -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_wc_runs, "PHASES", {END: TrainingPhase(1, 1e-4, "constant")})
+    monkeypatch.setattr(wc_weights, "PHASES", {END: TrainingPhase(1, 1e-4, "constant")})
 
 
 @pytest.mark.usefixtures("short")

@@ -25,14 +25,14 @@ def test_a_worker_makes_scratch_folders_where_it_is_told_to(
 @pytest.mark.skipif(_pool.memory_folder() is None, reason="no folder in memory with room")
 def test_a_worker_else_makes_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
-    assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [_pool.MEMORY]
+    assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [_pool.MEMORY_FOLDER]
 
 
 def test_memory_without_room_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_pool, "MEMORY", str(tmp_path))
+    monkeypatch.setattr(_pool, "MEMORY_FOLDER", str(tmp_path))
     assert _pool.memory_folder() == str(tmp_path)
-    monkeypatch.setattr(_pool, "ROOM", 2**62)
+    monkeypatch.setattr(_pool, "FREE_BYTES", 2**62)
     assert _pool.memory_folder() is None
-    monkeypatch.setattr(_pool, "MEMORY", str(tmp_path / "missing"))
-    monkeypatch.setattr(_pool, "ROOM", 0)
+    monkeypatch.setattr(_pool, "MEMORY_FOLDER", str(tmp_path / "missing"))
+    monkeypatch.setattr(_pool, "FREE_BYTES", 0)
     assert _pool.memory_folder() is None
