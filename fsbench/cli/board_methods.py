@@ -42,9 +42,9 @@ def methods(
     leaderboard.require(board)
     found = build.of_board(board, cache_folder(cache), console.reporter())
     if figures is not None:
-        from leaderboard.methods.figures import write
+        from leaderboard.methods.figures import write_figures
 
-        for path in write(found, figures):
+        for path in write_figures(found, figures):
             console.log(f"wrote {path}")
     if shape is Format.JSON:
         console.emit_json([each.model_dump(mode="json") for each in found])

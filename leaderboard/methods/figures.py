@@ -1,11 +1,11 @@
 """Figures of a method board, one for each question, drawn from its record alone.
 
-    gains       which methods gain over plain training, and which of these survive Holm's correction
-    targets     where: gains by column
-    adaptation  do linear heads and affine tuning agree
-    in_domain   does accuracy on the source tell transfer
-    cost        what a gain costs
-    spread      how far pretraining seeds scatter, beside episodes
+    gains       which methods gain over plain training, and which gains survive Holm's correction
+    targets     gains by column
+    adaptation  gains with affine tuning against gains with linear heads
+    in_domain   accuracy on the targets against accuracy on the source
+    cost        gains against the cost of pretraining
+    spread      spread over pretraining seeds, beside that over episodes
     episodes    how many episodes would settle the gains that are still open
 
 A question that the board cannot answer has no figure.
@@ -25,7 +25,7 @@ from fsbench.core.plotting import Drawing, write_figure
 from fsbench.core.power import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from leaderboard.charts import bars, gaps, heat_map, scatter
-from leaderboard.methods.record import Cell, Gain, MethodBoard, Row
+from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
 from leaderboard.reports.render import shorten
 
 WIDTH = 760.0
@@ -33,70 +33,99 @@ WIDTH = 760.0
 GAIN = "gain over plain training (points)"
 
 
-def figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict[str, Drawing]:
+def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
+    """Write the figures of all tables as SVG files and return their paths.
+
+    Where there are several tables, the track begins the name of a file.
+    """
+    paths = []
+    for board in boards:
+        track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
+        others = [other for other in boards if other is not board]
+        for name, drawing in draw_figures(board, others).items():
+            paths.append(folder / f"{track}{name}.svg")
+            write_figure(drawing, paths[-1])
+    return paths
+
+
+def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict[str, Drawing]:
     """Return drawings by name. others: other tables of the board."""
     drawings = {name: draw(board) for name, draw in QUESTIONS.items()}
-    drawings["adaptation"] = adaptation(board, (board, *others))
+    drawings["adaptation"] = draw_adaptation(board, (board, *others))
     return {name: drawing for name, drawing in drawings.items() if drawing}
 
 
-def gained(board: MethodBoard) -> Iterator[tuple[Row, Cell, Gain]]:
-    """Rows with their overall cell and its gain over plain training, best first."""
+def list_gains(board: MethodBoard) -> Iterator[tuple[Row, Cell, Gain]]:
+    """Yield rows with their overall cell and its gain over plain training, best first."""
     for row in board.rows:
         gain = row.overall.gains.get("normal") if row.overall else None
         if row.overall and gain:
             yield row, row.overall, gain
 
 
-def ends(gain: Gain) -> tuple[float | None, float | None]:
-    half = gain.ci95
-    return (None, None) if half is None else (gain.gap - half, gain.gap + half)
+def draw_gains(board: MethodBoard) -> Drawing | None:
+    """Draw the overall gains, coloured after Holm's correction.
 
-
-def gains(board: MethodBoard) -> Drawing | None:
+    The number of seeds stands beside a name: the interval of one seed covers episodes alone.
+    """
     rows = [
-        gaps.GapRow(seeded(row, g), g.gap, *ends(g), g.p_holm < board.alpha)
-        for row, _, g in sorted(gained(board), key=lambda item: -item[2].gap)
+        gaps.GapRow(
+            f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}",
+            gain.gap,
+            *gain.interval,
+            significant=gain.p_holm < board.alpha,
+        )
+        for row, _, gain in sorted(list_gains(board), key=lambda item: -item[2].gap)
     ]
-    criterion = "after Holm's correction the gain lies"
     chart = gaps.GapChart(
-        f"{board.board}: gains", "method", "plain training", tuple(rows), criterion
+        title=f"{board.board}: gains",
+        a="method",
+        b="plain training",
+        rows=tuple(rows),
+        criterion="after Holm's correction the gain lies",
     )
     return gaps.draw(chart, WIDTH) if rows else None
 
 
-def seeded(row: Row, gain: Gain) -> str:
-    """The row with the seeds of its gain: the interval of a single one covers episodes alone."""
-    n = len(gain.seeds)
-    return f"{row.name}, {n} seed{'s' if n > 1 else ''}"
-
-
-def targets(board: MethodBoard) -> Drawing | None:
-    rows = [row for row, _, _ in gained(board)]
-    held = [[row.cells[column].gains.get("normal") for column in board.columns] for row in rows]
-    limits = [[ends(gain) if gain else (None, None) for gain in line] for line in held]
-    chart = heat_map.HeatMap(
-        title=f"{board.board}: gains by column",
-        rows=tuple(row.name for row in rows),
-        columns=tuple(shorten(board.columns)[0]),
-        values=tuple(tuple(gain.gap if gain else None for gain in line) for line in held),
-        low=tuple(tuple(low for low, _ in line) for line in limits),
-        high=tuple(tuple(high for _, high in line) for line in limits),
-    )
+def draw_targets(board: MethodBoard) -> Drawing | None:
+    """Draw the gains of each column."""
+    rows = [row for row, _, _ in list_gains(board)]
+    chart = build_heat_map(board, rows, "normal", f"{board.board}: gains by column")
     return heat_map.draw(chart, WIDTH) if rows else None
 
 
-def adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | None:
-    """Gains of affine tuning against those of linear heads, in the tasks and seeds that have both:
-    in a table of their own, linear columns may have more seeds a row."""
+def build_heat_map(
+    board: MethodBoard, rows: Sequence[Row], control: Kind, title: str
+) -> heat_map.HeatMap:
+    """Return the heat map of the gains of these rows over a kind of control, by column."""
+    gains = [
+        [row.cells[c].gains.get(control) if c in row.cells else None for c in board.columns]
+        for row in rows
+    ]
+    ends = [[gain.interval if gain else (None, None) for gain in line] for line in gains]
+    return heat_map.HeatMap(
+        title=title,
+        rows=tuple(row.name for row in rows),
+        columns=tuple(shorten(board.columns)[0]),
+        values=tuple(tuple(gain.gap if gain else None for gain in line) for line in gains),
+        low=tuple(tuple(low for low, _ in line) for line in ends),
+        high=tuple(tuple(high for _, high in line) for line in ends),
+    )
+
+
+def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | None:
+    """Draw gains of affine tuning against those of linear heads, in tasks and seeds with both.
+
+    Linear columns may have a table of their own, with more seeds for each row.
+    """
     points: list[scatter.Point] = []
     for other in boards:
         both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
-        for row, twin in twins(board, other) if both else ():
-            x, y = by_seed(twin, [*both.values()]), by_seed(row, [*both])
+        for row, twin in pair_rows(board, other) if both else ():
+            x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
             if seeds:
-                linear, affine = (mean(side[seed] for seed in seeds) for side in (x, y))
+                linear, affine = (mean(gains[seed] for seed in seeds) for gains in (x, y))
                 points.append(scatter.Point(twin.name, linear, affine))
     chart = scatter.Scatter(
         title=f"{board.board}: linear and affine",
@@ -116,27 +145,28 @@ def linear_twin(column: str) -> str | None:
     return str(replace(identity, task=task)) if identity.task.head == "affine" else None
 
 
-def twins(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
-    """Rows of the one and those of the other that have their entries, and maybe more."""
+def pair_rows(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
+    """Yield rows of one table with those of another that have their entries, and maybe more."""
     for row in board.rows:
         for twin in other.rows:
             if set(row.entries) <= set(twin.entries):
                 yield row, twin
 
 
-def by_seed(row: Row, columns: Sequence[str]) -> dict[int, float]:
-    """Seed -> gain over plain training, the mean over these columns; none where one has none."""
-    found = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
-    known = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in found if gain]
-    if len(known) < len(columns):
+def average_by_seed(row: Row, columns: Sequence[str]) -> dict[int, float]:
+    """Return the mean gain over these columns by seed, {} where a column has no gain."""
+    gains = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
+    by_seed = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in gains if gain]
+    if len(by_seed) < len(columns):
         return {}
-    seeds = set.intersection(*map(set, known))
-    return {seed: mean(gaps[seed] for gaps in known) for seed in seeds}
+    seeds = set.intersection(*map(set, by_seed))
+    return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
 
 
-def in_domain(board: MethodBoard) -> Drawing | None:
+def draw_in_domain(board: MethodBoard) -> Drawing | None:
+    """Draw accuracy on the targets against accuracy on the source."""
     points = [
-        scatter.Point(row.name, row.source_accuracy, row.overall.mean, *around(row.overall))
+        scatter.Point(row.name, row.source_accuracy, row.overall.mean, *row.overall.interval)
         for row in board.rows
         if row.overall and row.source_accuracy is not None
     ]
@@ -149,15 +179,17 @@ def in_domain(board: MethodBoard) -> Drawing | None:
     return scatter.draw(chart, WIDTH) if len(points) > 1 else None
 
 
-def around(cell: Cell) -> tuple[float | None, float | None]:
-    return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
-
-
-def cost(board: MethodBoard) -> Drawing | None:
-    """Floating-point operations are the same on any machine, hours are not."""
+def draw_cost(board: MethodBoard) -> Drawing | None:
+    """Draw gains against floating-point operations, which unlike hours fit any machine."""
     points = [
-        scatter.Point(row.name, row.costs.flops / 1e12, g.gap, *ends(g), g.p_holm < board.alpha)
-        for row, _, g in gained(board)
+        scatter.Point(
+            row.name,
+            row.costs.flops / 1e12,
+            gain.gap,
+            *gain.interval,
+            significant=gain.p_holm < board.alpha,
+        )
+        for row, _, gain in list_gains(board)
     ]
     chart = scatter.Scatter(
         title=f"{board.board}: gain and cost",
@@ -170,8 +202,8 @@ def cost(board: MethodBoard) -> Drawing | None:
     return scatter.draw(chart, WIDTH) if points else None
 
 
-def spread(board: MethodBoard) -> Drawing | None:
-    """Both as half-widths of the interval of the overall accuracy, of rows with several seeds."""
+def draw_spread(board: MethodBoard) -> Drawing | None:
+    """Draw both half-widths of the interval of the overall accuracy, for several seeds."""
     rows = [
         bars.Bar(row.name, (100 * row.overall.ci95, 100 * row.overall.ci95_seeds))
         for row in board.rows
@@ -187,58 +219,43 @@ def spread(board: MethodBoard) -> Drawing | None:
     return bars.draw(chart, WIDTH) if rows else None
 
 
-def episodes(board: MethodBoard) -> Drawing | None:
-    """Episodes a column at which a gap of the size that was seen is found four times in five."""
+def draw_episodes(board: MethodBoard) -> Drawing | None:
+    """Draw the episodes for each column that detect a gap of the measured size (power 0.8).
+
+    Where pretraining seeds are what is uncertain, more episodes do not help.
+    """
     columns = len(board.columns)
     unsettled = [
         (row.name, gain)
-        for row, _, gain in gained(board)
-        if gain.p_holm >= board.alpha and settled_by_episodes(gain)
+        for row, _, gain in list_gains(board)
+        if gain.p_holm >= board.alpha and gain.covers == "episodes" and gain.ci95 and gain.gap != 0
     ]
     chart = bars.BarChart(
         title=f"{board.board}: episodes that would settle what is open",
         unit="episodes needed to separate the method from plain training (dashed: episodes run)",
         series=("episodes",),
-        rows=tuple(bars.Bar(name, (float(needed(gain, columns)),)) for name, gain in unsettled),
+        rows=tuple(
+            bars.Bar(name, (float(count_episodes_needed(gain, columns)),))
+            for name, gain in unsettled
+        ),
         log=True,
         reference=max((gain.n / columns for _, gain in unsettled), default=None),
     )
     return bars.draw(chart, WIDTH) if unsettled else None
 
 
-def settled_by_episodes(gain: Gain) -> bool:
-    """More episodes do not help where pretraining seeds are what is uncertain."""
-    return gain.covers == "episodes" and bool(gain.ci95) and gain.gap != 0
-
-
-def needed(gain: Gain, columns: int) -> int:
-    """Episodes a column, by the z test of fsbench/core/power.py, before any correction."""
+def count_episodes_needed(gain: Gain, columns: int) -> int:
+    """Return episodes for each column, by the z test of core/power.py, before any correction."""
     n = gain.n / columns
     sd = (gain.ci95 or 0.0) / statistics.Z95 * math.sqrt(n)
     return episodes_needed(sd, Goal(gap=abs(gain.gap)))
 
 
 QUESTIONS: dict[str, Callable[[MethodBoard], Drawing | None]] = {
-    "gains": gains,
-    "targets": targets,
-    "in_domain": in_domain,
-    "cost": cost,
-    "spread": spread,
-    "episodes": episodes,
+    "gains": draw_gains,
+    "targets": draw_targets,
+    "in_domain": draw_in_domain,
+    "cost": draw_cost,
+    "spread": draw_spread,
+    "episodes": draw_episodes,
 }
-
-
-def write(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
-    """Write the figures of all tables as SVG files and return their paths.
-
-    Where there are several tables, the track begins the name of a file.
-    """
-    paths = []
-    for board in boards:
-        track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
-        others = [other for other in boards if other is not board]
-        for name, drawing in figures(board, others).items():
-            path = folder / f"{track}{name}.svg"
-            write_figure(drawing, path)
-            paths.append(path)
-    return paths

@@ -20,6 +20,10 @@ the network before any training."""
 Axis = Literal["flops", "hours"]
 
 
+def _ends(middle: float, half: float | None) -> tuple[float | None, float | None]:
+    return (None, None) if half is None else (middle - half, middle + half)
+
+
 class Spread(Frozen):
     """Variance components of one accuracy (seeds.py); episodes are test images of a probe."""
 
@@ -50,6 +54,11 @@ class Gain(Frozen):
         (), description="the gap of each of `seeds`; empty where the sides share no seeds"
     )
 
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Ends of the 95 % interval, None if unknown."""
+        return _ends(self.gap, self.ci95)
+
 
 class Cell(Frozen):
     """A row in one column, or overall: the unweighted mean over the columns."""
@@ -62,6 +71,11 @@ class Cell(Frozen):
     n: int = Field(ge=1, description="shared episodes or test images")
     spread: Spread
     gains: dict[Kind, Gain] = Field({})
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Ends of the 95 % interval over episodes, None if unknown."""
+        return _ends(self.mean, self.ci95)
 
 
 class Control(Frozen):

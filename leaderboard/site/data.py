@@ -18,7 +18,7 @@ from leaderboard.reports.render import PUBLISHED, RULE, SPREAD, shorten
 from leaderboard.site import facts, histograms, pairs
 from leaderboard.site.files import downloads
 from leaderboard.site.packing import packed, packed_json
-from leaderboard.site.panels import panels
+from leaderboard.site.panels import draw_track
 from leaderboard.site.source import Source, Track
 
 Json = dict[str, Any]
@@ -61,7 +61,7 @@ def of_track(track: Track) -> Json:
         "pairs": packed(pairs.codes(view.contenders, paired, track.columns)),
         "histograms": packed(histograms.table(outcomes)),
         "published": [printed(track, entry) for entry in view.published],
-        "panels": packed_json(panels(track, found)),
+        "panels": packed_json(draw_track(track, found)),
         "downloads": packed_json(downloads(track)),
     }
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
-from fsbench.core.panels import Panel, draw_panels
+import numpy as np
+
+from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import Drawing
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.statistics import Z95
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.build import of_view
-from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
+from leaderboard.methods.figures import build_heat_map
+from leaderboard.methods.record import Kind, MethodBoard
 from leaderboard.ranking.summary import BoardStatistics, list_caveats
-from leaderboard.reports.render import shorten
-from leaderboard.site.curves import curves
+from leaderboard.site import pairs
 from leaderboard.site.source import Track
 
-Section = dict[str, Any]
-"""Title, note and drawings of a chart, as the page stores them."""
 PHONE, HALF, WHOLE = 358, 590, 1180
 """Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
 MOST = 24
 """Entries of a critical-difference diagram, best first, and methods of a heat map."""
+MOST_CURVES = 6
+"""Lines that a reader can distinguish."""
 KINDS: dict[Kind, str] = {
     "normal": "plain training of matched compute",
     "other_schedule": "plain training under the other schedule",
@@ -29,70 +34,58 @@ KINDS: dict[Kind, str] = {
 }
 LAST: Kind = "random_init"
 """The control of a heat map where there is no other."""
+ChartRecord = dict[str, Any]
+"""Title, note and drawings of a chart, as the page stores them."""
 
 
-def panels(track: Track, statistics: BoardStatistics) -> list[Section]:
-    """Title, note and drawings (wide, narrow) of every chart that the track has the data for."""
+def draw_track(track: Track, statistics: BoardStatistics) -> list[ChartRecord]:
+    """Return every chart that the track has the data for."""
     if not track.names:
         return []
     methods = of_view(track.view)
-    found = (heat(methods), front(methods), by_shots(track), ranks(statistics))
-    return [panel for each in found for panel in each]
+    return [
+        *draw_heat_maps(methods),
+        *draw_costs(methods),
+        *draw_shots(track),
+        *draw_ranks(statistics),
+    ]
 
 
-def heat(board: MethodBoard) -> Iterator[Section]:
-    """Gain of each method over its controls, by column: a map a kind of control."""
-    held = {kind: [row for row in board.rows if gains(row, kind)] for kind in KINDS}
+def draw_chart(
+    title: str, note: str, draw: Callable[[float], Drawing], width: int = HALF
+) -> ChartRecord:
+    """Return a chart drawn for a desk and for a phone."""
+    slug = "".join(c if c.isalnum() else "-" for c in title.lower())
+    drawings = [draw(pixels).to_svg(f"{slug}-{pixels}") for pixels in (width, PHONE)]
+    return {"title": title, "note": note, "whole": width == WHOLE, "drawings": drawings}
+
+
+def note_best(drawn: Collection[object], entries: Collection[object]) -> str:
+    """Return a sentence where not all are drawn."""
+    return f" The best {len(drawn)} of {len(entries)}." if len(drawn) < len(entries) else ""
+
+
+def draw_heat_maps(board: MethodBoard) -> Iterator[ChartRecord]:
+    """Yield gains of each method over its controls, by column: a map for each kind of control."""
+    rows_by_kind = {
+        kind: [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
+        for kind in KINDS
+    }
+    has_trained_control = any(rows for kind, rows in rows_by_kind.items() if kind != LAST)
     for kind, words in KINDS.items():
-        if held[kind] and (
-            kind != LAST or not any(held[other] for other in KINDS if other != LAST)
-        ):
-            yield heat_section(board, kind, words, held[kind])
+        rows = rows_by_kind[kind]
+        if not rows or (kind == LAST and has_trained_control):
+            continue
+        chart = build_heat_map(board, rows[:MOST], kind, f"Gain over {words}")
+        note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
+        note += note_best(chart.rows, rows)
+        yield draw_chart(chart.title, note, partial(heat_map.draw, chart), WHOLE)
 
 
-def gains(row: Row, kind: Kind) -> bool:
-    return any(kind in cell.gains for cell in row.cells.values())
-
-
-def heat_section(board: MethodBoard, kind: Kind, words: str, held: Sequence[Row]) -> Section:
-    rows = held[:MOST]
-    found = [[at(row.cells, column, kind) for column in board.columns] for row in rows]
-    chart = heat_map.HeatMap(
-        title=f"Gain over {words}",
-        rows=tuple(row.name for row in rows),
-        columns=tuple(shorten(board.columns)[0]),
-        values=grid(found, lambda gain: gain.gap),
-        low=grid(found, lambda gain: end(gain, -1)),
-        high=grid(found, lambda gain: end(gain, 1)),
-    )
-    note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-    return section(chart.title, note + best_of(rows, held), partial(heat_map.draw, chart), WHOLE)
-
-
-def best_of(shown: Collection[object], held: Collection[object]) -> str:
-    """A sentence where not all are drawn."""
-    return f" The best {len(shown)} of {len(held)}." if len(shown) < len(held) else ""
-
-
-def at(cells: Mapping[str, Cell], column: str, kind: Kind) -> Gain | None:
-    return cells[column].gains.get(kind) if column in cells else None
-
-
-def grid(
-    gains: Sequence[Sequence[Gain | None]], value: Callable[[Gain], float | None]
-) -> tuple[heat_map.Values, ...]:
-    """A number of each gain, None where there is none."""
-    return tuple(tuple(None if gain is None else value(gain) for gain in row) for row in gains)
-
-
-def end(gain: Gain, side: int) -> float | None:
-    return None if gain.ci95 is None else gain.gap + side * gain.ci95
-
-
-def front(board: MethodBoard) -> Iterator[Section]:
-    """Accuracy against what pretraining cost."""
+def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
+    """Yield accuracy against the cost of pretraining."""
     points = tuple(
-        scatter.Point(row.name, row.costs.flops, row.overall.mean, *ends(row.overall))
+        scatter.Point(row.name, row.costs.flops, row.overall.mean, *row.overall.interval)
         for row in board.rows
         if row.overall is not None and row.costs.flops > 0
     )
@@ -107,55 +100,81 @@ def front(board: MethodBoard) -> Iterator[Section]:
             front=True,
         )
         note = "Overall accuracy in percent; the line is the Pareto front (best for its cost)."
-        yield section(chart.title, note, partial(scatter.draw, chart))
+        yield draw_chart(chart.title, note, partial(scatter.draw, chart))
 
 
-def ends(cell: Cell) -> tuple[float | None, float | None]:
-    return (None, None) if cell.ci95 is None else (cell.mean - cell.ci95, cell.mean + cell.ci95)
-
-
-def by_shots(track: Track) -> Iterator[Section]:
-    """Mean over the data sets at each number of shots, of the best entries."""
-    for kind, lines in curves(track).items():
+def draw_shots(track: Track) -> Iterator[ChartRecord]:
+    """Yield the mean over the data sets at each number of shots, for the best entries."""
+    for adaptation, columns_by_shots in group_by_shots(track).items():
+        columns = {column for group in columns_by_shots.values() for column in group}
+        contenders = track.view.contenders
+        complete = [name for name in track.names if columns <= contenders[name].keys()]
         chart = Panel(
-            title=f"Accuracy by shots, {kind}",
+            title=f"Accuracy by shots, {adaptation}",
             x="shots (images per class)",
             y="accuracy (%)",
-            curves=lines,
+            curves=tuple(
+                build_curve(track, name, columns_by_shots) for name in complete[:MOST_CURVES]
+            ),
             log_x=True,
         )
         note = "Mean over the data sets, best entries first; bands are 95 % intervals."
-        yield section(chart.title, note, partial(draw_panels, [chart], chart.title))
+        yield draw_chart(chart.title, note, partial(draw_panels, [chart], chart.title))
 
 
-def ranks(statistics: BoardStatistics) -> Iterator[Section]:
-    """Average ranks over the columns and what Nemenyi's test does not separate."""
-    tested = statistics.friedman
-    title = "Critical difference"
-    if tested is None:
+def group_by_shots(track: Track) -> dict[str, dict[int, list[str]]]:
+    """Return columns by adaptation and shots, of data sets with every number of shots.
+
+    An adaptation with one number of shots is left out.
+    """
+    columns: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
+    for column in track.columns:
+        cell = next((cells[column] for cells in track.cells.values() if column in cells), None)
+        if cell and isinstance(cell.result.spec, EpisodicSpec):
+            spec = cell.result.spec
+            columns[spec.adaptation][cell.result.dataset.name][spec.episode.k_shot] = column
+    groups = {}
+    for adaptation, datasets in columns.items():
+        shots = sorted({k for by_shots in datasets.values() for k in by_shots})
+        complete = [by_shots for by_shots in datasets.values() if len(by_shots) == len(shots)]
+        if len(shots) > 1 and complete:
+            groups[adaptation] = {k: [by_shots[k] for by_shots in complete] for k in shots}
+    return groups
+
+
+def build_curve(track: Track, name: str, columns_by_shots: dict[int, list[str]]) -> Curve:
+    """Return means and 95 % intervals of an entry by shots, in percent."""
+    outcomes, groups = track.view.contenders[name], columns_by_shots.values()
+    means = [float(np.mean([outcomes[c].values.mean() for c in columns])) for columns in groups]
+    halves = [Z95 * pairs.overall_error(outcomes, columns) for columns in groups]
+    ends = [*zip(means, halves, strict=True)] if not any(np.isnan(halves)) else []
+    return Curve(
+        label=name,
+        x=tuple(columns_by_shots),
+        y=tuple(100 * m for m in means),
+        low=tuple(100 * (m - half) for m, half in ends),
+        high=tuple(100 * (m + half) for m, half in ends),
+    )
+
+
+def draw_ranks(statistics: BoardStatistics) -> Iterator[ChartRecord]:
+    """Yield average ranks over the columns and the cliques within the critical difference."""
+    friedman = statistics.friedman
+    if friedman is None:
         return
-    names = tuple(tested.average_ranks)[:MOST]
+    names = tuple(friedman.average_ranks)[:MOST]
     chart = critical.Critical(
-        title=title,
+        title="Critical difference",
         names=names,
-        ranks=tuple(tested.average_ranks[name] for name in names),
-        difference=tested.critical_difference,
-        cliques=tested.cliques,
-        alpha=tested.alpha,
+        ranks=tuple(friedman.average_ranks[name] for name in names),
+        difference=friedman.critical_difference,
+        cliques=friedman.cliques,
+        alpha=friedman.alpha,
     )
-    note = " ".join(
-        (
-            f"Average ranks over {tested.columns} columns; bars join what Nemenyi's test does not",
-            f"separate at {tested.alpha:g} (Friedman p = {tested.p:.2g})."
-            + best_of(names, tested.average_ranks),
-            *list_caveats(tested, statistics.columns),
-        )
+    note = (
+        f"Average ranks over {friedman.columns} columns; bars join what Nemenyi's test does not "
+        f"separate at {friedman.alpha:g} (Friedman p = {friedman.p:.2g})."
+        f"{note_best(names, friedman.average_ranks)}"
     )
-    yield section(title, note, partial(critical.draw, chart))
-
-
-def section(title: str, note: str, draw: Callable[[float], Drawing], width: int = HALF) -> Section:
-    """Return a chart drawn for a desk and for a phone."""
-    slug = "".join(c if c.isalnum() else "-" for c in title.lower())
-    drawings = [draw(pixels).to_svg(f"{slug}-{pixels}") for pixels in (width, PHONE)]
-    return {"title": title, "note": note, "whole": width == WHOLE, "drawings": drawings}
+    note = " ".join((note, *list_caveats(friedman, statistics.columns)))
+    yield draw_chart(chart.title, note, partial(critical.draw, chart))

@@ -16,7 +16,7 @@ from fsbench.cli.main import run
 from fsbench.core.plotting import INK, LOSS, Drawing, render_figure
 from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.build import method_board
-from leaderboard.methods.figures import figures, needed, write
+from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
 from leaderboard.methods.record import Gain, MethodBoard, Row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.intake import submit
@@ -70,24 +70,25 @@ def colours(drawing: Drawing) -> dict[str, str]:
 
 
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
-    drawn = figures(board)
+    drawn = draw_figures(board)
     assert list(drawn) == [
         "gains", "targets", "in_domain", "cost", "spread", "episodes", "adaptation",
     ]  # fmt: skip
-    for name, drawing in figures(board).items():
+    for name, drawing in draw_figures(board).items():
         assert render_figure(drawing, Path("a.svg")) == render_figure(drawn[name], Path("a.svg"))
 
 
 def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
-    assert list(figures(alone)) == ["spread"]
+    assert list(draw_figures(alone)) == ["spread"]
     one = {"a": facts(), "b": facts("llf")}
     held = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
-    assert not {"adaptation", "spread"} & figures(method_board("b", [LINEAR], held, one)).keys()
+    drawn = draw_figures(method_board("b", [LINEAR], held, one))
+    assert not {"adaptation", "spread"} & drawn.keys()
 
 
 def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
-    drawing = figures(board)["gains"]
+    drawing = draw_figures(board)["gains"]
     shown = hints(drawing)
     assert [*colours(drawing)] == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
     styles = [*colours(drawing).values()]
@@ -114,7 +115,7 @@ def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None
         cell = row.overall.model_copy(update={"gains": gains})
         return row.model_copy(update={"overall": cell})
 
-    drawn = figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
+    drawn = draw_figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
     for name in ("gains", "cost"):
         (colour,) = (c for label, c in colours(drawn[name]).items() if "swr" in label)
         assert colour == INK
@@ -122,7 +123,7 @@ def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None
 
 
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
-    shown = "\n".join(hints(figures(board)["targets"]))
+    shown = "\n".join(hints(draw_figures(board)["targets"]))
     for row in board.rows:
         for cell in row.cells.values():
             if "normal" in cell.gains:
@@ -132,7 +133,7 @@ def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
 
 
 def test_linear_stands_against_affine(board: MethodBoard) -> None:
-    shown = hints(figures(board)["adaptation"])
+    shown = hints(draw_figures(board)["adaptation"])
     for row in board.rows:
         gains = [row.cells[c].gains.get("normal") for c in (LINEAR, AFFINE)]
         if all(gains):
@@ -150,17 +151,17 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
         method_board("b", [LINEAR], held, known).model_copy(update={"track": "linear ibm 32px"}),
         method_board("b", [AFFINE], first, known).model_copy(update={"track": "affine ibm 32px"}),
     ]
-    drawn = {path.name: path.read_text() for path in write(apart, tmp_path)}
+    drawn = {path.name: path.read_text() for path in write_figures(apart, tmp_path)}
     assert "linear-ibm-32px-adaptation.svg" not in drawn
-    shown = hints(figures(apart[1], apart[:1])["adaptation"])
+    shown = hints(draw_figures(apart[1], apart[:1])["adaptation"])
     assert all(hint in drawn["affine-ibm-32px-adaptation.svg"] for hint in shown)
-    one_seed = figures(method_board("b", [LINEAR, AFFINE], first, known))
+    one_seed = draw_figures(method_board("b", [LINEAR, AFFINE], first, known))
     assert shown == hints(one_seed["adaptation"])
-    assert shown != hints(figures(board)["adaptation"])
+    assert shown != hints(draw_figures(board)["adaptation"])
 
 
 def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> None:
-    drawing = figures(board)["spread"]
+    drawing = draw_figures(board)["spread"]
     assert set(labels(drawing)) >= {"normal", "llf"}
     assert not {"lw", "swr"} & set(labels(drawing))
     row = next(row for row in board.rows if row.name == "llf")
@@ -173,15 +174,17 @@ def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> N
 def test_episodes_are_those_of_the_z_test_and_only_for_what_is_open(board: MethodBoard) -> None:
     gain = Gain(gap=0.01, ci95=0.0196, p=0.3, n=1200, seeds=(0,), covers="episodes")
     # standard error .01 at 600 episodes a column; 1.960 + .842 standard errors must make one gap
-    assert needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
-    assert labels(figures(board)["episodes"]) == ["swr"]
+    assert count_episodes_needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
+    assert labels(draw_figures(board)["episodes"]) == ["swr"]
 
 
 def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:
     other = board.model_copy(update={"track": "ibm 224px"})
-    paths = write([board.model_copy(update={"track": "ibm 32px"}), other], tmp_path / "made")
+    boards = [board.model_copy(update={"track": "ibm 32px"}), other]
+    paths = write_figures(boards, tmp_path / "made")
     assert {path.name.rpartition("-")[0] for path in paths} == {"ibm-32px", "ibm-224px"}
-    assert {path.name for path in write([board], tmp_path)} == {f"{n}.svg" for n in figures(board)}
+    names = {path.name for path in write_figures([board], tmp_path)}
+    assert names == {f"{name}.svg" for name in draw_figures(board)}
 
 
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
