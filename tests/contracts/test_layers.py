@@ -1,19 +1,21 @@
-"""Imports run one way (design.md 2), and what must answer at once never loads torch."""
+"""The architecture: layers, no import circles, private modules, unique names, light imports."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
-# Longest prefix wins; equal layers may import each other unless they are siblings.
+
 LAYERS = {
-    "fsbench": 0,
     "fsbench.core": 0,
     "fsbench.data": 1,
     "fsbench.backbones": 2,
@@ -22,75 +24,238 @@ LAYERS = {
     "fsbench.results": 4,
     "leaderboard": 5,
     "fsbench.api": 6,
-    "fsbench.reproductions": 6,
     "fsbench.sweep": 7,
+    "fsbench.reproductions": 7,
     "fsbench.cli": 8,
+    "fsbench": 8,
     "fsbench.__main__": 9,
 }
-SIBLINGS = {frozenset({"pretrain", "protocols"})}
+"""A package imports from its own layer and those below; the longest prefix of a module counts."""
+SIBLINGS = (
+    frozenset({"pretrain", "protocols"}),
+    frozenset({"fsbench.sweep", "fsbench.reproductions"}),
+)
+"""Packages of one layer that do not import each other."""
+
+FILE_PROTOCOLS = {
+    "block_size": ("protocols",),
+    "draw": ("leaderboard.charts",),
+    "estimate_passes": ("protocols.analyses",),
+    "evaluate": ("protocols.probes",),
+    "evaluate_block": ("protocols",),
+    "evaluate_piece": ("protocols",),
+    "fit": ("protocols.episodic",),
+    "load": ("fsbench.data.sources", "fsbench.data.targets", "fsbench.backbones.sources"),
+    "load_names": ("fsbench.data.targets",),
+    "make": ("leaderboard.reports",),
+    "piece_size": ("protocols",),
+    "prepare": ("protocols.episodic",),
+    "roles": ("fsbench.backbones.architectures",),
+    "run": ("protocols.analyses", "fsbench.reproductions"),
+    "Settings": ("protocols.episodic",),
+}
+"""Names that every file of a package must define; they are not counted there."""
+
+FORBIDDEN = (
+    "asked", "each", "found", "given", "held", "kept", "known", "like", "look", "own", "seen",
+    "this", "told", "wanted",
+)  # fmt: skip
+"""Words that say nothing about the value that they name."""
+
+OPEN = frozenset(
+    Path(__file__).with_name("open_offenders.txt").read_text(encoding="utf8").splitlines()
+)
+"""Known offenders, one a line as `RULE WHAT`; the file only gets shorter."""
 
 
-def layer(module: str) -> int:
-    parts = module.split(".")
-    while ".".join(parts) not in LAYERS:
-        parts.pop()
-    return LAYERS[".".join(parts)]
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
-def modules() -> list[tuple[str, Path]]:
-    """Modules of the packages; scripts in folders that are no package are not imported."""
-    files = [
-        path
+@cache
+def modules() -> dict[str, Path]:
+    """Modules of the packages by name; scripts in folders that are no package are left out."""
+    return {
+        name_of(path): path
         for package in PACKAGES
         for path in sorted((ROOT / package).rglob("*.py"))
         if (path.parent / "__init__.py").is_file()
-    ]
-    names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in files]
-    return [(n.removesuffix(".__init__"), p) for n, p in zip(names, files, strict=True)]
+    }
 
 
-def imports(path: Path) -> list[str]:
-    found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text(encoding="utf8"))
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Modules that a module imports anywhere: inside functions and for type checking too."""
+    names: set[str] = set()
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return [name for name in found if name.split(".")[0] in PACKAGES]
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                names.add(submodule if submodule in modules() else node.module)
+    return frozenset(name for name in names if name in modules() and name != module)
 
 
-@pytest.mark.parametrize(
-    ("module", "path"), modules(), ids=lambda v: v if isinstance(v, str) else ""
-)
-def test_imports_only_from_layers_below(module: str, path: Path) -> None:
-    for used in imports(path):
-        assert layer(used) <= layer(module), f"{path} (layer {layer(module)}) imports {used}"
-        pair = frozenset({module.split(".")[0], used.split(".")[0]})
-        assert pair not in SIBLINGS, f"{path}: siblings meet only through Backbone, not {used}"
+def layer_package(module: str) -> str:
+    """The entry of LAYERS that a module belongs to."""
+    while module not in LAYERS:
+        module = module.rpartition(".")[0]
+    return module
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_a_module_imports_only_from_layers_below(module: str) -> None:
+    package = layer_package(module)
+    for imported in imports(module):
+        if imported == "fsbench":  # its version; the public functions are imported by their module
+            continue
+        other = layer_package(imported)
+        if f"layer {module} {imported}" in OPEN:
+            continue
+        assert LAYERS[other] <= LAYERS[package], f"{module} imports {imported} from a higher layer"
+        assert frozenset({package, other}) not in SIBLINGS, f"{module} imports {imported}"
+
+
+def circles() -> list[list[str]]:
+    """Strongly connected components of the import graph with two modules or more (Tarjan)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    components: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for imported in sorted(imports(module)):
+            if imported not in order:
+                visit(imported)
+            if imported in stack:
+                lowest[module] = min(lowest[module], lowest[imported])
+        if lowest[module] == order[module]:
+            start = stack.index(module)
+            component = stack[start:]
+            del stack[start:]
+            if len(component) > 1:
+                components.append(sorted(component))
+
+    for module in modules():
+        if module not in order:
+            visit(module)
+    return components
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    circular = [c for c in circles() if not all(f"circle {m.split('.')[0]}" in OPEN for m in c)]
+    assert not circular, "import circles:\n" + "\n".join(" <-> ".join(c) for c in circular)
+
+
+def private_imports(module: str) -> Iterator[str]:
+    """Private names and modules that a module imports from outside the package that owns them."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            paths = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            paths = [alias.name for alias in node.names]
+        else:
+            continue
+        for path in paths:
+            parts = path.split(".")
+            private = next((i for i, p in enumerate(parts) if p[0] == "_" and p[:2] != "__"), None)
+            if private is None or parts[0] not in PACKAGES:
+                continue
+            owner = ".".join(parts[:private])
+            inside = modules()[module].name == "__init__.py" and module == owner
+            if not (inside or module.startswith(f"{owner}.")):
+                yield ".".join(parts[: private + 1])
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_a_private_module_is_imported_by_its_own_package_only(module: str) -> None:
+    offenders = {name for name in private_imports(module) if f"private {name}" not in OPEN}
+    assert not offenders, f"{module} imports {sorted(offenders)}"
+
+
+def definitions(module: str) -> Iterator[str]:
+    """Public classes and functions of a module; functions of the command line are its commands."""
+    for node in tree(module).body:
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if function and module.startswith("fsbench.cli."):
+            continue
+        if (function or isinstance(node, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node.name
+
+
+def repeated_names() -> dict[str, list[str]]:
+    """Public names that two modules define, beyond the file protocols."""
+    owners: dict[str, list[str]] = defaultdict(list)
+    for module in modules():
+        for name in definitions(module):
+            packages = tuple(f"{package}." for package in FILE_PROTOCOLS.get(name, ()))
+            if not (packages and module.startswith(packages)):
+                owners[name].append(module)
+    return {name: where for name, where in owners.items() if len(where) > 1}
+
+
+def test_a_public_name_means_one_thing() -> None:
+    repeated = {n: where for n, where in repeated_names().items() if f"name {n}" not in OPEN}
+    assert not repeated, "\n".join(f"{n}: {', '.join(where)}" for n, where in repeated.items())
+
+
+def forbidden_names(node: ast.AST, place: str = "") -> Iterator[str]:
+    """Forbidden words among public functions, classes, parameters and fields of a module."""
+    for child in ast.iter_child_nodes(node):
+        field = child.target if isinstance(child, ast.AnnAssign) else None
+        is_field = isinstance(node, ast.ClassDef) and isinstance(field, ast.Name)
+        if is_field and field.id in FORBIDDEN:
+            yield f"{place}.{field.id}"
+        if not isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if child.name.startswith("_"):
+            continue
+        if child.name in FORBIDDEN:
+            yield f"{place}.{child.name}".lstrip(".")
+        if isinstance(child, ast.ClassDef):
+            yield from forbidden_names(child, child.name)
+        else:
+            arguments = child.args
+            every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+            yield from (f"{child.name}.{a.arg}" for a in every if a.arg in FORBIDDEN)
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_public_names_say_what_they_name(module: str) -> None:
+    offenders = {name for name in forbidden_names(tree(module)) if f"word {name}" not in OPEN}
+    assert not offenders, f"{module}: {sorted(offenders)}"
 
 
 def test_random_numbers_come_from_seeding_only() -> None:
-    """Nothing else seeds or reads a global generator (design.md 5)."""
+    """Only one module seeds or reads a global random generator."""
     banned = ("manual_seed", "np.random.", "numpy.random", "random.seed", "set_rng_state")
-    for module, path in modules():
+    for module, path in modules().items():
         if module == "fsbench.core.seeding":
             continue
         code = path.read_text(encoding="utf8")
-        assert not [word for word in banned if word in code], (
-            f"{path} must use fsbench.core.seeding"
-        )
+        used = [word for word in banned if word in code]
+        assert not used, f"{path} uses {used}: use fsbench.core.seeding"
 
 
 @pytest.mark.parametrize(
     "statement",
     [
+        "import fsbench",
         "import leaderboard.reports.render",
         "from fsbench.cli.main import build; build()",
         "import fsbench.data",
     ],
 )
-def test_light_imports_leave_torch_alone(statement: str) -> None:
+def test_light_imports_do_not_load_torch(statement: str) -> None:
     check = (
         f"{statement}; import sys; print(sorted({{'torch','timm','pyarrow'}} & set(sys.modules)))"
     )

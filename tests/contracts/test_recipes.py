@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from fsbench.backbones.architectures import ARCHITECTURES
@@ -13,6 +16,7 @@ from pretrain.recipes.recipe import Recipe
 
 NAMES = registry.RECIPES.names()
 every = pytest.mark.parametrize("name", NAMES)
+DIGESTS = Path(__file__).resolve().parents[1] / "golden" / "recipe_digests.json"
 
 
 @every
@@ -24,6 +28,12 @@ def test_it_is_whole_and_survives_json(name: str) -> None:
     assert again == recipe
     assert again.digest() == recipe.digest()
     assert len({recipe, again}) == 1
+
+
+def test_digests_are_those_of_earlier_versions() -> None:
+    """Stored runs and leaderboard entries name their recipe by its digest."""
+    recorded = json.loads(DIGESTS.read_text(encoding="utf8"))
+    assert {name: registry.get(name).digest() for name in recorded} == recorded
 
 
 @every
