@@ -12,7 +12,7 @@ from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.sweep.file import SweepFile
-    from fsbench.sweep.place import Place
+    from fsbench.sweep.place import Workplace
 
 
 class Engine(StrEnum):
@@ -67,16 +67,16 @@ def sweep(
     `sweep status FILE` says what is done, running and failed, and why. Exit code 1: a job failed.
     """
     from fsbench.core.folders import cache_folder
-    from fsbench.sweep.file import read
-    from fsbench.sweep.place import Place, absolute
+    from fsbench.sweep.file import read_sweep_file
+    from fsbench.sweep.place import Workplace, absolute_roots
 
-    asked = read(named(what, file))
+    asked = read_sweep_file(named(what, file))
     if board is None and asked.submit:
         board = output / "board"
-    place = Place(
+    place = Workplace(
         output=output.absolute(),
         cache=cache_folder(cache).absolute(),
-        roots=absolute(options.split(data)),
+        roots=absolute_roots(options.split(data)),
         board=board.absolute() if board else None,
         findings=findings.absolute() if findings else None,
         device=device,
@@ -102,17 +102,16 @@ def named(what: str, file: Path | None) -> Path:
     return file
 
 
-def run(asked: SweepFile, place: Place, how: dict[str, Any], yes: bool) -> None:
+def run(asked: SweepFile, place: Workplace, how: dict[str, Any], yes: bool) -> None:
     """Run what is missing; on failures list them and exit with 1."""
     from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
-    from fsbench.sweep.run import How, planned
-    from fsbench.sweep.run import run as run_sweep
+    from fsbench.sweep.schedule import EngineOptions, plan_sweep, run_sweep
 
-    plan = planned(asked, place, console.reporter())
+    plan = plan_sweep(asked, place, console.reporter())
     if plan.missing:
-        plan = costs.announced(plan, place, how["jobs"], yes, console.log)
-    failed = run_sweep(asked, place, How(**how), console.reporter(), plan)
+        plan = costs.announce_cost(plan, place, how["jobs"], yes, console.log)
+    failed = run_sweep(asked, place, EngineOptions(**how), console.reporter(), plan)
     if failed:
         listed = "\n  ".join(f"{title}: {reason}" for title, reason in failed.items())
         raise FsbenchError(
@@ -122,31 +121,34 @@ def run(asked: SweepFile, place: Place, how: dict[str, Any], yes: bool) -> None:
     console.log(f"all {len(plan.graph.jobs)} jobs are done: {place.output}")
 
 
-def show_plan(asked: SweepFile, place: Place, as_json: bool) -> None:
+def show_plan(asked: SweepFile, place: Workplace, as_json: bool) -> None:
     """Every job, why it needs no work or what it will cost."""
     from fsbench.sweep import costs
-    from fsbench.sweep.run import planned
+    from fsbench.sweep.schedule import plan_sweep
 
-    plan = planned(asked, place, console.reporter())
-    rows = costs.table(plan, place)
+    plan = plan_sweep(asked, place, console.reporter())
+    rows = costs.estimate_jobs(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])
         return
-    shown = [(r.kind, r.title, r.state, costs.flops(r.flops), costs.time(r.seconds)) for r in rows]
+    shown = [
+        (r.kind, r.title, r.state, costs.format_flops(r.flops), costs.format_cost_time(r.seconds))
+        for r in rows
+    ]
     console.table("plan", ("kind", "job", "state", "FLOPs", "time"), shown)
-    console.log(costs.summary(rows))
+    console.log(costs.summarize_costs(rows))
 
 
-def status(asked: SweepFile, place: Place, as_json: bool) -> None:
+def status(asked: SweepFile, place: Workplace, as_json: bool) -> None:
     """Every job with its state and, where it failed, the reason; then rate and time left."""
-    from fsbench.sweep import progress
-    from fsbench.sweep.run import planned
+    from fsbench.sweep import status as progress
+    from fsbench.sweep.schedule import plan_sweep
 
-    plan = planned(asked, place, console.reporter())
-    rows = progress.rows(plan, place)
+    plan = plan_sweep(asked, place, console.reporter())
+    rows = progress.list_status(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])
         return
-    shown = [(r.kind, r.title, r.state, progress.time(r.seconds), r.reason) for r in rows]
+    shown = [(r.kind, r.title, r.state, progress.format_time(r.seconds), r.reason) for r in rows]
     console.table("sweep", ("kind", "job", "state", "time", "reason"), shown)
-    console.log(progress.summary(rows))
+    console.log(progress.summarize_status(rows))

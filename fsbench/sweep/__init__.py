@@ -1,6 +1,6 @@
 """Sweeps: recipes x methods x seeds, evaluated on targets, as a graph of content-addressed jobs.
 
-file.py: what a sweep file says; graph.py: the jobs that follow; training.py, evaluating.py,
-analyzing.py, entry.py: the kinds of jobs, each with its key, whether it is done and how it runs;
-plan.py: what is missing; schedule.py: runs it on an engine (local.py, cluster.py), keeps states.py.
+`file` reads the sweep file, `graph` builds the jobs (`training`, `evaluation`, `analysis`,
+`submission`), `plan` says which remain, `costs` what they cost, `schedule` runs them on `engines`,
+`status` keeps their states.
 """

@@ -20,12 +20,12 @@ from fsbench.backbones import devices
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
-from fsbench.sweep.file import Kind
+from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
+from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
-from fsbench.sweep.plan import Plan
-from fsbench.sweep.training import RoundZero, Training
+from fsbench.sweep.place import Workplace
+from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import Counting
@@ -45,11 +45,11 @@ class Cost(NamedTuple):
         return Cost(self.flops * factor, self.seconds * factor)
 
 
-class Row(NamedTuple):
+class JobCost(NamedTuple):
     """A job of a plan; the cost of one that is done is none. key: its first 16 digits."""
 
     key: str
-    kind: Kind
+    kind: JobKind
     title: str
     state: str
     flops: float
@@ -57,21 +57,21 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Costs:
+class CostModel:
     """Estimates on the machine that asks, each made once."""
 
-    place: Place
+    place: Workplace
     runs: dict[str, Estimate] = field(default_factory=dict)
     passes: dict[str, Cost] = field(default_factory=dict)
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
     def of(self, job: Job) -> Cost:
-        if isinstance(job, RoundZero):
+        if isinstance(job, RoundZeroJob):
             return self.training(job.recipe).times(1 / job.recipe.plan.total_rounds)
-        if isinstance(job, Training):
+        if isinstance(job, TrainingJob):
             part = 1 / job.recipe.plan.total_rounds if job.trunk else 0.0
             return self.training(job.recipe).times(1 - part)
-        return self.evaluating(job) if isinstance(job, Evaluating) else Cost()
+        return self.evaluating(job) if isinstance(job, EvaluationJob) else Cost()
 
     def training(self, recipe: Recipe) -> Cost:
         """A whole run; recipes that differ in seed and methods cost the same."""
@@ -86,14 +86,14 @@ class Costs:
             self.runs[key] = estimate(plain, self.place.source(recipe), device)
         return self.runs[key]
 
-    def forward(self, backbone: AnyBackbone) -> Cost:
+    def forward(self, backbone: SweepBackbone) -> Cost:
         """Of one image at the size that the backbone was trained at."""
         if backbone.identity not in self.passes:
             self.passes[backbone.identity] = self._forward(backbone)
         return self.passes[backbone.identity]
 
-    def _forward(self, backbone: AnyBackbone) -> Cost:
-        if isinstance(backbone, Trained):
+    def _forward(self, backbone: SweepBackbone) -> Cost:
+        if isinstance(backbone, TrainedBackbone):
             recipe = backbone.training.recipe
             found = self.estimate(recipe)
             images = found.steps * recipe.batch_size * PASSES
@@ -107,13 +107,13 @@ class Costs:
             loaded.features(pixels.to(device))
         return Cost(counter.flops / 2, seconds_per_image(loaded, backbone.native, device))
 
-    def evaluating(self, job: Evaluating) -> Cost:
+    def evaluating(self, job: EvaluationJob) -> Cost:
         """Features that no job before took, and affine tuning."""
         images = sum(self.images(job, task) for task in job.parsed)
         size = job.spec(job.parsed[0]).image.input_size
         return self.forward(job.backbone).times(images * (size / job.backbone.native) ** 2)
 
-    def images(self, job: Evaluating, task: TaskId) -> float:
+    def images(self, job: EvaluationJob, task: TaskId) -> float:
         """Forward passes of one image that a task takes."""
         spec, record = job.spec(task), job.images[job.parsed.index(task)]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
@@ -127,21 +127,23 @@ class Costs:
         return float(sum(record.class_counts))
 
 
-def table(plan: Plan, place: Place) -> list[Row]:
+def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
     """All jobs of a plan in the order of the graph."""
-    costs = Costs(place)
+    costs = CostModel(place)
     rows = []
     for key, job in plan.graph.jobs.items():
         cost = Cost() if key in plan.done else costs.of(job)
         state = plan.done.get(key, "missing")
-        rows.append(Row(key[:16], job.KIND, job.title, state, *cost))
+        rows.append(JobCost(key[:16], job.KIND, job.title, state, *cost))
     return rows
 
 
-def announced(plan: Plan, place: Place, jobs: int, yes: bool, log: Callable[[str], None]) -> Plan:
+def announce_cost(
+    plan: SweepPlan, place: Workplace, jobs: int, yes: bool, log: Callable[[str], None]
+) -> SweepPlan:
     """Say what a run costs; the plan with it. Raises UsageError above an hour unless `yes`."""
-    rows = table(plan, place)
-    text, seconds = summary(rows), sum(row.seconds for row in rows) / jobs
+    rows = estimate_jobs(plan, place)
+    text, seconds = summarize_costs(rows), sum(row.seconds for row in rows) / jobs
     if seconds > HOUR and not yes:
         raise UsageError(text, fix="give --yes to start, or --dry-run to see every job")
     log(text)
@@ -149,18 +151,18 @@ def announced(plan: Plan, place: Place, jobs: int, yes: bool, log: Callable[[str
     return replace(plan, seconds={key: round(row.seconds) for key, row in expected})
 
 
-def summary(rows: list[Row]) -> str:
+def summarize_costs(rows: list[JobCost]) -> str:
     """e.g. 12 of 20 jobs to do: 3.1e+12 FLOPs, about 40 s one after the other"""
     todo = [row for row in rows if row.state == "missing"]
     total = sum(row.seconds for row in todo)
     done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"
-    cost = f"{flops(sum(row.flops for row in todo)) or 0} FLOPs, about {duration(total)}"
+    cost = f"{format_flops(sum(row.flops for row in todo)) or 0} FLOPs, about {duration(total)}"
     return f"{done}; {len(todo)} to do: {cost} one after the other"
 
 
-def flops(value: float) -> str:
+def format_flops(value: float) -> str:
     return f"{value:.2g}" if value else ""
 
 
-def time(seconds: float) -> str:
+def format_cost_time(seconds: float) -> str:
     return duration(seconds) if seconds else ""

@@ -1,4 +1,4 @@
-"""What a sweep file says: runs, given backbones, evaluations, analyses, entries; no folder."""
+"""Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.schema import Text
 from fsbench.core.specs import Frozen
 
-Kind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
+KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """round: a round 0 for several runs; evaluate: a backbone on a data set by one adaptation."""
 MAX_TEXT = 64 * 2**10
 """Bytes of a sweep file."""
 
 
-class Runs(Frozen):
+class RunsBlock(Frozen):
     """recipes x methods x seeds. A recipe is SCALE/NAME, or SCALE alone for that of each method."""
 
     recipes: tuple[str, ...] = Field(min_length=1)
@@ -32,7 +32,7 @@ class Runs(Frozen):
     )
 
 
-class Given(Frozen):
+class BackboneBlock(Frozen):
     """A backbone that is there already, or the random-init control of one."""
 
     model: str = Field(min_length=1, description="a reference; never py:, which is code")
@@ -48,7 +48,7 @@ class Given(Frozen):
         return model
 
 
-class Evaluation(Frozen):
+class EvaluationBlock(Frozen):
     """targets x shots x adaptations of the backbones whose names match one of `only`."""
 
     targets: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
@@ -65,7 +65,7 @@ class Evaluation(Frozen):
     only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
 
 
-class Analyses(Frozen):
+class AnalysesBlock(Frozen):
     """Looks inside the backbones whose names match one of `only`, as `fsbench analyze` takes; what
     a backbone has nothing for is left out with a word."""
 
@@ -75,7 +75,7 @@ class Analyses(Frozen):
     only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
 
 
-class Entries(Frozen):
+class EntriesBlock(Frozen):
     """An entry on the board for every backbone, added as soon as it is evaluated."""
 
     name: str = Field("{label}", description="of {label} {scale} {method} {seed}")
@@ -87,7 +87,7 @@ class Entries(Frozen):
     pretraining_data: tuple[str, ...] = Field((), description="of given backbones")
 
 
-class Resources(Frozen):
+class JobResources(Frozen):
     """What a kind of job takes and how often it is tried again."""
 
     gpus: float = Field(0.0, ge=0, description="share of one GPU, where there is any")
@@ -97,13 +97,15 @@ class Resources(Frozen):
 class SweepFile(Frozen):
     """A whole sweep. jobs: by kind; threads: of torch in every job, part of what bits depend on."""
 
-    pretrain: tuple[Runs, ...] = ()
-    backbones: tuple[Given, ...] = ()
-    evaluate: tuple[Evaluation, ...] = ()
-    analyze: tuple[Analyses, ...] = ()
-    submit: Entries | None = None
+    pretrain: tuple[RunsBlock, ...] = ()
+    backbones: tuple[BackboneBlock, ...] = ()
+    evaluate: tuple[EvaluationBlock, ...] = ()
+    analyze: tuple[AnalysesBlock, ...] = ()
+    submit: EntriesBlock | None = None
     threads: int = Field(1, ge=1, le=1024)
-    jobs: Mapping[Kind, Resources] = Field({}, description="by kind; the rest: no GPU, one retry")
+    jobs: Mapping[JobKind, JobResources] = Field(
+        {}, description="by kind; the rest: no GPU, one retry"
+    )
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:
@@ -113,11 +115,11 @@ class SweepFile(Frozen):
             raise ValueError("`submit` without `evaluate` has no results to submit")
         return self
 
-    def resources(self, kind: Kind) -> Resources:
-        return self.jobs.get(kind, Resources())
+    def resources(self, kind: JobKind) -> JobResources:
+        return self.jobs.get(kind, JobResources())
 
 
-def read(path: Path) -> SweepFile:
+def read_sweep_file(path: Path) -> SweepFile:
     """The sweep file. Raises UsageError, UnknownName with the nearest key."""
     from fsbench.core.markup import plain_yaml
 
@@ -132,7 +134,7 @@ def read(path: Path) -> SweepFile:
     try:
         return SweepFile.model_validate(data)
     except ValidationError as error:
-        raise refused(path, error) from error
+        raise usage_error(path, error) from error
 
 
 def yaml_error() -> type[Exception]:
@@ -141,7 +143,7 @@ def yaml_error() -> type[Exception]:
     return yaml.YAMLError
 
 
-def refused(path: Path, error: ValidationError) -> UsageError:
+def usage_error(path: Path, error: ValidationError) -> UsageError:
     """The first unknown key with the nearest one, else all that is wrong."""
     problems = error.errors(include_url=False)
     for problem in problems:
@@ -149,22 +151,22 @@ def refused(path: Path, error: ValidationError) -> UsageError:
             *where, key = problem["loc"]
             place = ".".join(map(str, where))
             kind = f"key of {place} in {path}" if where else f"key in {path}"
-            return UnknownName(kind, str(key), known(where))
+            return UnknownName(kind, str(key), field_names(where))
     told = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'it'}: {p['msg']}" for p in problems)
     return UsageError(f"{path}: {told}", fix="see 'Sweeps' in pretrain/README.md")
 
 
 PARTS: dict[str, type[Frozen]] = {
-    "pretrain": Runs,
-    "backbones": Given,
-    "evaluate": Evaluation,
-    "analyze": Analyses,
-    "submit": Entries,
-    "jobs": Resources,
+    "pretrain": RunsBlock,
+    "backbones": BackboneBlock,
+    "evaluate": EvaluationBlock,
+    "analyze": AnalysesBlock,
+    "submit": EntriesBlock,
+    "jobs": JobResources,
 }
 
 
-def known(where: list[str | int]) -> list[str]:
+def field_names(where: list[str | int]) -> list[str]:
     """Keys that the record at this place has."""
     model = PARTS[str(where[0])] if where else SweepFile
     return list(model.model_fields)

@@ -1,25 +1,31 @@
-"""A job: what it computes, under a key that follows from nothing else."""
+"""A job of a sweep: content-addressed by kind and settings, run in a process of its own."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import socket
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.signals import Stopped, handled
 from fsbench.core.specs import Frozen
-from fsbench.sweep.file import Kind
+from fsbench.sweep.file import JobKind
+from fsbench.sweep.place import Workplace
 
 if TYPE_CHECKING:
-    from fsbench.sweep.place import Place
+    from fsbench.sweep.place import Workplace
 
 
 class Job(Frozen):
     """One unit of work that is done as a whole or not at all. title: for people."""
 
-    KIND: ClassVar[Kind]
+    KIND: ClassVar[JobKind]
 
     @property
     @abstractmethod
@@ -39,9 +45,39 @@ class Job(Frozen):
         return hashlib.sha256(text.encode()).hexdigest()
 
     @abstractmethod
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         """Whether the result is there, by what the folders hold."""
 
     @abstractmethod
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         """Compute what is missing; a job that was killed goes on where it stood."""
+
+
+class JobOutcome(NamedTuple):
+    """How an attempt ended; reason: why it failed, empty where it did not; wrong: what was asked
+    for makes no sense, so that another attempt would fail alike.
+    """
+
+    key: str
+    reason: str = ""
+    seconds: float | None = None
+    host: str | None = None
+    pid: int | None = None
+    wrong: bool = False
+
+
+def run_job(job: Job, place: Workplace) -> JobOutcome:
+    """Run the job on the threads of the place. A failure that names its reason is an outcome; a
+    SIGTERM lets a training write its checkpoint, and then ends the process.
+    """
+    started, reason, wrong = time.monotonic(), "", False
+    place.machine.start()
+    try:
+        with handled():
+            job.run(place)
+    except Stopped as stopped:
+        os._exit(stopped.exit_code)
+    except (FsbenchError, OSError) as error:
+        reason, wrong = f"{type(error).__name__}: {error}", isinstance(error, UsageError)
+    seconds = round(time.monotonic() - started, 3)
+    return JobOutcome(job.key, reason, seconds, socket.gethostname(), os.getpid(), wrong)

@@ -1,4 +1,4 @@
-"""Where a sweep works: its folders, its data, its machine. The same for every job and engine."""
+"""Folders, data and machine of a sweep, the same for every job and engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """All paths are absolute: jobs may run anywhere that sees them.
 
     runs/, rounds/, results/ and jobs/ lie in `output`. findings: of analyses, whose records count
@@ -59,7 +59,7 @@ def _source(ref: str, size: int, roots: tuple[str, ...], folder: Path) -> Source
     return data.load_source(ref, data.DataRoots.parse(roots), folder, size)
 
 
-def absolute(roots: Sequence[str]) -> tuple[str, ...]:
+def absolute_roots(roots: Sequence[str]) -> tuple[str, ...]:
     """Values of --data and FSBENCH_DATA with absolute folders, for processes elsewhere."""
     values = [*roots, *filter(None, os.environ.get("FSBENCH_DATA", "").split(os.pathsep))]
     return tuple(_absolute(value) for value in values)

@@ -1,26 +1,28 @@
-"""Runs what is missing of a sweep: ready jobs first come first, failed ones again, others on."""
+"""Run the missing jobs of a sweep: ready jobs in order, retries after a failure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep.engine import Engine
+from fsbench.sweep import board_results, graph
+from fsbench.sweep.engines import Engine
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.job import Job
-from fsbench.sweep.plan import Plan
-from fsbench.sweep.states import Seen, States, now
-from fsbench.sweep.work import Outcome
+from fsbench.sweep.job import Job, JobOutcome
+from fsbench.sweep.place import Workplace
+from fsbench.sweep.plan import SweepPlan, plan_jobs
+from fsbench.sweep.status import JobState, StateFiles, utc_now
 
 
 @dataclass
-class Schedule:
+class Scheduler:
     """One run of a sweep. ended: keys of done jobs; failed: key -> reason."""
 
     file: SweepFile
-    plan: Plan
+    plan: SweepPlan
     engine: Engine
-    states: States
+    states: StateFiles
     report: Reporter = SILENT
     ended: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class Schedule:
         """What a job counts for in the progress: estimated seconds, or itself."""
         return max(1, self.plan.seconds.get(key, 1))
 
-    def settle(self, outcome: Outcome, job: Job, waiting: dict[str, Job]) -> bool:
+    def settle(self, outcome: JobOutcome, job: Job, waiting: dict[str, Job]) -> bool:
         """Note how an attempt ended; whether the job is over by it, and not tried again."""
         if not outcome.reason:
             self.ended.add(job.key)
@@ -77,7 +79,7 @@ class Schedule:
         self.failed[job.key] = outcome.reason
         return True
 
-    def seen(self, job: Job, outcome: Outcome | None = None) -> Seen:
+    def seen(self, job: Job, outcome: JobOutcome | None = None) -> JobState:
         """The state of a job, running where it has no outcome yet."""
         ended = {} if outcome is None else outcome._asdict() | {"key": job.key}
         ended.pop("wrong", None)
@@ -88,8 +90,62 @@ class Schedule:
             "title": job.title,
             "state": state,
             "attempt": self.attempts[job.key],
-            "since": now(),
+            "since": utc_now(),
             "engine": self.engine.name,
             "threads": self.file.threads,
         }
-        return Seen.model_validate(fields | ended)
+        return JobState.model_validate(fields | ended)
+
+
+EngineName = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the jobs run. jobs: processes of the local engine; address: of the Ray cluster."""
+
+    engine: EngineName = "local"
+    jobs: int = 1
+    address: str | None = None
+
+
+def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:
+    """The jobs of the file and which of them are done."""
+    place.machine.start()
+    board_results.clear_cache()
+    return plan_jobs(graph.build_graph(file, place, report), place)
+
+
+def run_sweep(
+    file: SweepFile,
+    place: Workplace,
+    how: EngineOptions,
+    report: Reporter = SILENT,
+    seen: SweepPlan | None = None,
+) -> dict[str, str]:
+    """Run what is missing; title -> reason of every job that failed, in the order of the graph.
+
+    seen: the plan, where it was made already. Raises FsbenchError when another sweep runs in the
+    folder, UsageError for an engine that is not installed.
+    """
+    states = StateFiles(place.output)
+    with states.owned():
+        todo = seen or plan_sweep(file, place, report)
+        if not todo.missing:
+            return {}
+        engine = start_engine(file, place, how, report)
+        failed = Scheduler(file, todo, engine, states, report).run()
+    return {job.title: failed[key] for key, job in todo.graph.jobs.items() if key in failed}
+
+
+def start_engine(file: SweepFile, place: Workplace, how: EngineOptions, report: Reporter) -> Engine:
+    """The engine asked for."""
+    if how.engine == "ray":
+        from fsbench.sweep.engines import RayEngine
+
+        return RayEngine(file, place, how.address, report)
+    import torch
+
+    from fsbench.sweep.engines import LocalEngine
+
+    return LocalEngine(file, place, how.jobs, torch.cuda.device_count())

@@ -1,4 +1,4 @@
-"""Jobs that train: a run, and a round 0 that several runs branch off from."""
+"""Jobs that train: a run, and a round 0 that several runs share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from filelock import FileLock, Timeout
 
 from fsbench.api.labels import label
 from fsbench.backbones import devices
-from fsbench.sweep.file import Kind
+from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import branching, run_folder
 from pretrain.training.loop import pretrain
@@ -38,45 +38,45 @@ class _Trains(Job):
         return label(self.recipe)
 
 
-class RoundZero(_Trains):
+class RoundZeroJob(_Trains):
     """recipe: the control, whose round 0 it is."""
 
-    KIND: ClassVar[Kind] = "round"
+    KIND: ClassVar[JobKind] = "round"
 
     @property
     def title(self) -> str:
         return f"round 0 of {self.label}"
 
-    def folder(self, place: Place) -> Path:
+    def folder(self, place: Workplace) -> Path:
         return place.output / "rounds" / self.key[:16]
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         return branching.ended(self.folder(place))
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         source, device = place.source(self.recipe), devices.resolve(place.device)
-        await_end(self.folder(place))
+        wait_for_folder(self.folder(place))
         branching.first_round(self.recipe, source, self.folder(place), device=device)
 
 
-class Training(_Trains):
+class TrainingJob(_Trains):
     """trunk: the round 0 to start from, if it is shared; it changes no bit of the run."""
 
-    KIND: ClassVar[Kind] = "pretrain"
-    trunk: RoundZero | None = None
+    KIND: ClassVar[JobKind] = "pretrain"
+    trunk: RoundZeroJob | None = None
 
     @property
     def title(self) -> str:
         return self.label
 
-    def folder(self, place: Place) -> Path:
+    def folder(self, place: Workplace) -> Path:
         return place.run(self.label)
 
-    def started(self, place: Place) -> bool:
+    def started(self, place: Workplace) -> bool:
         """Whether it needs no round 0 any more."""
         return branching.started(self.folder(place))
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         folder = self.folder(place)
         return run_folder.finished(folder) and self.same(folder)
 
@@ -86,15 +86,15 @@ class Training(_Trains):
         ours = (self.recipe.digest(), self.source_fingerprint)
         return (found.get("recipe_digest"), found.get("source_fingerprint")) == ours
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         source, folder = place.source(self.recipe), self.folder(place)
-        await_end(folder)
+        wait_for_folder(folder)
         if self.trunk and not self.started(place):
             branching.branch(self.recipe, source, self.trunk.folder(place), folder)
         pretrain(self.recipe, source, folder, device=devices.resolve(place.device))
 
 
-def await_end(folder: Path) -> None:
+def wait_for_folder(folder: Path) -> None:
     """Wait for a worker that trains in the folder to end: one whose node died may take a moment.
 
     Returns in any case; `pretrain` refuses a folder that is still taken.

@@ -15,9 +15,9 @@ from stress.trial import Trials
 from support.sweep import ENTRY, hashes, place, read, sweep
 
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.place import Place
-from fsbench.sweep.run import How, planned, run
-from fsbench.sweep.states import States
+from fsbench.sweep.place import Workplace
+from fsbench.sweep.schedule import EngineOptions, plan_sweep, run_sweep
+from fsbench.sweep.status import StateFiles
 
 METHODS = ("seal", "llf", "welsr", "swr")
 JOBS_AT_LEAST = 12
@@ -38,12 +38,12 @@ def killed(trials: Trials, seeds: Iterable[int]) -> Row:
         data["pretrain"][0]["set"]["plan.epochs"] = EPOCHS
         file = read(data)
         alone, there = (place(folder, name, board=folder / f"{name} board") for name in "ab")
-        failed = run(file, alone, How(jobs=2))
+        failed = run_sweep(file, alone, EngineOptions(jobs=2))
         with cluster() as nodes:
             victim, _ = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
             killer = threading.Thread(target=when_busy, args=(nodes, victim, there), daemon=True)
             killer.start()
-            failed |= run(file, there, How(engine="ray", address=nodes.address))
+            failed |= run_sweep(file, there, EngineOptions(engine="ray", address=nodes.address))
             killer.join()
         told = f"{failed or ''}{complaints(file, there)}"
         row.judge(outcome(alone), outcome(there), [], told)
@@ -63,7 +63,7 @@ def cluster() -> Iterator[Any]:
         made.shutdown()
 
 
-def when_busy(nodes: Any, victim: Any, there: Place) -> None:
+def when_busy(nodes: Any, victim: Any, there: Workplace) -> None:
     """Once two trainings are under way, one on each of the nodes, kill one of these."""
     until = time.monotonic() + 120
     while len(training(there)) < 2 and time.monotonic() < until:
@@ -71,13 +71,13 @@ def when_busy(nodes: Any, victim: Any, there: Place) -> None:
     nodes.remove_node(victim, allow_graceful=False)
 
 
-def training(there: Place) -> list[Path]:
+def training(there: Workplace) -> list[Path]:
     """Runs that have a checkpoint and no end yet."""
     begun = [path.parent for path in there.output.glob("runs/*/checkpoint.json")]
     return [folder for folder in begun if not (folder / "run.json").exists()]
 
 
-def outcome(there: Place) -> dict[str, str]:
+def outcome(there: Workplace) -> dict[str, str]:
     """Hashes of weights and records, and the entries' names."""
     return {**hashes(there.output), **dict.fromkeys(entries(there.board), "entry")}
 
@@ -86,10 +86,10 @@ def entries(board: Path) -> list[str]:
     return sorted(path.parent.name for path in board.glob("*/entry.json"))
 
 
-def complaints(file: SweepFile, there: Place) -> str:
+def complaints(file: SweepFile, there: Workplace) -> str:
     """What shows that the trial was none: too few jobs, none tried again, or one not done."""
-    keys = planned(file, there).graph.jobs
-    seen = [States(there.output).read(key) for key in keys]
+    keys = plan_sweep(file, there).graph.jobs
+    seen = [StateFiles(there.output).read(key) for key in keys]
     told = "" if len(keys) >= JOBS_AT_LEAST else f"only {len(keys)} jobs"
     if max((each.attempt for each in seen if each), default=0) < 2:
         told += " no job was tried again"

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.sweep.file import Kind
+from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 
 
 class Fake(Job):
     """Writes its name and process into the output folder, after what `does` says."""
 
-    KIND: ClassVar[Kind] = "evaluate"
+    KIND: ClassVar[JobKind] = "evaluate"
     name: str
     does: str = ""
 
@@ -29,10 +29,10 @@ class Fake(Job):
     def settings(self) -> Mapping[str, Any]:
         return {"name": self.name}
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         return (place.output / self.name).exists()
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         place.output.mkdir(parents=True, exist_ok=True)
         tries = place.output / f"{self.name}.tries"
         with tries.open("a", encoding="utf8") as file:

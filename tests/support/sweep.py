@@ -13,7 +13,7 @@ from PIL import Image
 
 from fsbench.core.seeding import words
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 
 SIDE = 8
 TINY = {
@@ -60,8 +60,8 @@ def write(path: Path, data: Mapping[str, Any]) -> Path:
     return path
 
 
-def place(root: Path, output: str = "out", **more: Any) -> Place:
-    return Place(root / output, root / "cache", **more)
+def place(root: Path, output: str = "out", **more: Any) -> Workplace:
+    return Workplace(root / output, root / "cache", **more)
 
 
 def hashes(output: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.sweep.file import Resources, read
+from fsbench.sweep.file import JobResources, read_sweep_file
 
 GOOD = """
 pretrain: [{recipes: [toy/seal], seeds: [0, 1]}]
@@ -23,10 +23,10 @@ def given(tmp_path: Path, text: str) -> Path:
 
 
 def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
-    file = read(given(tmp_path, GOOD))
+    file = read_sweep_file(given(tmp_path, GOOD))
     assert file.pretrain[0].seeds == (0, 1)
-    assert file.resources("pretrain") == Resources(gpus=0.25, retries=3)
-    assert file.resources("evaluate") == Resources(gpus=0, retries=1)
+    assert file.resources("pretrain") == JobResources(gpus=0.25, retries=3)
+    assert file.resources("evaluate") == JobResources(gpus=0, retries=1)
     assert file.evaluate[0].episodes == 600
 
 
@@ -42,7 +42,7 @@ def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
 )
 def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, meant: str) -> None:
     with pytest.raises(UnknownName, match=f"did you mean '{meant}'"):
-        read(given(tmp_path, text))
+        read_sweep_file(given(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
 )
 def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        read(given(tmp_path, text))
+        read_sweep_file(given(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
-        read(tmp_path / "none.yaml")
+        read_sweep_file(tmp_path / "none.yaml")

@@ -11,21 +11,21 @@ from support.fakes import Heard
 from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import UsageError
-from fsbench.sweep.analyzing import Analyzing
-from fsbench.sweep.entry import Submitting
-from fsbench.sweep.evaluating import Evaluating
-from fsbench.sweep.graph import Graph, build
-from fsbench.sweep.plan import plan
-from fsbench.sweep.training import RoundZero, Training
+from fsbench.sweep.analysis import AnalysisJob
+from fsbench.sweep.evaluation import EvaluationJob
+from fsbench.sweep.graph import JobGraph, build_graph
+from fsbench.sweep.plan import plan_jobs
+from fsbench.sweep.submission import SubmissionJob
+from fsbench.sweep.training import RoundZeroJob, TrainingJob
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
 
 
-def graph(root: Path, **more: Any) -> Graph:
-    return build(read(sweep(root, **more)), place(root))
+def graph(root: Path, **more: Any) -> JobGraph:
+    return build_graph(read(sweep(root, **more)), place(root))
 
 
-def kinds(found: Graph) -> Counter[str]:
+def kinds(found: JobGraph) -> Counter[str]:
     return Counter(job.KIND for job in found.jobs.values())
 
 
@@ -42,16 +42,16 @@ def test_hand_count(tmp_path: Path) -> None:
     assert kinds(found) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 11}
     order = list(found.jobs)
     assert all(order.index(n) < order.index(key) for key in order for n in found.needs[key])
-    trained = [job for job in found.jobs.values() if isinstance(job, Training)]
+    trained = [job for job in found.jobs.values() if isinstance(job, TrainingJob)]
     branched = [job.title for job in trained if job.trunk]
     assert len(branched) == 6
     assert not any("swr" in title for title in branched)
     for job in trained:
         assert found.needs[job.key] == ((job.trunk.key,) if job.trunk else ())
     for key, job in found.jobs.items():
-        if isinstance(job, Submitting):
+        if isinstance(job, SubmissionJob):
             assert found.needs[key] == tuple(each.key for each in job.evaluations)
-        if isinstance(job, RoundZero):
+        if isinstance(job, RoundZeroJob):
             assert found.needs[key] == ()
             assert len(found.needed_by(key)) == 3
 
@@ -65,8 +65,8 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     target = data["evaluate"][0]["targets"][0].rpartition(":")[0]
     linear = {"targets": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
     affine = {"targets": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
-    found = build(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
-    tasks = [job.tasks for job in found.jobs.values() if isinstance(job, Evaluating)]
+    found = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
+    tasks = [job.tasks for job in found.jobs.values() if isinstance(job, EvaluationJob)]
     shapes = [[task.rpartition(":")[2] for task in each] for each in tasks]
     assert shapes == [
         ["probe"],
@@ -97,7 +97,7 @@ def test_a_key_follows_from_content_alone(tmp_path: Path) -> None:
 def test_the_same_content_is_one_job(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("seal",))
     twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": data["evaluate"] * 2}
-    assert kinds(build(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
+    assert kinds(build_graph(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
 
 
 def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -121,8 +121,10 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     data = sweep(tmp_path, methods=("normal",), analyze=looks)
     (plain,) = data["pretrain"]
     meta = {**plain, "methods": ["protonet"], "set": {**plain["set"], **TASKS}}
-    jobs = build(read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard).jobs.values()
-    found = [job for job in jobs if isinstance(job, Analyzing)]
+    jobs = build_graph(
+        read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard
+    ).jobs.values()
+    found = [job for job in jobs if isinstance(job, AnalysisJob)]
     normal, *_, protonet = [job.backbone.label for job in found]
     assert [(tuple(job.wanted), job.backbone.label) for job in found] == [
         (("knn_depth", "dormant"), normal),
@@ -140,4 +142,4 @@ def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_done_at_first(tmp_path: Path) -> None:
     found = graph(tmp_path)
-    assert plan(found, place(tmp_path)).missing == list(found.jobs.values())
+    assert plan_jobs(found, place(tmp_path)).missing == list(found.jobs.values())

@@ -13,12 +13,11 @@ from support.jobs import Fake
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.graph import Graph
-from fsbench.sweep.job import Job
-from fsbench.sweep.plan import Plan
-from fsbench.sweep.schedule import Schedule
-from fsbench.sweep.states import States
-from fsbench.sweep.work import Outcome
+from fsbench.sweep.graph import JobGraph
+from fsbench.sweep.job import Job, JobOutcome
+from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.schedule import Scheduler
+from fsbench.sweep.status import StateFiles
 
 
 class Script:
@@ -39,20 +38,20 @@ class Script:
         self.queue.append(job)
         self.started.append(job.title)
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[JobOutcome]:
         job = self.queue.popleft()
         left = self.failures.get(job.title, 0)
         self.failures[job.title] = left - 1
-        return [Outcome(job.key, "it broke" if left > 0 else "", 1.5, "here", 7)]
+        return [JobOutcome(job.key, "it broke" if left > 0 else "", 1.5, "here", 7)]
 
     def close(self) -> None:
         self.closed = True
 
 
-def diamond() -> tuple[Graph, dict[str, Job]]:
+def diamond() -> tuple[JobGraph, dict[str, Job]]:
     """a -> b, c; b -> d; e alone."""
     jobs = {name: Fake(name=name) for name in "abcde"}
-    graph = Graph()
+    graph = JobGraph()
     for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
         graph.add(jobs[name], [jobs[need] for need in needs])
     return graph, dict(jobs)
@@ -60,13 +59,13 @@ def diamond() -> tuple[Graph, dict[str, Job]]:
 
 def schedule(
     tmp_path: Path, engine: Script, done: str = "", retries: int = 1
-) -> tuple[Schedule, dict[str, str]]:
+) -> tuple[Scheduler, dict[str, str]]:
     graph, jobs = diamond()
     file = SweepFile.model_validate(
         {"backbones": [{"model": "a"}], "jobs": {"evaluate": {"retries": retries}}}
     )
-    plan = Plan(graph, {jobs[name].key: "done" for name in done})
-    made = Schedule(file, plan, engine, States(tmp_path))
+    plan = SweepPlan(graph, {jobs[name].key: "done" for name in done})
+    made = Scheduler(file, plan, engine, StateFiles(tmp_path))
     failed = made.run()
     return made, {graph.jobs[key].title: reason for key, reason in failed.items()}
 
@@ -129,8 +128,8 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
         ({}, (5, "jobs"), [1] * 5),
     ):
         bar, folder = Bar(), tmp_path / str(len(known))
-        states = States(folder)
-        Schedule(file, Plan(graph, {}, known), Script(1, {}), states, bar).run()
+        states = StateFiles(folder)
+        Scheduler(file, SweepPlan(graph, {}, known), Script(1, {}), states, bar).run()
         assert bar.opened == opened
         assert sorted(bar.moved) == moved
 
@@ -143,10 +142,10 @@ def test_without_retries_there_is_one_attempt(tmp_path: Path) -> None:
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    states = States(tmp_path)
+    states = StateFiles(tmp_path)
     assert not states.alive()
     with states.owned():
-        assert States(tmp_path).alive()
-        with pytest.raises(FsbenchError, match="another sweep"), States(tmp_path).owned():
+        assert StateFiles(tmp_path).alive()
+        with pytest.raises(FsbenchError, match="another sweep"), StateFiles(tmp_path).owned():
             pass
     assert not states.alive()

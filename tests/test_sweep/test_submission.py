@@ -11,24 +11,24 @@ from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
-from fsbench.sweep import committed
-from fsbench.sweep.committed import Held
-from fsbench.sweep.entry import Submitting
-from fsbench.sweep.evaluating import Trained
-from fsbench.sweep.graph import build
+from fsbench.sweep import board_results
+from fsbench.sweep.board_results import BoardResult
+from fsbench.sweep.evaluation import TrainedBackbone
+from fsbench.sweep.graph import build_graph
+from fsbench.sweep.submission import SubmissionJob
 
 
-def entry(root: Path) -> Submitting:
+def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
-    jobs = build(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
-    (found,) = (job for job in jobs if isinstance(job, Submitting))
+    jobs = build_graph(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
+    (found,) = (job for job in jobs if isinstance(job, SubmissionJob))
     return found
 
 
-def of(job: Submitting) -> BackboneFacts:
+def of(job: SubmissionJob) -> BackboneFacts:
     """Facts of a network that the job's recipe gave somewhere."""
     backbone = job.backbone
-    assert isinstance(backbone, Trained)
+    assert isinstance(backbone, TrainedBackbone)
     source = {"source_fingerprint": backbone.training.source_fingerprint}
     training = fakes_methods.training().model_copy(update=source)
     changes = {"training": training, "recipe_digest": backbone.training.recipe.digest()}
@@ -40,10 +40,10 @@ def test_results_of_other_weights_are_not_replaced(
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
-    held = Held(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
-    monkeypatch.setattr(committed, "held", lambda board, cache: (held,))
+    held = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
+    monkeypatch.setattr(board_results, "read_results", lambda board, cache: (held,))
     with pytest.raises(ValidationFailed, match="results of other weights") as told:
-        committed.ours(job.name, job.backbone, here)
+        board_results.is_entry_of(job.name, job.backbone, here)
     assert facts.weights_hash[:12] in str(told.value)
     assert "delete the entry" in told.value.fix
     with pytest.raises(ValidationFailed, match="results of other weights"):
@@ -56,8 +56,8 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     other = of(job).model_copy(update={"recipe_digest": "0" * 64})
     for held in (
-        Held(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
-        Held("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
+        BoardResult(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
+        BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
-        monkeypatch.setattr(committed, "held", lambda board, cache, held=held: (held,))
-        assert committed.ours(job.name, job.backbone, here) is False
+        monkeypatch.setattr(board_results, "read_results", lambda board, cache, held=held: (held,))
+        assert board_results.is_entry_of(job.name, job.backbone, here) is False

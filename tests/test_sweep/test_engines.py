@@ -12,12 +12,12 @@ import pytest
 from support.jobs import Fake
 from support.sweep import place
 
+from fsbench.sweep.engines import LocalEngine
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.graph import Graph
-from fsbench.sweep.local import LocalEngine
-from fsbench.sweep.plan import Plan
-from fsbench.sweep.schedule import Schedule
-from fsbench.sweep.states import States
+from fsbench.sweep.graph import JobGraph
+from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.schedule import Scheduler
+from fsbench.sweep.status import StateFiles
 
 
 def file(gpus: float = 0.0, retries: int = 1) -> SweepFile:
@@ -33,14 +33,14 @@ def kill_when(path: Path) -> None:
 
 
 def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) -> None:
-    here, graph = place(tmp_path), Graph()
+    here, graph = place(tmp_path), JobGraph()
     tasks = {"a": "hang once", "b": "", "c": "fail", "d": "crash", "e": "", "f": "wrong"}
     for name, does in tasks.items():
         graph.add(Fake(name=name, does=does))
     killer = threading.Thread(target=kill_when, args=(here.output / "a.tries",))
     killer.start()
     engine = LocalEngine(file(), here, jobs=2, gpus=0)
-    failed = Schedule(file(), Plan(graph, {}), engine, States(here.output)).run()
+    failed = Scheduler(file(), SweepPlan(graph, {}), engine, StateFiles(here.output)).run()
     killer.join()
     said = {graph.jobs[key].title: reason for key, reason in failed.items()}
     assert said.keys() == {"c", "d", "f"}
@@ -55,11 +55,11 @@ def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) 
 
 def test_workers_of_a_sweep_that_is_done_put_away_what_they_hold(tmp_path: Path) -> None:
     """Killed, they would leave locks behind, which Python warns of on the terminal."""
-    here, graph = place(tmp_path), Graph()
+    here, graph = place(tmp_path), JobGraph()
     for name in "ab":
         graph.add(Fake(name=name, does="tidy"))
     engine = LocalEngine(file(), here, jobs=2, gpus=0)
-    assert Schedule(file(), Plan(graph, {}), engine, States(here.output)).run() == {}
+    assert Scheduler(file(), SweepPlan(graph, {}), engine, StateFiles(here.output)).run() == {}
     assert {path.name for path in here.output.glob("*.tidied")} == {"a.tidied", "b.tidied"}
 
 

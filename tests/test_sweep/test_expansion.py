@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.sweep.file import Runs
-from fsbench.sweep.runs import expand
+from fsbench.sweep.file import RunsBlock
+from fsbench.sweep.graph import expand_recipes
 from pretrain import METHODS
 from pretrain.recipes import registry
 
 
 def names(**block: object) -> list[tuple[str, int, str]]:
-    found = expand(Runs.model_validate(block))
+    found = expand_recipes(RunsBlock.model_validate(block))
     return [(recipe.name, recipe.seed, recipe.schedule) for recipe in found]
 
 
@@ -43,7 +43,7 @@ def test_controls_come_first_with_and_without_restarts() -> None:
 
 def test_what_is_set_beats_the_scenario() -> None:
     block = {"recipes": ["toy/swr"], "scenario": "warm-start", "set": {"warmup": 0.25}}
-    (recipe,) = expand(Runs.model_validate(block))
+    (recipe,) = expand_recipes(RunsBlock.model_validate(block))
     assert len(recipe.plan.stages) == 2
     assert recipe.warmup == 0.25
     assert recipe == registry.get("toy/swr").override(

@@ -1,4 +1,4 @@
-"""A job that evaluates: one backbone on one data set by one adaptation, at all shots asked for."""
+"""Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
 from fsbench.core.tasks import Options, TaskId
 from fsbench.results import ResultStore
-from fsbench.sweep import committed
-from fsbench.sweep.file import Evaluation, Given, Kind
+from fsbench.sweep import board_results
+from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
-from fsbench.sweep.training import Training
+from fsbench.sweep.place import Workplace
+from fsbench.sweep.training import TrainingJob
 from protocols.analyses import AnalysisFile
 
 
-class Trained(Frozen):
+class TrainedBackbone(Frozen):
     """A backbone that a job of this sweep trains."""
 
-    training: Training
+    training: TrainingJob
 
     @property
     def label(self) -> str:
@@ -58,16 +58,16 @@ class Trained(Frozen):
         method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
         return {"scale": scale, "method": method, "seed": seed}
 
-    def models(self, place: Place) -> Models:
-        return Models((f"run:{shown(self.training.folder(place))}",), names=(self.label,))
+    def models(self, place: Workplace) -> Models:
+        return Models((f"run:{relative_to_cwd(self.training.folder(place))}",), names=(self.label,))
 
-    def facts(self, place: Place) -> BackboneFacts | None:
+    def facts(self, place: Workplace) -> BackboneFacts | None:
         """None while it is not trained."""
         if not self.training.done(place):
             return None
-        return known_facts(f"run:{shown(self.training.folder(place))}", None, None)
+        return load_facts(f"run:{relative_to_cwd(self.training.folder(place))}", None, None)
 
-    def lacks(self, analysis: AnalysisFile, place: Place) -> str:
+    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
         """What it will not have that the analysis needs; empty when it will have all."""
         classifies = self.training.recipe.loader != "episodes"
         return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
@@ -80,10 +80,10 @@ class Trained(Frozen):
         return known.source_fingerprint == self.training.source_fingerprint
 
 
-class Present(Frozen):
+class GivenBackbone(Frozen):
     """A given backbone. weights, native: its weights hash and size (px) as the sweep was read."""
 
-    given: Given
+    given: BackboneBlock
     label: str
     weights: str
     native: int
@@ -97,45 +97,45 @@ class Present(Frozen):
         """As of a trained one: its label stands for the method."""
         return {"scale": "given", "method": self.label, "seed": str(self.given.random_init or 0)}
 
-    def models(self, place: Place) -> Models:
+    def models(self, place: Workplace) -> Models:
         given = self.given
         return Models((given.model,), given.arch, given.random_init, (self.label,))
 
-    def facts(self, place: Place) -> BackboneFacts | None:
-        return known_facts(self.given.model, self.given.arch, self.given.random_init)
+    def facts(self, place: Workplace) -> BackboneFacts | None:
+        return load_facts(self.given.model, self.given.arch, self.given.random_init)
 
-    def lacks(self, analysis: AnalysisFile, place: Place) -> str:
+    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
         return missing_part(self.given.model, self.models(place), None, analysis)
 
     def is_(self, facts: BackboneFacts) -> bool:
         return facts.weights_hash == self.weights
 
 
-AnyBackbone = Trained | Present
+SweepBackbone = TrainedBackbone | GivenBackbone
 
 
-def shown(path: Path) -> Path:
+def relative_to_cwd(path: Path) -> Path:
     """From where this process stands, if it lies below: results keep the reference."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @cache
-def known_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
+def load_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
     """Facts of a backbone that does not change while a sweep is planned."""
     return backbones.load(ref, arch=arch, random_init=random_init).facts
 
 
-class Evaluating(Job):
+class EvaluationJob(Job):
     """tasks: complete ids, all of one data set and adaptation; images: its record for each; asked:
     the block of the sweep file, of which `only`, targets and shots are in `tasks`; entry: that the
     results are for, if any."""
 
-    KIND: ClassVar[Kind] = "evaluate"
-    backbone: AnyBackbone
+    KIND: ClassVar[JobKind] = "evaluate"
+    backbone: SweepBackbone
     tasks: tuple[str, ...]
     images: tuple[DatasetRecord, ...]
-    asked: Evaluation
+    asked: EvaluationBlock
     entry: str | None = None
 
     @property
@@ -158,7 +158,7 @@ class Evaluating(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return request(self.asked, self.tasks)
+        return build_request(self.asked, self.tasks)
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native)
@@ -167,7 +167,7 @@ class Evaluating(Job):
         """Episode numbers; None for a probe."""
         return None if task.probe else np.arange(self.request.n_episodes)
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         facts = self.backbone.facts(place)
         if facts is None:
             return False
@@ -181,9 +181,11 @@ class Evaluating(Job):
                 return False
         return True
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         if self.entry:
-            committed.ours(self.entry, self.backbone, place)  # before hours of work, not after
+            board_results.is_entry_of(
+                self.entry, self.backbone, place
+            )  # before hours of work, not after
         models = self.backbone.models(place)
         run_request(
             models,
@@ -195,7 +197,9 @@ class Evaluating(Job):
         )
 
 
-def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> EvaluationRequest:
+def build_request(
+    asked: EvaluationBlock, tasks: tuple[str, ...] | None = None
+) -> EvaluationRequest:
     """What a block asks for: all its tasks, or these complete ids."""
     options = Options(shots=asked.shots, way=asked.way, heads=asked.adapt, protocol=asked.protocol)
     chosen = parse_tasks(asked.targets, options) if tasks is None else parse_tasks(tasks, Options())
@@ -210,11 +214,11 @@ def request(asked: Evaluation, tasks: tuple[str, ...] | None = None) -> Evaluati
         seed=asked.seed,
         bn_mode=asked.bn_mode if whole or "affine" in used else "eval",
         settings=settings,
-        probing=parse_probe_settings(asked.set) if whole else probing(asked, chosen),
+        probing=parse_probe_settings(asked.set) if whole else select_probe_settings(asked, chosen),
     )
 
 
-def probing(asked: Evaluation, tasks: tuple[TaskId, ...]) -> ProbeSettings:
+def select_probe_settings(asked: EvaluationBlock, tasks: tuple[TaskId, ...]) -> ProbeSettings:
     """The settings of probes that these tasks are."""
     given = parse_probe_settings(asked.set).values
     mine = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}

@@ -1,4 +1,4 @@
-"""What a board already holds: a job whose recipe has its cells on the board counts as done."""
+"""Results that a board already holds; a job whose results are on the board counts as done."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.tasks import ColumnId, TaskId
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 from leaderboard.board.board import Board
 
 if TYPE_CHECKING:
-    from fsbench.sweep.evaluating import AnyBackbone, Evaluating
+    from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone
 
 
 @dataclass(frozen=True)
-class Held:
+class BoardResult:
     """One cell of an entry."""
 
     entry: str
@@ -29,7 +29,7 @@ class Held:
     outcomes: int
 
     @classmethod
-    def of(cls, entry: str, result: Result) -> Held:
+    def of(cls, entry: str, result: Result) -> BoardResult:
         """As the entry's verified file says."""
         return cls(
             entry,
@@ -42,39 +42,39 @@ class Held:
 
 
 @cache
-def held(board: Path, folder: Path) -> tuple[Held, ...]:
+def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
     """All cells of the board, verified. Raises ValidationFailed for a damaged entry."""
     entries = Board.open(board).entries(folder) if board.is_dir() else []
-    return tuple(Held.of(e.name, cell.result) for e in entries for cell in e.cells)
+    return tuple(BoardResult.of(e.name, cell.result) for e in entries for cell in e.cells)
 
 
 @cache
-def columns(board: Path) -> frozenset[ColumnId] | None:
+def read_columns(board: Path) -> frozenset[ColumnId] | None:
     """The columns that a board compares; None for all."""
     file = Board.open(board).file
     return None if file.columns is None else frozenset(file.named)
 
 
-def entry_of(job: Evaluating, task: TaskId, place: Place) -> str | None:
+def find_entry(job: EvaluationJob, task: TaskId, place: Workplace) -> str | None:
     """The entry that holds the job's cell of one of its tasks, whole."""
     if place.board is None:
         return None
     spec = job.spec(task).digest()
     images = job.images[job.parsed.index(task)].identity
     wanted = 1 if task.probe else job.request.n_episodes
-    for cell in held(place.board, place.cache):
+    for cell in read_results(place.board, place.cache):
         same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
         if same and cell.outcomes >= wanted and job.backbone.is_(cell.backbone):
             return cell.entry
     return None
 
 
-def committed(job: Evaluating, place: Place) -> bool:
+def is_on_board(job: EvaluationJob, place: Workplace) -> bool:
     """Whether the board holds all that the job would give."""
-    return all(entry_of(job, task, place) for task in job.parsed)
+    return all(find_entry(job, task, place) for task in job.parsed)
 
 
-def ours(entry: str, backbone: AnyBackbone, place: Place) -> bool:
+def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
     """Whether the entry is on the board and of this backbone.
 
     Raises ValidationFailed where its results are of other weights than those of this sweep, which a
@@ -82,7 +82,7 @@ def ours(entry: str, backbone: AnyBackbone, place: Place) -> bool:
     """
     if place.board is None:
         return False
-    cells = held(place.board, place.cache)
+    cells = read_results(place.board, place.cache)
     mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
     now = backbone.facts(place)
     others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
@@ -96,12 +96,12 @@ def ours(entry: str, backbone: AnyBackbone, place: Place) -> bool:
     return bool(mine)
 
 
-def column(job: Evaluating, task: TaskId) -> ColumnId:
+def column_name(job: EvaluationJob, task: TaskId) -> ColumnId:
     """Return the board column of a task of the job."""
     return ColumnId.of(task, job.spec(task))
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Read boards anew: they may have changed."""
-    held.cache_clear()
-    columns.cache_clear()
+    read_results.cache_clear()
+    read_columns.cache_clear()

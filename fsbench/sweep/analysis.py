@@ -1,4 +1,4 @@
-"""A job that looks inside one backbone, by all analyses of a block of the sweep file."""
+"""Job that runs the analyses of one block of the sweep file on one backbone."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fsbench.core.findings import Analysis
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
 from fsbench.results.names import ANALYSES
-from fsbench.sweep.evaluating import AnyBackbone
-from fsbench.sweep.file import Analyses, Kind
+from fsbench.sweep.evaluation import SweepBackbone
+from fsbench.sweep.file import AnalysesBlock, JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 from protocols.analyses import ANALYSES as REGISTRY
 
 
-class Analyzing(Job):
+class AnalysisJob(Job):
     """wanted: analysis -> all its settings. Images are those that the backbone was trained on."""
 
-    KIND: ClassVar[Kind] = "analyze"
-    backbone: AnyBackbone
+    KIND: ClassVar[JobKind] = "analyze"
+    backbone: SweepBackbone
     wanted: Mapping[str, Mapping[str, Any]]
 
     @property
@@ -43,7 +43,7 @@ class Analyzing(Job):
     def plan(self) -> AnalysisChoice:
         return {name: REGISTRY.load(name).SETTINGS(**given) for name, given in self.wanted.items()}
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         """Whether the records are there; the run itself may be gone."""
         there = {
             found.question.what
@@ -53,14 +53,14 @@ class Analyzing(Job):
         }
         return there == self.wanted.keys()
 
-    def records(self, place: Place) -> Iterator[Analysis]:
+    def records(self, place: Workplace) -> Iterator[Analysis]:
         """All of these analyses under the backbone's name. Raises ValidationFailed."""
         for what in self.wanted:
             files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
             for path in sorted(place.analyses.glob(files)):
                 yield read_record(path, Analysis)
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         analyze(
             self.backbone.models(place),
             self.plan,
@@ -71,20 +71,20 @@ class Analyzing(Job):
         )
 
 
-def analyzing(
-    asked: Analyses, backbones: Iterable[AnyBackbone], place: Place, report: Reporter
-) -> dict[str, Analyzing]:
+def analysis_jobs(
+    asked: AnalysesBlock, backbones: Iterable[SweepBackbone], place: Workplace, report: Reporter
+) -> dict[str, AnalysisJob]:
     """Label of a backbone -> the job of those analyses that it has something for; the others are
     left out with a word. Raises UsageError where that leaves nothing, UnknownName.
     """
-    settings = wanted(asked)
+    settings = complete_settings(asked)
     jobs, refused = {}, []
     for backbone in backbones:
         lacking = {what: backbone.lacks(REGISTRY.load(what), place) for what in settings}
         refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
         possible = {what: given for what, given in settings.items() if not lacking[what]}
         if possible:
-            jobs[backbone.label] = Analyzing(backbone=backbone, wanted=possible)
+            jobs[backbone.label] = AnalysisJob(backbone=backbone, wanted=possible)
     if refused and not jobs:
         what, label, lack = refused[0]
         raise UsageError(f"{what} cannot be made of {label}: it has no {lack}", fix=HINTS[lack])
@@ -93,7 +93,7 @@ def analyzing(
     return jobs
 
 
-def wanted(asked: Analyses) -> dict[str, dict[str, Any]]:
+def complete_settings(asked: AnalysesBlock) -> dict[str, dict[str, Any]]:
     """Analysis -> settings, complete. Raises UsageError, UnknownName."""
     chosen = choose_analyses(asked.what, parse_analysis_settings(asked.set), asked.limit)
     return {name: settings.model_dump(mode="json") for name, settings in chosen.items()}

@@ -10,7 +10,7 @@ from stress import nodes
 from stress.trial import Trials
 
 from fsbench.core.errors import UsageError
-from fsbench.sweep import cluster as engine
+from fsbench.sweep import engines as engine
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_sweep_outlives_a_node_and_gives_what_the_local_engine_gives(tmp_path:
 def test_without_ray_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'fsbench\[ray\]'"):
-        engine.ray()
+        engine.import_ray()
 
 
 @pytest.mark.parametrize(("threads", "refused"), [(4, False), (5, True)])

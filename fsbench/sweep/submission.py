@@ -1,4 +1,4 @@
-"""A job that adds one backbone's results to a board, under the name that the sweep file gives."""
+"""Job that adds the results of one backbone to a board as an entry."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from fsbench.core.schema import Declaration
 from fsbench.results import building
 from fsbench.results.names import safe
 from fsbench.results.reading import cells
-from fsbench.sweep import committed
-from fsbench.sweep.evaluating import AnyBackbone, Evaluating, Trained
-from fsbench.sweep.file import Entries, Kind
+from fsbench.sweep import board_results
+from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
+from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job
-from fsbench.sweep.place import Place
+from fsbench.sweep.place import Workplace
 from leaderboard.submission.intake import submit
 
 
-class Submitting(Job):
+class SubmissionJob(Job):
     """evaluations: of one backbone, all of the sweep."""
 
-    KIND: ClassVar[Kind] = "submit"
-    evaluations: tuple[Evaluating, ...] = Field(min_length=1)
-    entries: Entries
+    KIND: ClassVar[JobKind] = "submit"
+    evaluations: tuple[EvaluationJob, ...] = Field(min_length=1)
+    entries: EntriesBlock
 
     @property
     def title(self) -> str:
@@ -38,18 +38,18 @@ class Submitting(Job):
         return {"cells": cells, "declaration": self.declaration.model_dump(mode="json")}
 
     @property
-    def backbone(self) -> AnyBackbone:
+    def backbone(self) -> SweepBackbone:
         return self.evaluations[0].backbone
 
     @property
     def name(self) -> str:
-        return entry_name(self.entries, self.backbone)
+        return format_entry_name(self.entries, self.backbone)
 
     @property
     def declaration(self) -> Declaration:
         backbone, given = self.backbone, self.entries
         data = given.pretraining_data
-        if isinstance(backbone, Trained):
+        if isinstance(backbone, TrainedBackbone):
             data = (backbone.training.recipe.source,)
         return Declaration(
             name=self.name,
@@ -61,30 +61,30 @@ class Submitting(Job):
             statement=given.statement,
         )
 
-    def done(self, place: Place) -> bool:
+    def done(self, place: Workplace) -> bool:
         """Whether the board holds all cells that it has a column for."""
         if place.board is None:
             return False
-        wanted = committed.columns(place.board)
+        wanted = board_results.read_columns(place.board)
         return all(
-            committed.entry_of(job, task, place)
+            board_results.find_entry(job, task, place)
             for job in self.evaluations
             for task in job.parsed
-            if wanted is None or committed.column(job, task) in wanted
+            if wanted is None or board_results.column_name(job, task) in wanted
         )
 
-    def run(self, place: Place) -> None:
+    def run(self, place: Workplace) -> None:
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
-        committed.forget()
-        own = committed.ours(self.name, self.backbone, place)
+        board_results.clear_cache()
+        own = board_results.is_entry_of(self.name, self.backbone, place)
         if own:
-            fetch(place.board / self.name, place.results)
+            copy_missing_results(place.board / self.name, place.results)
         models = (self.backbone.label,)
         submit(place.results, place.board, self.declaration, models=models, replace=own)
 
 
-def entry_name(entries: Entries, backbone: AnyBackbone) -> str:
+def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
     """The pattern filled in. Raises UsageError for a field that a pattern has not."""
     fields = {"label": backbone.label, **backbone.named}
     try:
@@ -95,7 +95,7 @@ def entry_name(entries: Entries, backbone: AnyBackbone) -> str:
         ) from error
 
 
-def fetch(entry: Path, results: Path) -> None:
+def copy_missing_results(entry: Path, results: Path) -> None:
     """Put the results of an entry that are not there below a results folder: what was committed in
     another sitting stays in the entry."""
     for cell in cells(entry):

@@ -1,0 +1,149 @@
+"""State of every job of a sweep: one JSON file a job, written by the scheduler, and its summary."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from fsbench.api.estimate import duration
+from fsbench.core.errors import FsbenchError
+from fsbench.core.io import read_record, write_record
+from fsbench.core.schema import Sha256
+from fsbench.core.specs import Frozen
+from fsbench.sweep.file import JobKind
+from fsbench.sweep.job import Job
+from fsbench.sweep.place import Workplace
+from fsbench.sweep.plan import SweepPlan
+
+
+class JobState(Frozen):
+    """The last thing that happened to a job. Seconds and host are those of the work itself."""
+
+    key: Sha256
+    kind: JobKind
+    title: str
+    state: Literal["running", "done", "failed"]
+    attempt: int = Field(ge=1)
+    since: str = Field(description="UTC, ISO 8601")
+    engine: str
+    threads: int = Field(ge=1)
+    seconds: float | None = Field(None, ge=0)
+    host: str | None = None
+    pid: int | None = None
+    reason: str = ""
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class StateFiles:
+    """The states of all jobs below a sweep's output folder."""
+
+    def __init__(self, output: Path) -> None:
+        self.folder = output / "jobs"
+
+    def path(self, key: str) -> Path:
+        return self.folder / f"{key[:16]}.json"
+
+    def write(self, seen: JobState) -> None:
+        write_record(self.path(seen.key), seen)
+
+    def read(self, key: str) -> JobState | None:
+        """None where the job never ran."""
+        return read_record(self.path(key), JobState) if self.path(key).is_file() else None
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """One scheduler at a time. Raises FsbenchError when another one works here."""
+        from filelock import FileLock, Timeout
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise FsbenchError(
+                f"another sweep is running in {self.folder.parent}",
+                fix="wait for it (fsbench sweep status FILE), or give another -o",
+            ) from error
+        with lock:
+            yield
+
+    def alive(self) -> bool:
+        """Whether a scheduler works here now."""
+        if not self.folder.is_dir():
+            return False
+        try:
+            with self.owned():
+                return False
+        except FsbenchError:
+            return True
+
+
+LIVE, BROKEN = "running", "stopped"
+"""A job that a scheduler waits for, and one whose sweep was killed under it."""
+UNFINISHED = ("missing", LIVE, BROKEN, "failed")
+
+
+class JobStatus(NamedTuple):
+    """A job; seconds: what it took, where it ran here. key: its first 16 digits."""
+
+    key: str
+    kind: JobKind
+    title: str
+    state: str
+    seconds: float | None
+    reason: str
+    attempt: int
+    host: str | None
+
+
+def list_status(plan: SweepPlan, place: Workplace) -> list[JobStatus]:
+    """All jobs in the order of the graph: what folders and board say goes before what was noted."""
+    states = StateFiles(place.output)
+    alive = states.alive()
+    return [
+        job_status(job, plan.done.get(key, ""), states.read(key), alive)
+        for key, job in plan.graph.jobs.items()
+    ]
+
+
+def job_status(job: Job, done: str, seen: JobState | None, alive: bool) -> JobStatus:
+    state, reason = done or "missing", ""
+    if not done and seen and seen.state != "done":
+        state, reason = seen.state, seen.reason
+        if state == LIVE and not alive:
+            state, reason = BROKEN, "its sweep was killed; run it again to go on"
+    known = (seen.seconds, reason, seen.attempt, seen.host) if seen else (None, reason, 0, None)
+    return JobStatus(job.key[:16], job.KIND, job.title, state, *known)
+
+
+def summarize_status(rows: list[JobStatus]) -> str:
+    """Counts, the rate of one process and the time left on it, by the mean of each kind."""
+    counts: dict[str, int] = defaultdict(int)
+    for each in rows:
+        counts[each.state] += 1
+    text = ", ".join(f"{n} {state}" for state, n in counts.items())
+    took: dict[JobKind, list[float]] = defaultdict(list)
+    for each in rows:
+        if each.seconds is not None and each.state not in UNFINISHED:
+            took[each.kind].append(each.seconds)
+    left = [each.kind for each in rows if each.state in UNFINISHED]
+    if not took:
+        return text
+    every = [seconds for kind in took.values() for seconds in kind]
+    rate = f"{3600 / max(fmean(every), 1e-9):.3g} jobs an hour and process"
+    seconds = sum(fmean(took.get(kind, every)) for kind in left)
+    return f"{text}; {rate}" + (f", about {duration(seconds)} left on one" if left else "")
+
+
+def format_time(seconds: float | None) -> str:
+    return "" if seconds is None else duration(seconds)
