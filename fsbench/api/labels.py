@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from fsbench.api.listing import flat
+from fsbench.api.listing import dotted
 from fsbench.results.names import safe
 from pretrain import METHODS
 from pretrain.method import Method
@@ -45,7 +45,7 @@ def conditions(recipe: Recipe) -> list[str]:
 
 def changes(plain: Recipe, base: Recipe) -> list[str]:
     """field=value of all in which a control differs from another."""
-    now, before = flat(plain.model_dump(mode="json")), flat(base.model_dump(mode="json"))
+    now, before = dotted(plain.model_dump(mode="json")), dotted(base.model_dump(mode="json"))
     return [f"{field}={value}" for field, value in now.items() if value != before[field]]
 
 

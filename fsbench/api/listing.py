@@ -1,26 +1,36 @@
-"""What the suite offers, as rows read from the registries: `fsbench ls` and the README tables."""
+"""Lists of methods, recipes, data sets, protocols ..., read from the registries.
+
+`fsbench ls` and the tables of the READMEs print them. A protocol is named HEAD@PROTOCOL, probe or
+knn, with `:64px` appended for another input size than 224. Each is a version of the spec with a
+digest of its own, so no column ever holds two of them.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.errors import UnknownName
+from fsbench.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from fsbench.core.specs import Spec
     from pretrain.method import PaperRecipe
     from pretrain.recipes.plan import Plan
 
 Row = dict[str, Any]
-MANY = 4
-"""Figures that a table shows one by one."""
+MAX_FIGURES = 4
+"""Published figures that a table lists; more are counted."""
 DETAILS = ("figures", "fields")
 """Columns of --json alone."""
+SIZED_PROTOCOL = re.compile(r"(.*):(\d{1,6})px")
+NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
+"""What an analysis needs, in words."""
 
 
 def rows(what: str) -> list[Row]:
-    """The rows of one listing. Raises UnknownName with the nearest listing."""
+    """Return the rows of one listing. Raises UnknownName with the nearest listing."""
     if what not in LISTINGS:
         raise UnknownName("listing", what, LISTINGS)
     return LISTINGS[what]()
@@ -129,18 +139,20 @@ def recipes() -> list[Row]:
 
 
 def length(plan: Plan) -> str:
-    """Of a round."""
+    """Return the length of a round: steps, or epochs."""
     return f"{plan.round_steps} steps" if plan.round_steps else str(plan.epochs)
 
 
 def published(row: PaperRecipe | None) -> Row:
-    """Where a paper has a recipe, and its accuracies (%); many of them are only counted."""
+    """Return where a paper states a recipe, and its accuracies (%)."""
     figures = row.figures if row else ()
     shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
     return {
         "paper": row.paper if row else None,
         "row": row.row if row else None,
-        "figure": ", ".join(shown) if len(shown) <= MANY else f"{len(shown)} figures (--json)",
+        "figure": ", ".join(shown)
+        if len(shown) <= MAX_FIGURES
+        else f"{len(shown)} figures (--json)",
         "figures": [figure.model_dump(mode="json") for figure in figures],
     }
 
@@ -163,28 +175,97 @@ def datasets() -> list[Row]:
 
 
 def protocols() -> list[Row]:
-    """Each at its defaults; --input-size makes a variant of its own, e.g. linear@ibm:64px."""
-    from fsbench.api.variants import fields, variants
-
-    found = {name: fields(spec) for name, spec in variants().items()}
+    """Every protocol with its default fields."""
+    fields = {name: protocol_fields(spec) for name, spec in protocol_specs().items()}
     return [
         {
             "protocol": name,
-            "pool": each.get("episode.pool", "full"),
-            "track": each.get("episode.track", "-"),
-            "px": each["image.input_size"],
+            "pool": values.get("episode.pool", "full"),
+            "track": values.get("episode.track", "-"),
+            "px": values["image.input_size"],
             "native size": f"{name}:64px",
-            "fields": each,
+            "fields": values,
         }
-        for name, each in found.items()
+        for name, values in fields.items()
     ]
+
+
+def protocol_specs() -> dict[str, Spec]:
+    """Return the spec of every protocol with its defaults, by name."""
+    from fsbench.core.specs import (
+        FITTED,
+        POOLS,
+        TRACKS,
+        EpisodeSpec,
+        EpisodicSpec,
+        KnnSpec,
+        ProbeSpec,
+    )
+    from fsbench.core.tasks import PROTOCOLS
+
+    episodic = {
+        f"{adaptation}@{protocol}": EpisodicSpec(
+            protocol=protocol,
+            adaptation=adaptation,
+            episode=EpisodeSpec(pool=POOLS[protocol], track=TRACKS[protocol]),
+        )
+        for adaptation in FITTED.names()
+        for protocol in PROTOCOLS
+    }
+    return {**episodic, "probe": ProbeSpec(), "knn": KnnSpec()}
+
+
+def protocol_spec(name: str) -> Spec:
+    """Return the spec of a protocol, e.g. linear@ibm or linear@ibm:64px.
+
+    Raises UnknownName with the nearest name, UsageError for an impossible size.
+    """
+    from pydantic import ValidationError
+
+    from fsbench.core.specs import ImageSpec
+
+    sized, specs = SIZED_PROTOCOL.fullmatch(name), protocol_specs()
+    base = sized[1] if sized else name
+    if base not in specs:
+        raise UnknownName("protocol", base, specs)
+    if sized is None:
+        return specs[base]
+    try:
+        image = ImageSpec(input_size=int(sized[2]))
+    except ValidationError as error:
+        raise UsageError(f"'{name}': {error.errors()[0]['msg']} (px)", fix="e.g. :64px") from error
+    return specs[base].model_copy(update={"image": image})
+
+
+def protocol_fields(spec: Spec) -> Row:
+    """Return all fields of a spec under dotted names, e.g. episode.pool."""
+    return dotted(spec.model_dump(mode="json"))
+
+
+def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
+    """Return the fields in which two protocols differ, with both values.
+
+    None stands for a field that one protocol does not have. Raises as `protocol_spec`.
+    """
+    left, right = protocol_fields(protocol_spec(a)), protocol_fields(protocol_spec(b))
+    pairs = {name: (left.get(name), right.get(name)) for name in {**left, **right}}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def dotted(values: dict[str, Any], prefix: str = "") -> Row:
+    """Return nested fields under dotted names."""
+    flat: Row = {}
+    for key, value in values.items():
+        is_nested = isinstance(value, dict)
+        flat |= dotted(value, f"{prefix}{key}.") if is_nested else {f"{prefix}{key}": value}
+    return flat
 
 
 def heads() -> list[Row]:
     """Heads that take the place of `linear`, with their defaults."""
     from fsbench.core.specs import FITTED, SGD
 
-    found = {name: FITTED.load(name)() for name in FITTED.names() if name not in SGD}
+    specs = {name: FITTED.load(name)() for name in FITTED.names() if name not in SGD}
     return [
         {
             "head": name,
@@ -192,17 +273,8 @@ def heads() -> list[Row]:
             "transductive": spec.transductive,
             "settings": spec.model_dump(mode="json", exclude={"transductive"}),
         }
-        for name, spec in found.items()
+        for name, spec in specs.items()
     ]
-
-
-def flat(values: dict[str, Any], prefix: str = "") -> Row:
-    """Nested fields under dotted names."""
-    found: Row = {}
-    for key, value in values.items():
-        nested = isinstance(value, dict)
-        found |= flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
-    return found
 
 
 def backbones() -> list[Row]:
@@ -213,11 +285,11 @@ def backbones() -> list[Row]:
         {"reference": source.FORM, "kind": "source", "what": summary(source.__doc__)}
         for source in SOURCES.values()
     ]
-    own = [
+    architectures = [
         {"reference": f"fsbench/{name}", "kind": "architecture", "what": arch.summary}
         for name, arch in ARCHITECTURES.items()
     ]
-    return [*schemes, *own]
+    return [*schemes, *architectures]
 
 
 def analyses() -> list[Row]:
@@ -235,9 +307,6 @@ def analyses() -> list[Row]:
     ]
 
 
-NEEDS = {"head": "a run of ours", "images": "images"}
-
-
 def entries() -> list[Row]:
     from leaderboard.board.published import published
 
@@ -253,7 +322,7 @@ def entries() -> list[Row]:
 
 
 def summary(docstring: str | None) -> str:
-    """First line of a docstring."""
+    """Return the first line of a docstring."""
     return (docstring or "").strip().split("\n", maxsplit=1)[0]
 
 

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
+from fsbench.api.listing import protocol_spec
 from fsbench.api.request import ProbeSettings, published_split
-from fsbench.api.variants import variant
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.data.catalog import TARGETS, all_facts
 from fsbench.results.tracks import Track
@@ -72,7 +72,7 @@ def expected(column: Column) -> str:
         select = {"select": "held_out"} if column.name.variant else {}
         assert published_split(task) == "official"
         return ProbeSettings(select).spec(task, image, 0, None).digest()
-    spec = variant(f"{task.mode}:{column.name.size}")
+    spec = protocol_spec(f"{task.mode}:{column.name.size}")
     assert isinstance(spec, EpisodicSpec)
     assert task.n_way == 5
     episode = spec.episode.model_copy(update={"k_shot": task.n_shot})

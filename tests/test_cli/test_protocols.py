@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fsbench.api.variants import fields, variant, variants
+from fsbench.api.listing import protocol_fields, protocol_spec, protocol_specs
 from fsbench.cli.main import run
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, TaskId
@@ -63,7 +63,7 @@ def test_people_read_a_table_and_how_many_fields_are_equal(
     out = capsys.readouterr()
     assert "image.input_size" in out.out
     assert "84" in out.out
-    total = len(fields(variant("affine@ibm")))
+    total = len(protocol_fields(protocol_spec("affine@ibm")))
     assert f"8 fields differ, {total - 8} are equal" in out.err
 
 
@@ -89,11 +89,11 @@ def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
 ) -> None:
     assert fsbench("ls", "protocols", "--json") == 0
     rows = {row["protocol"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows.keys() == variants().keys()
+    assert rows.keys() == protocol_specs().keys()
     assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"
     assert rows["linear@startup-disjoint"]["track"] == "disjoint"
     names = [name for row in rows.values() for name in (row["protocol"], row["native size"])]
-    specs = [variant(name) for name in names]
+    specs = [protocol_spec(name) for name in names]
     assert len({spec.digest() for spec in specs}) == len(names)
     columns = {str(ColumnId.of(TaskId.of("x", s), s)) for s in specs}
     assert len(columns) == len(names)
@@ -101,7 +101,7 @@ def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
 
 def test_the_digests_of_published_specs_stay() -> None:
     """Of specs as they were before there were tracks: results on disk are found by these."""
-    ibm, startup = variant("linear@ibm"), variant("linear@startup")
+    ibm, startup = protocol_spec("linear@ibm"), protocol_spec("linear@startup")
     assert isinstance(ibm, EpisodicSpec)
     assert isinstance(startup, EpisodicSpec)
     assert ibm.episode.digest()[:12] == "c93846678556"

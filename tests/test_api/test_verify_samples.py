@@ -10,7 +10,7 @@ import pytest
 from support import fakes
 from support.forged import flipped
 
-from fsbench.api.rerun import Sample, compare, draw, samples
+from fsbench.api.verify import Sample, compare_episodes, draw, find_samples
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
@@ -34,11 +34,11 @@ def tasks(found: list[Sample]) -> list[str]:
 
 def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, ...]) -> None:
     tiles = ["toy_tiles:5w1s", "toy_tiles:5w5s"]
-    assert sorted(tasks(samples(held, []))) == ["toy_rims:5w1s", *tiles]
-    assert sorted(tasks(samples(held, ["toy_tiles"]))) == tiles
-    assert tasks(samples(held, ["toy_tiles:5w5s/linear@ibm"])) == ["toy_tiles:5w5s"]
-    assert sorted(tasks(samples(held, ["toy"]))) == ["toy_rims:5w1s", *tiles]
-    own = samples(held, ["folder:/somewhere/blobs"])
+    assert sorted(tasks(find_samples(held, []))) == ["toy_rims:5w1s", *tiles]
+    assert sorted(tasks(find_samples(held, ["toy_tiles"]))) == tiles
+    assert tasks(find_samples(held, ["toy_tiles:5w5s/linear@ibm"])) == ["toy_tiles:5w5s"]
+    assert sorted(tasks(find_samples(held, ["toy"]))) == ["toy_rims:5w1s", *tiles]
+    own = find_samples(held, ["folder:/somewhere/blobs"])
     assert tasks(own) == ["folder-blobs:5w1s"]
     assert own[0].task.dataset == "folder:/somewhere/blobs"
     assert str(own[0].task.in_results) == "folder-blobs:5w1s/linear@ibm"
@@ -50,13 +50,13 @@ def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, .
 )
 def test_an_id_that_fits_nothing_is_refused(text: str, held: tuple[Loaded, ...]) -> None:
     with pytest.raises(UsageError, match="names no episodes"):
-        samples(held, [text])
+        find_samples(held, [text])
     with pytest.raises(UnknownName):
-        samples(held, ["nothing"])
+        find_samples(held, ["nothing"])
 
 
 def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...]) -> None:
-    found = samples(held, [])
+    found = find_samples(held, [])
 
     def numbers(n: int, entry: str, seed: int) -> list[tuple[str, int]]:
         chosen = draw(found, n, entry, seed)
@@ -76,7 +76,7 @@ def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
 def test_no_cell_is_missed_that_a_draw_could_reach(held: tuple[Loaded, ...], n: int) -> None:
     """A cell of 3 episodes beside two of 40, which even 9 of 83 would miss seven times in ten."""
-    few, *others = samples(held, [])
+    few, *others = find_samples(held, [])
     found = [replace(few, records=few.records.take(np.array([1, 5, 7]))), *others]
     for seed in range(20):
         chosen = draw(found, n, "entry", seed)
@@ -87,7 +87,7 @@ def test_no_cell_is_missed_that_a_draw_could_reach(held: tuple[Loaded, ...], n: 
 
 
 def sample(held: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
-    found = samples(held, ["toy_tiles:5w1s"])[0]
+    found = find_samples(held, ["toy_tiles:5w1s"])[0]
     spec = found.spec.model_copy(update={"adaptation": adaptation})
     return replace(found, spec=spec, drawn=(3,))
 
@@ -99,7 +99,7 @@ def here(of: Sample, **changes: str) -> dict[str, str]:
 def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:
     one = sample(held)
     block = one.records.take(np.arange(2, 10))
-    found = compare(one, block, here(one))
+    found = compare_episodes(one, block, here(one))
     assert (found.verdict, found.episodes, found.outcomes) == ("verified", 8, 8 * 25)
     assert (found.flipped, found.allowed, found.drawn) == (0, 0, (3,))
 
@@ -107,10 +107,10 @@ def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:
 def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -> None:
     one = sample(held)
     again = flipped(1, episode=7)(one.records)
-    found = compare(one, again, here(one))
+    found = compare_episodes(one, again, here(one))
     assert (found.verdict, found.flipped, found.allowed, found.wrong) == ("failed", 1, 0, (7,))
     assert abs(found.gained) == 1
-    elsewhere = compare(one, again, here(one, threads="2"))
+    elsewhere = compare_episodes(one, again, here(one, threads="2"))
     assert elsewhere.verdict == "within tolerance"
     assert elsewhere.differs == ("threads: 1 -> 2",)
 
@@ -122,7 +122,7 @@ def test_elsewhere_a_stated_number_may_flip(
     """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
     one = sample(held, adaptation)
     for n, verdict in ((allowed, "within tolerance"), (allowed + 1, "failed")):
-        found = compare(one, flipped(n)(one.records), here(one, torch="1.0"))
+        found = compare_episodes(one, flipped(n)(one.records), here(one, torch="1.0"))
         assert (found.allowed, found.flipped, found.verdict) == (allowed, n, verdict)
 
 
@@ -134,9 +134,11 @@ def test_dense_queries_count(held: tuple[Loaded, ...]) -> None:
     assert less is not None
     fewer = less.copy()
     fewer[3, 2] -= 4
-    found = compare(mine, replace(mine.records, dense_correct=fewer), here(one))
+    found = compare_episodes(mine, replace(mine.records, dense_correct=fewer), here(one))
     assert (found.flipped, found.gained, found.outcomes) == (4, 4, 1000 + 2000)
-    moved = compare(mine, replace(mine.records, dense_total=total + 1), here(one, threads="2"))
+    moved = compare_episodes(
+        mine, replace(mine.records, dense_total=total + 1), here(one, threads="2")
+    )
     assert (moved.verdict, moved.other) == ("failed", "other dense queries")
 
 
@@ -152,5 +154,5 @@ def test_what_is_no_outcome_must_be_equal_too(
     again: EpisodeRecords = replace(
         one.records, **{name: values[::-1] if name == "class_ids" else ~values}
     )
-    assert compare(one, again, here(one)).verdict == "failed"
-    assert compare(one, again, here(one, threads="2")).verdict == elsewhere
+    assert compare_episodes(one, again, here(one)).verdict == "failed"
+    assert compare_episodes(one, again, here(one, threads="2")).verdict == elsewhere
