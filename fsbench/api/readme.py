@@ -132,10 +132,11 @@ def published() -> str:
 def pilot_gains() -> str:
     """Draw the gains of the pilot study's runs over their controls, one table per track."""
     from leaderboard.board.published import ENTRIES
-    from leaderboard.methods import build, render
+    from leaderboard.methods import tables
+    from leaderboard.methods.board import read_method_boards
 
-    boards = [b.model_copy(update={"board": "pilot study"}) for b in build.of_board(ENTRIES)]
-    return "\n\n".join(markdown_table(render.gains(board)) for board in boards)
+    boards = [b.model_copy(update={"board": "pilot study"}) for b in read_method_boards(ENTRIES)]
+    return "\n\n".join(markdown_table(tables.make_gain_table(board)) for board in boards)
 
 
 def pilot_analyses() -> str:

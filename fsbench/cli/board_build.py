@@ -20,6 +20,6 @@ def register(app: typer.Typer) -> None:
 def build(board: options.Board, site: Site, cache: options.Cache = None) -> None:
     """Verify and rank a board and write it as one page that opens from disk, SITE/index.html."""
     from fsbench.core.folders import cache_folder
-    from leaderboard.site.build import build as build_site
+    from leaderboard.site.page import build_site
 
     typer.echo(build_site(board, site, cache_folder(cache), console.reporter()))

@@ -37,22 +37,25 @@ def methods(
     """Runs of our own by method: gain over plain training of the same plan, steps and images,
     spread over pretraining seeds, cost; a board a track."""
     from fsbench.core.folders import cache_folder
-    from leaderboard.methods import build, render, sheet
+    from leaderboard.methods import tables
+    from leaderboard.methods.board import read_method_boards
 
     leaderboard.require(board)
-    found = build.of_board(board, cache_folder(cache), console.reporter())
+    boards = read_method_boards(board, cache_folder(cache), console.reporter())
     if figures is not None:
         from leaderboard.methods.figures import write_figures
 
-        for path in write_figures(found, figures):
+        for path in write_figures(boards, figures):
             console.log(f"wrote {path}")
     if shape is Format.JSON:
-        console.emit_json([each.model_dump(mode="json") for each in found])
+        console.emit_json([method_board.model_dump(mode="json") for method_board in boards])
     elif shape is Format.CSV:
-        typer.echo(sheet.as_csv(found), nl=False)
+        typer.echo(tables.render_csv(boards), nl=False)
     elif shape is Format.MD:
-        typer.echo("\n".join(map(render.markdown, found)), nl=False)
+        typer.echo("\n".join(map(tables.render_markdown, boards)), nl=False)
     else:
-        for table in (table for each in found for table in render.tables(each)):
+        for table in (
+            table for method_board in boards for table in tables.make_tables(method_board)
+        ):
             console.table(table.title, table.columns, table.rows)
             console.log(table.note)

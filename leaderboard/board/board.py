@@ -36,10 +36,10 @@ from leaderboard.board.official import BOARD_FILE
 from leaderboard.board.published import published
 from leaderboard.submission import chain as chains
 from leaderboard.submission import result_cache
-from leaderboard.submission.candidate import Candidate
 from leaderboard.submission.chain import HashChain
 from leaderboard.submission.result_cache import ResultCache
 from leaderboard.submission.staging import place_entry, recover_entries
+from leaderboard.submission.submission import Candidate
 
 __all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
@@ -137,7 +137,7 @@ class Board:
             return candidate
         kept = [cell for cell in candidate.cells if cell.result.column in self.file.named]
         names = {cell.result.column for cell in candidate.cells} - self.file.named.keys()
-        return candidate.keeping(kept, [str(name) for name in sorted(names)])
+        return candidate.with_results(kept, [str(name) for name in sorted(names)])
 
     def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""

@@ -25,7 +25,7 @@ from fsbench.core.plotting import Drawing, write_figure
 from fsbench.core.power import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from leaderboard.charts import bars, gaps, heat_map, scatter
-from leaderboard.methods.record import Cell, Gain, Kind, MethodBoard, Row
+from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.reports.render import shorten
 
 WIDTH = 760.0
@@ -55,7 +55,7 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict
     return {name: drawing for name, drawing in drawings.items() if drawing}
 
 
-def list_gains(board: MethodBoard) -> Iterator[tuple[Row, Cell, Gain]]:
+def list_gains(board: MethodBoard) -> Iterator[tuple[MethodRow, MethodScore, Gain]]:
     """Yield rows with their overall cell and its gain over plain training, best first."""
     for row in board.rows:
         gain = row.overall.gains.get("normal") if row.overall else None
@@ -95,7 +95,7 @@ def draw_targets(board: MethodBoard) -> Drawing | None:
 
 
 def build_heat_map(
-    board: MethodBoard, rows: Sequence[Row], control: Kind, title: str
+    board: MethodBoard, rows: Sequence[MethodRow], control: ControlKind, title: str
 ) -> heat_map.HeatMap:
     """Return the heat map of the gains of these rows over a kind of control, by column."""
     gains = [
@@ -145,7 +145,7 @@ def linear_twin(column: str) -> str | None:
     return str(replace(identity, task=task)) if identity.task.head == "affine" else None
 
 
-def pair_rows(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row]]:
+def pair_rows(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[MethodRow, MethodRow]]:
     """Yield rows of one table with those of another that have their entries, and maybe more."""
     for row in board.rows:
         for twin in other.rows:
@@ -153,7 +153,7 @@ def pair_rows(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[Row, Row
                 yield row, twin
 
 
-def average_by_seed(row: Row, columns: Sequence[str]) -> dict[int, float]:
+def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
     """Return the mean gain over these columns by seed, {} where a column has no gain."""
     gains = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
     by_seed = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in gains if gain]

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from leaderboard.methods.controls import Found
-from leaderboard.methods.record import Gain, Kind
-from leaderboard.methods.runs import Run, shared
-from leaderboard.methods.seeds import Columns, over_both, over_seeds, overall
+from leaderboard.methods.controls import MatchedControl
+from leaderboard.methods.record import ControlKind, Gain
+from leaderboard.methods.runs import MethodRun, align_outcomes
+from leaderboard.methods.seeds import Columns, average_columns, average_seeds, interval_over_seeds
 
-Cells = Mapping[tuple[str, str, Kind], Gain]
+GainsByKey = Mapping[tuple[str, str, ControlKind], Gain]
 """(row, column, kind of control) -> gain; the column '' is overall."""
 
 
-class Sides(NamedTuple):
+class PairedRuns(NamedTuple):
     """Outcomes of both sides over what they share: seeds x columns x (n,); draws: of a column."""
 
     ours: list[Columns]
@@ -35,41 +35,45 @@ class Sides(NamedTuple):
         return sum(column.size for column in self.ours[0])
 
 
-def sides(ours: Sequence[Run], theirs: Sequence[Run], columns: Sequence[str]) -> Sides:
+def pair_runs(
+    ours: Sequence[MethodRun], theirs: Sequence[MethodRun], columns: Sequence[str]
+) -> PairedRuns:
     """Over the episodes or test images that all these runs have, in columns that they all hold."""
-    held: list[list[NDArray[np.float64]]] = [shared([*ours, *theirs], c) for c in columns]
+    held: list[list[NDArray[np.float64]]] = [align_outcomes([*ours, *theirs], c) for c in columns]
     by_run: list[Columns] = [list(run) for run in zip(*held, strict=True)]
     draws = [ours[0].held[column].draws for column in columns]
-    return Sides(by_run[: len(ours)], by_run[len(ours) :], draws)
+    return PairedRuns(by_run[: len(ours)], by_run[len(ours) :], draws)
 
 
-def gain(both: Sides, seeds: tuple[int, ...], by_seed: bool) -> Gain | None:
+def compute_gain(both: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gain | None:
     """None without a shared outcome in every column. by_seed: run i of both sides is one seed."""
     ours, theirs, draws = both
     if not all(column.size for column in ours[0]):
         return None
-    found = statistics.paired(over_seeds(ours), over_seeds(theirs), draws)
-    drawn = [differences(ours, theirs)] if by_seed else [ours, theirs]
+    found = statistics.paired(average_seeds(ours), average_seeds(theirs), draws)
+    drawn = [subtract_by_seed(ours, theirs)] if by_seed else [ours, theirs]
     ci95, p, covers = found.ci95, found.p, "episodes"
     if min(map(len, drawn)) > 1:
-        ci95, p = over_both(found.gap, drawn, found.se, draws)
+        ci95, p = interval_over_seeds(found.gap, drawn, found.se, draws)
         covers = "seeds and episodes"
-    own = tuple(map(overall, drawn[0])) if by_seed else ()
-    return judged(found.gap, ci95, p, n=both.n, seeds=seeds, covers=covers, by_seed=own)
+    own = tuple(map(average_columns, drawn[0])) if by_seed else ()
+    return make_gain(found.gap, ci95, p, n=both.n, seeds=seeds, covers=covers, by_seed=own)
 
 
-def differences(ours: Sequence[Columns], theirs: Sequence[Columns]) -> list[Columns]:
+def subtract_by_seed(ours: Sequence[Columns], theirs: Sequence[Columns]) -> list[Columns]:
     """Seed by seed."""
     return [[x - y for x, y in zip(a, b, strict=True)] for a, b in zip(ours, theirs, strict=True)]
 
 
-def judged(gap: float, ci95: float, p: float, **more: object) -> Gain:
+def make_gain(gap: float, ci95: float, p: float, **more: object) -> Gain:
     """Unknown (nan) as the record has it: no interval, and p = 1."""
     values = {"gap": gap, "ci95": ci95 if ci95 == ci95 else None, "p": p if p == p else 1.0}
     return Gain.model_validate({**values, **more})
 
 
-def against(ours: Sequence[Run], kind: Kind, control: Found, columns: Sequence[str]) -> Gain | None:
+def gain_over(
+    ours: Sequence[MethodRun], kind: ControlKind, control: MatchedControl, columns: Sequence[str]
+) -> Gain | None:
     """Over the control in these columns together; None where one side lacks a column."""
     if control.group is None or not columns:
         return None
@@ -78,15 +82,15 @@ def against(ours: Sequence[Run], kind: Kind, control: Found, columns: Sequence[s
     theirs = control.group.of(control.seeds) if by_seed else control.group.runs
     if not all(column in run.held for column in columns for run in (*ours, *theirs)):
         return None
-    return gain(sides(ours, theirs, columns), control.seeds, by_seed)
+    return compute_gain(pair_runs(ours, theirs, columns), control.seeds, by_seed)
 
 
-def adjusted(gains: Cells) -> dict[tuple[str, str, Kind], Gain]:
+def adjust_gains(gains: GainsByKey) -> dict[tuple[str, str, ControlKind], Gain]:
     """By Holm over the rows, for every column and kind of control on its own."""
-    families: dict[tuple[str, Kind], list[tuple[str, str, Kind]]] = {}
+    families: dict[tuple[str, ControlKind], list[tuple[str, str, ControlKind]]] = {}
     for row, column, kind in gains:
         families.setdefault((column, kind), []).append((row, column, kind))
-    found: dict[tuple[str, str, Kind], Gain] = {}
+    found: dict[tuple[str, str, ControlKind], Gain] = {}
     for keys in families.values():
         p = statistics.holm([gains[key].p for key in keys])
         found |= {

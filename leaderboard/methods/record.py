@@ -12,19 +12,19 @@ from pydantic import Field
 
 from fsbench.core.specs import Frozen
 
-Kind = Literal["normal", "other_schedule", "random_init"]
+ControlKind = Literal["normal", "other_schedule", "random_init"]
 """Controls of a row. normal: plain training, all else equal; other_schedule: the same where the
 learning rate restarts at every round and the row's does not, or the other way round; random_init:
 the network before any training."""
 
-Axis = Literal["flops", "hours"]
+CostAxis = Literal["flops", "hours"]
 
 
 def _ends(middle: float, half: float | None) -> tuple[float | None, float | None]:
     return (None, None) if half is None else (middle - half, middle + half)
 
 
-class Spread(Frozen):
+class VarianceComponents(Frozen):
     """Variance components of one accuracy (seeds.py); episodes are test images of a probe."""
 
     seeds: float | None = Field(None, ge=0, description="over pretraining seeds; null for one seed")
@@ -60,7 +60,7 @@ class Gain(Frozen):
         return _ends(self.gap, self.ci95)
 
 
-class Cell(Frozen):
+class MethodScore(Frozen):
     """A row in one column, or overall: the unweighted mean over the columns."""
 
     mean: float = Field(ge=0, le=1, description="over seeds and shared episodes")
@@ -69,8 +69,8 @@ class Cell(Frozen):
         None, ge=0, description="half-width over seeds and episodes; null for one seed"
     )
     n: int = Field(ge=1, description="shared episodes or test images")
-    spread: Spread
-    gains: dict[Kind, Gain] = Field({})
+    spread: VarianceComponents
+    gains: dict[ControlKind, Gain] = Field({})
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
@@ -78,14 +78,14 @@ class Cell(Frozen):
         return _ends(self.mean, self.ci95)
 
 
-class Control(Frozen):
+class MethodControl(Frozen):
     """Which row is the control of this kind, or why there is none."""
 
     row: str | None = None
     reason: str | None = None
 
 
-class Costs(Frozen):
+class MethodCosts(Frozen):
     """Of one pretraining run: means over the seeds."""
 
     steps: float = Field(ge=0)
@@ -96,7 +96,7 @@ class Costs(Frozen):
     device: str | None = Field(description="null where the seeds ran on several, or none was used")
 
 
-class Row(Frozen):
+class MethodRow(Frozen):
     """One method under one recipe; its seeds are entries of the board.
 
     name: distinct on the board; method: names of its methods joined by +, or `random init`.
@@ -114,12 +114,14 @@ class Row(Frozen):
     entries: tuple[str, ...]
     seeds: tuple[int, ...]
     n_seeds: int = Field(ge=1)
-    cells: dict[str, Cell] = Field(description="by column; a column that it lacks is missing")
-    overall: Cell | None
+    cells: dict[str, MethodScore] = Field(
+        description="by column; a column that it lacks is missing"
+    )
+    overall: MethodScore | None
     source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
-    controls: dict[Kind, Control]
-    costs: Costs
-    front: tuple[Axis, ...] = ()
+    controls: dict[ControlKind, MethodControl]
+    costs: MethodCosts
+    front: tuple[CostAxis, ...] = ()
 
 
 class MethodBoard(Frozen):
@@ -133,5 +135,5 @@ class MethodBoard(Frozen):
     track: str = Field("", description="what all columns have in common, e.g. 'ibm 64px'")
     columns: tuple[str, ...]
     alpha: float
-    rows: tuple[Row, ...]
+    rows: tuple[MethodRow, ...]
     left_out: dict[str, str]

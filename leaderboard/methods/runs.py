@@ -23,7 +23,7 @@ TELLING = ("schedule", "plan.rounds", "plan.epochs", "batch_size", "optimizer", 
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class MethodRun:
     """An entry: its backbone, and its outcomes by column."""
 
     entry: str
@@ -53,11 +53,11 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class SeedGroup:
     """The runs of a row, one a seed, by seed; its name is distinct on the board."""
 
     name: str
-    runs: tuple[Run, ...]
+    runs: tuple[MethodRun, ...]
 
     @property
     def training(self) -> Training | None:
@@ -77,7 +77,7 @@ class Group:
         """Columns that every seed holds."""
         return set.intersection(*(set(run.held) for run in self.runs))
 
-    def of(self, seeds: Iterable[int]) -> tuple[Run, ...]:
+    def of(self, seeds: Iterable[int]) -> tuple[MethodRun, ...]:
         return tuple(run for run in self.runs if run.seed in set(seeds))
 
     @cached_property
@@ -86,10 +86,10 @@ class Group:
         if self.training is None:
             return {"architecture": self.runs[0].facts.architecture}
         kept = {k: v for k, v in self.training.recipe.items() if k not in ("name", "seed")}
-        return flat(kept)
+        return flatten_fields(kept)
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, str]:
+def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
     """Nested JSON as dotted name -> text of the leaf; a method's settings stand under its name."""
     if (
         isinstance(value, list)
@@ -101,47 +101,47 @@ def flat(value: Any, prefix: str = "") -> dict[str, str]:
         return {prefix: value if isinstance(value, str) else json.dumps(value)}
     found: dict[str, str] = {}
     for key, item in value.items():
-        found |= flat(item, key if prefix in ("", "methods") else f"{prefix}.{key}")
+        found |= flatten_fields(item, key if prefix in ("", "methods") else f"{prefix}.{key}")
     return found
 
 
-def grouped(runs: Iterable[Run]) -> tuple[tuple[Group, ...], dict[str, str]]:
+def group_runs(runs: Iterable[MethodRun]) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
     """The rows, and for every entry that is in none the reason."""
-    rows: dict[str, dict[int, Run]] = {}
+    rows: dict[str, dict[int, MethodRun]] = {}
     left_out: dict[str, str] = {}
     for run in sorted(runs, key=lambda run: (-len(run.held), run.entry)):
         if run.training is None and run.facts.random_init is None:
-            left_out[run.entry] = unknown(run.facts)
+            left_out[run.entry] = explain_unknown(run.facts)
             continue
         held = rows.setdefault(run.row, {}).setdefault(run.seed, run)
         if held is not run:
             left_out[run.entry] = f"a run of the same recipe and seed as {held.entry}"
     ordered = [tuple(run for _, run in sorted(found.items())) for found in rows.values()]
-    return named([Group("", found) for found in ordered]), left_out
+    return name_groups([SeedGroup("", found) for found in ordered]), left_out
 
 
-def unknown(facts: BackboneFacts) -> str:
+def explain_unknown(facts: BackboneFacts) -> str:
     if facts.source != "run":
         return "no run of our own: nothing is known of its training"
     return "evaluated before results carried recipe and cost: evaluate it again with --overwrite"
 
 
-def named(groups: Sequence[Group]) -> tuple[Group, ...]:
+def name_groups(groups: Sequence[SeedGroup]) -> tuple[SeedGroup, ...]:
     """With distinct names: the methods, and where several rows share them, what they differ in."""
-    twins: dict[str, list[Group]] = {}
+    twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
-    return tuple(replace(g, name=name_among(g, twins[g.method])) for g in groups)
+    return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups)
 
 
-def name_among(group: Group, twins: Sequence[Group]) -> str:
+def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
     """e.g. `swr (lam=0.1)`: as few fields as tell it from the others of its method."""
     every = {name for twin in twins for name in twin.fields}
     own = {name for name in every if name.partition(".")[0] in group.method.split("+")}
     rivals, shown = [twin for twin in twins if twin is not group], []
     while rivals:
         apart = {n: [r for r in rivals if r.fields.get(n) != group.fields.get(n)] for n in every}
-        best = min(every, key=lambda n: (-len(apart[n]), n not in own, *telling(n)))
+        best = min(every, key=lambda n: (-len(apart[n]), n not in own, *field_priority(n)))
         if not apart[best]:  # they differ in the images of their source
             shown.append(group.runs[0].row[-6:])
             break
@@ -150,11 +150,11 @@ def name_among(group: Group, twins: Sequence[Group]) -> str:
     return group.method + (f" ({', '.join(shown)})" if shown else "")
 
 
-def telling(name: str) -> tuple[int, str]:
+def field_priority(name: str) -> tuple[int, str]:
     return TELLING.index(name) if name in TELLING else len(TELLING), name
 
 
-def shared(runs: Sequence[Run], column: str) -> list[NDArray[np.float64]]:
+def align_outcomes(runs: Sequence[MethodRun], column: str) -> list[NDArray[np.float64]]:
     """Outcomes (n,) of each run over the episodes or test images that all of them have."""
     held = [run.held[column] for run in runs]
     first = held[0].index

@@ -22,89 +22,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from leaderboard.methods.record import Spread
+from leaderboard.methods.record import VarianceComponents
 
 Columns = Sequence[NDArray[np.float64]]
 """Outcomes of one seed: one array (n,) a column, over the same episodes for all seeds."""
 
 
-class Estimate(NamedTuple):
+class SeedInterval(NamedTuple):
     """Half-width of a 95 % interval and two-sided p of a value of zero; nan where unknown."""
 
     ci95: float
     p: float
 
 
-def components(values: NDArray[np.float64]) -> Spread:
+def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
     """Variance components of outcomes (S seeds, E episodes)."""
     seeds, n = values.shape
     if n < 2:
-        return Spread()
+        return VarianceComponents()
     if seeds < 2:
-        return Spread(episodes=float(values.var(ddof=1)))
+        return VarianceComponents(episodes=float(values.var(ddof=1)))
     by_seed, by_episode = values.mean(axis=1), values.mean(axis=0)
     left = values - by_seed[:, None] - by_episode + values.mean()
     residual = float((left**2).sum()) / ((seeds - 1) * (n - 1))
-    return Spread(
+    return VarianceComponents(
         seeds=max(0.0, float(by_seed.var(ddof=1)) - residual / n),
         episodes=max(0.0, float(by_episode.var(ddof=1)) - residual / seeds),
         residual=residual,
     )
 
 
-def over_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
+def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
     """Mean over seeds of every outcome, a column at a time."""
     return [np.mean(column, axis=0) for column in zip(*side, strict=True)]
 
 
-def overall(columns: Columns) -> float:
+def average_columns(columns: Columns) -> float:
     return float(np.mean([column.mean() for column in columns]))
 
 
-def noise(side: Sequence[Columns], draws: Sequence[str]) -> float:
+def residual_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """MS_r / (S E): the part of the variance of a mean over seeds that neither factor explains.
 
     Over columns as stats.paired adds them up: those of equal draws episode by episode.
     """
-    center, seeds = over_seeds(side), len(side)
+    center, seeds = average_seeds(side), len(side)
     errors = [statistics.paired(one, center, draws).se for one in side]
     return sum(error**2 for error in errors) / (seeds * (seeds - 1))
 
 
 def seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """The component of the pretraining seeds in the mean over columns, of two seeds and more."""
-    between = float(np.var([overall(one) for one in side], ddof=1))
-    return max(0.0, between - len(side) * noise(side, draws))
+    between = float(np.var([average_columns(one) for one in side], ddof=1))
+    return max(0.0, between - len(side) * residual_variance(side, draws))
 
 
-def over_both(
+def interval_over_seeds(
     value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
-) -> Estimate:
+) -> SeedInterval:
     """Of a value over seeds and episodes.
 
     sides: the seeds that were drawn independently, two or more each: one side for a mean or for
     gaps that share their seeds, two for a gap between others. se_episodes: for these seeds.
     """
     if math.isnan(se_episodes):
-        return Estimate(math.nan, math.nan)
-    both = [noise(side, draws) for side in sides]
+        return SeedInterval(math.nan, math.nan)
+    both = [residual_variance(side, draws) for side in sides]
     between = [
-        max(float(np.var([overall(one) for one in side], ddof=1)) / len(side), least)
+        max(float(np.var([average_columns(one) for one in side], ddof=1)) / len(side), least)
         for side, least in zip(sides, both, strict=True)
     ]
     variance = sum(between) + max(0.0, se_episodes**2 - sum(both))
     if variance == 0.0:
-        return Estimate(0.0, float(value == 0.0))
+        return SeedInterval(0.0, float(value == 0.0))
     known = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
     freedom = variance**2 / known if known else math.inf
-    return student(value, math.sqrt(variance), freedom)
+    return student_interval(value, math.sqrt(variance), freedom)
 
 
-def student(value: float, se: float, freedom: float) -> Estimate:
+def student_interval(value: float, se: float, freedom: float) -> SeedInterval:
     """By Student's t with so many degrees of freedom."""
     from scipy.special import stdtr, stdtrit
 
     freedom = min(freedom, 1e6)
-    return Estimate(
+    return SeedInterval(
         se * float(stdtrit(freedom, 0.975)), 2 * float(stdtr(freedom, -abs(value) / se))
     )

@@ -10,10 +10,15 @@ import base64
 import hashlib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
+from fsbench.core.errors import UsageError
+from fsbench.core.io import replacing
 from fsbench.core.plotting import DARK, LIGHT, css_variables
-from leaderboard.site import palette
+from fsbench.core.progress import SILENT, Reporter
+from leaderboard.board.board import Board
+from leaderboard.site import data, palette, source
 from leaderboard.site.packing import embedded
 
 CSS = ("base", "frame", "table", "entry", "charts", "print")
@@ -38,7 +43,7 @@ MAX_ROWS = 500
 """Of the table for readers without scripts."""
 
 
-def render(data: dict[str, Any]) -> str:
+def render_page(data: dict[str, Any]) -> str:
     """HTML of a site; equal data gives equal text."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -48,18 +53,18 @@ def render(data: dict[str, Any]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string((home / "page.html.j2").read_text(encoding="utf8"))
-    style, script = styles(home), scripts(home)
+    style, script = join_styles(home), join_scripts(home)
     return template.render(
         data=data,
         max_rows=MAX_ROWS,
-        policy=policy(style, script),
+        policy=security_policy(style, script),
         style=Markup(style),
         script=Markup(script),
         json=Markup(embedded(data)),
     )
 
 
-def styles(home: Traversable) -> str:
+def join_styles(home: Traversable) -> str:
     """Return all style sheets, and the colours of cells and charts for light and dark pages."""
     light = palette.variables(palette.LIGHT) + css_variables(LIGHT)
     dark = palette.variables(palette.DARK) + css_variables(DARK)
@@ -74,20 +79,40 @@ def styles(home: Traversable) -> str:
     return "\n" + "".join([*sheets, scale, steps])
 
 
-def scripts(home: Traversable) -> str:
+def join_scripts(home: Traversable) -> str:
     """All scripts in one scope of their own."""
     parts = [(home / "js" / f"{name}.js").read_text(encoding="utf8") for name in JS]
     return '\n"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def policy(style: str, script: str) -> str:
+def security_policy(style: str, script: str) -> str:
     """The Content-Security-Policy: these two texts, and nothing else."""
     return (
-        f"default-src 'none'; script-src {source(script)}; style-src {source(style)}; "
+        f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def source(text: str) -> str:
+def hash_source(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")
     return f"'sha256-{digest}'"
+
+
+INDEX = "index.html"
+
+
+def build_site(
+    board: Path, site: Path, cache: Path | None = None, report: Reporter = SILENT
+) -> Path:
+    """Read, verify and rank the board, then write SITE/index.html; returns its path.
+
+    A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
+    site that is no folder, ValidationFailed for an entry that breaks a rule.
+    """
+    Board.existing(board)
+    if site.exists() and not site.is_dir():
+        raise UsageError(f"-o {site} is a file", fix="give a folder")
+    text = render_page(data.of_board(source.read(board, cache, report)))
+    with replacing(site / INDEX) as temporary:
+        temporary.write_text(text, encoding="utf8")
+    return site / INDEX

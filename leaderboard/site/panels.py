@@ -14,9 +14,9 @@ from fsbench.core.plotting import Drawing
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from leaderboard.charts import critical, heat_map, scatter
-from leaderboard.methods.build import of_view
+from leaderboard.methods.board import build_from_table
 from leaderboard.methods.figures import build_heat_map
-from leaderboard.methods.record import Kind, MethodBoard
+from leaderboard.methods.record import ControlKind, MethodBoard
 from leaderboard.ranking.summary import BoardStatistics, list_caveats
 from leaderboard.site import pairs
 from leaderboard.site.source import Track
@@ -27,12 +27,12 @@ MOST = 24
 """Entries of a critical-difference diagram, best first, and methods of a heat map."""
 MOST_CURVES = 6
 """Lines that a reader can distinguish."""
-KINDS: dict[Kind, str] = {
+KINDS: dict[ControlKind, str] = {
     "normal": "plain training of matched compute",
     "other_schedule": "plain training under the other schedule",
     "random_init": "the network before training",
 }
-LAST: Kind = "random_init"
+LAST: ControlKind = "random_init"
 """The control of a heat map where there is no other."""
 ChartRecord = dict[str, Any]
 """Title, note and drawings of a chart, as the page stores them."""
@@ -42,7 +42,7 @@ def draw_track(track: Track, statistics: BoardStatistics) -> list[ChartRecord]:
     """Return every chart that the track has the data for."""
     if not track.names:
         return []
-    methods = of_view(track.view)
+    methods = build_from_table(track.view)
     return [
         *draw_heat_maps(methods),
         *draw_costs(methods),

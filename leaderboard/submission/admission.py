@@ -11,7 +11,7 @@ from fsbench.results.rules import Loaded, Problem
 from leaderboard.board.board import Board
 from leaderboard.board.columns import column_of
 from leaderboard.board.tables import place
-from leaderboard.submission.candidate import Candidate
+from leaderboard.submission.submission import Candidate
 
 SHOWN = 3
 """Names that a message lists."""

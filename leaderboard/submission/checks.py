@@ -25,7 +25,7 @@ from fsbench.results.rules import Loaded, Problem
 from leaderboard.board.board import Board
 from leaderboard.board.definition import unequal
 from leaderboard.submission.admission import board_columns, no_column, official, one_copy
-from leaderboard.submission.candidate import Candidate
+from leaderboard.submission.submission import Candidate
 
 SubmissionRule = Callable[[Candidate, Board], Iterator[Problem]]
 

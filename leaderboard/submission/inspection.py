@@ -21,9 +21,9 @@ from leaderboard.board import badges, published
 from leaderboard.board.board import ENTRY_FILE, Board, EntryFile
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
-from leaderboard.submission.candidate import Candidate, read_submissions
 from leaderboard.submission.checks import check_submission
 from leaderboard.submission.staging import list_leftovers
+from leaderboard.submission.submission import Candidate, read_submissions
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
 REMOVE = "remove it from the board"

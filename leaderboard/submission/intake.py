@@ -10,9 +10,13 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Declaration
 from leaderboard.board.board import Board
 from leaderboard.submission.archive import open_submission
-from leaderboard.submission.candidate import Candidate, read_submissions
 from leaderboard.submission.checks import check_submission
-from leaderboard.submission.declaration import find_declaration, read_declaration
+from leaderboard.submission.submission import (
+    Candidate,
+    find_declaration,
+    read_declaration,
+    read_submissions,
+)
 
 
 def submit(

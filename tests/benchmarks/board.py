@@ -27,7 +27,7 @@ from unittest.mock import patch
 from leaderboard.board.board import Board
 from leaderboard.board.standing import of_table
 from leaderboard.board.tables import tables
-from leaderboard.site import build as site
+from leaderboard.site import page
 
 SIZES = (50, 100, 200, 400, 1000)
 STAGES = {"first": ("first read",), "again": ("read again", "rank"), "build": ("build",)}
@@ -68,7 +68,7 @@ def again(folder: Path, cache: Path, found: Seconds) -> None:
 
 def build(folder: Path, cache: Path, found: Seconds) -> None:
     with timed(found, "build"):
-        written = site.build(folder, cache / "site", cache)
+        written = page.build_site(folder, cache / "site", cache)
     print(f"{written.stat().st_size / 1e6:.1f} MB of page", file=sys.stderr)
 
 

@@ -19,7 +19,7 @@ from fsbench import __version__
 from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
 from fsbench.cli.main import build
 from leaderboard.board.published import ENTRIES
-from leaderboard.methods.build import of_board
+from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures
 from leaderboard.pilot.checks import correlate_transfer
 from pretrain.recipes.registry import RECIPES
@@ -98,7 +98,7 @@ def test_every_table_stands_in_one_document() -> None:
 
 def test_figures_of_the_pilot_study_are_those_of_its_entries(tmp_path: Path) -> None:
     """By their texts, which hold every number: releases of matplotlib write lines differently."""
-    write_figures(of_board(ENTRIES), tmp_path)
+    write_figures(read_method_boards(ENTRIES), tmp_path)
     folders = (PILOT / "figures", tmp_path)
     stored, drawn = ({p.name: texts_of(p) for p in folder.iterdir()} for folder in folders)
     assert stored == drawn, "run `make readme`"
@@ -110,7 +110,7 @@ def texts_of(svg: Path) -> list[str]:
 
 
 def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:
-    boards = [board.model_dump(mode="json") for board in of_board(ENTRIES)]
+    boards = [board.model_dump(mode="json") for board in read_method_boards(ENTRIES)]
     printed = "\n".join(correlate_transfer.lines(boards, ENTRIES, PILOT / "analyses"))
     assert f"```text\n{printed}\n```" in TEXTS["leaderboard/pilot/README.md"]
 

@@ -26,7 +26,7 @@ from fsbench.results.names import model_name, stem
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
 from leaderboard.board.board import write_entry
-from leaderboard.submission.candidate import Candidate
+from leaderboard.submission.submission import Candidate
 
 TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)

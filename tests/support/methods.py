@@ -11,7 +11,7 @@ from support import fakes
 
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training
-from leaderboard.methods.runs import Group, Run, grouped
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
 from leaderboard.ranking.outcomes import Outcomes
 
 COSTS: dict[str, Any] = {
@@ -70,11 +70,11 @@ def outcomes(values: ArrayLike, draws: str = "a", index: Sequence[int] | None = 
     return Outcomes(np.arange(array.size) if index is None else np.array(index), array, draws)
 
 
-def run(entry: str, known: BackboneFacts, **columns: ArrayLike) -> Run:
+def run(entry: str, known: BackboneFacts, **columns: ArrayLike) -> MethodRun:
     """Outcomes by column; the episodes of every column are its own."""
-    return Run(entry, known, {c: outcomes(values, draws=c) for c, values in columns.items()})
+    return MethodRun(entry, known, {c: outcomes(values, draws=c) for c, values in columns.items()})
 
 
-def groups(*known: BackboneFacts) -> tuple[Group, ...]:
+def groups(*known: BackboneFacts) -> tuple[SeedGroup, ...]:
     """Rows of entries 0, 1, ... with two outcomes each, in the order of the board."""
-    return grouped([run(str(i), each, a=[0.25, 0.5]) for i, each in enumerate(known)])[0]
+    return group_runs([run(str(i), each, a=[0.25, 0.5]) for i, each in enumerate(known)])[0]

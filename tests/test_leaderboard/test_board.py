@@ -16,8 +16,8 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
 from leaderboard.board.board import Board, BoardFile, Column, EntryFile, column_of
 from leaderboard.board.standing import views
-from leaderboard.submission.candidate import read_submissions
 from leaderboard.submission.intake import submit
+from leaderboard.submission.submission import read_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,9 +17,9 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board, BoardFile, Column, column_of
-from leaderboard.submission.candidate import read_submissions
 from leaderboard.submission.checks import RULES, check_submission
 from leaderboard.submission.intake import submit
+from leaderboard.submission.submission import read_submissions
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:

@@ -19,11 +19,9 @@ from support.methods import facts, outcomes, random_init
 from fsbench.cli.main import run
 from fsbench.core import statistics
 from fsbench.results.reading import cells
-from leaderboard.methods.build import method_board, of_board
-from leaderboard.methods.pareto import fronts
-from leaderboard.methods.record import MethodBoard, Row
-from leaderboard.methods.render import markdown, tables
-from leaderboard.methods.sheet import as_csv
+from leaderboard.methods.board import build_method_board, find_fronts, read_method_boards
+from leaderboard.methods.record import MethodBoard, MethodRow
+from leaderboard.methods.tables import make_tables, render_csv, render_markdown
 from leaderboard.submission.intake import submit
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
@@ -57,7 +55,7 @@ def call(board: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     return shown
 
 
-def rows(found: MethodBoard) -> dict[str, Row]:
+def rows(found: MethodBoard) -> dict[str, MethodRow]:
     return {row.name: row for row in found.rows}
 
 
@@ -93,7 +91,7 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
 
 
 def test_costs_and_fronts(board: Path) -> None:
-    (found,) = of_board(board)
+    (found,) = read_method_boards(board)
     held = rows(found)
     costs = held["llf"].costs
     assert (costs.steps, costs.samples, costs.flops) == (120, 7680, 1e12)
@@ -135,8 +133,8 @@ def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
     held = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
     held["c"] = {"x:5w1s": held["a"]["x:5w1s"]}
-    one = method_board("b", ["x:5w1s"], held, names)
-    back = method_board("b", ["x:5w1s"], dict(reversed(held.items())), names)
+    one = build_method_board("b", ["x:5w1s"], held, names)
+    back = build_method_board("b", ["x:5w1s"], dict(reversed(held.items())), names)
     assert one == back
     gain = rows(one)["lw"].cells["x:5w1s"].gains["normal"]
     assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
@@ -146,7 +144,7 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
     full = {"x": outcomes([0.1, 0.2, 0.3], "x"), "y": outcomes([0.4, 0.2, 0.0], "y")}
     high = {"x": outcomes([0.9, 0.8, 1.0], "x")}
-    found = method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
+    found = build_method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
     row = found.rows[-1]
     assert (row.name, row.overall, row.front, list(row.cells)) == ("llf", None, (), ["x"])
     assert row.cells["x"].gains["normal"].gap == pytest.approx(0.7)
@@ -163,7 +161,7 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     names = {"a": facts(), "b": facts(schedule="single_cycle"), "c": facts("llf")}
     values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
     held = {name: {"x": outcomes(found, "x")} for name, found in values.items()}
-    found = method_board("b", ["x"], held, names)
+    found = build_method_board("b", ["x"], held, names)
     gaps = {
         row.name: {kind: gain.gap for kind, gain in row.cells["x"].gains.items()}
         for row in found.rows
@@ -171,7 +169,7 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
     assert gaps["normal (schedule=cosine)"] == pytest.approx({"other_schedule": 0.2})
     assert gaps["normal (schedule=single_cycle)"] == pytest.approx({"other_schedule": -0.2})
-    table = tables(found)[0]
+    table = make_tables(found)[0]
     assert table.columns[5:7] == ("over normal", "over normal, other schedule")
     assert [row[0] for row in table.rows if row[5] == "-"] == [
         "normal (schedule=cosine)", "normal (schedule=single_cycle)",
@@ -179,17 +177,17 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
 
 
 def test_hours_are_compared_on_one_device_only() -> None:
-    def row(name: str, mean: float, seconds: float, device: str) -> Row:
+    def row(name: str, mean: float, seconds: float, device: str) -> MethodRow:
         known = facts(name, seconds=seconds, device=device)
         held = {"x": outcomes([mean, mean], "x")}
-        return method_board("b", ["x"], {name: {"x": held["x"]}}, {name: known}).rows[0]
+        return build_method_board("b", ["x"], {name: {"x": held["x"]}}, {name: known}).rows[0]
 
     made = [
         row("llf", 0.5, 100, "cpu"),
         row("lw", 0.4, 200, "cpu"),
         row("swr", 0.4, 300, "H100"),
     ]
-    on = fronts(made)
+    on = find_fronts(made)
     assert "hours" in on["llf"]
     assert "hours" not in on["lw"]
     assert "hours" in on["swr"]
@@ -197,24 +195,24 @@ def test_hours_are_compared_on_one_device_only() -> None:
 
 
 def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
-    found = method_board("b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()})
+    found = build_method_board("b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()})
     assert found.rows == ()
-    (table,) = tables(found)
+    (table,) = make_tables(found)
     assert "fsbench pretrain" in table.note
-    assert "Left out, a:" in markdown(found)
-    assert as_csv([found]).count("\n") == 1
+    assert "Left out, a:" in render_markdown(found)
+    assert render_csv([found]).count("\n") == 1
 
 
 def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
     hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
     names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
     held = {name: {"x": outcomes([0.5, 0.25], "x")} for name in names}
-    found = method_board("b", ["x"], held, names)
+    found = build_method_board("b", ["x"], held, names)
     assert "swr.lam=<script>|x" in found.rows[0].name + found.rows[1].name
-    shown = markdown(found)
+    shown = render_markdown(found)
     assert "<script>" not in shown
     assert "&lt;script&gt;\\|x" in shown
-    lines = list(csv.DictReader(io.StringIO(as_csv([found]))))
+    lines = list(csv.DictReader(io.StringIO(render_csv([found]))))
     assert {line["device"] for line in lines} == {"'=cmd()", "cpu"}
 
 
@@ -227,8 +225,8 @@ def test_no_board_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_it_loads_no_torch(board: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.methods import build\n"
-        "build.of_board(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from leaderboard.methods import board\n"
+        "board.read_method_boards(Path(sys.argv[1]))\n"
         "print(sorted({'torch', 'timm', 'sklearn'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", script, str(board)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from support import fakes
 from support.methods import facts, groups, random_init, run
 
-from leaderboard.methods.controls import candidates, controls
-from leaderboard.methods.runs import Group, flat, grouped
+from leaderboard.methods.controls import index_controls, match_controls
+from leaderboard.methods.runs import SeedGroup, flatten_fields, group_runs
 
 META = {"loader": "episodes"}
 
 
-def by_name(*found: Group) -> dict[str, Group]:
+def by_name(*found: SeedGroup) -> dict[str, SeedGroup]:
     return {group.name: group for group in found}
 
 
@@ -45,7 +45,7 @@ def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reaso
         run("old", fakes.facts(), a=[0.5]),
         run("timm", fakes.facts(source="timm"), a=[0.5]),
     ]
-    found, left_out = grouped(known)
+    found, left_out = group_runs(known)
     assert [each.entry for group in found for each in group.runs] == ["whole"]
     assert "same recipe and seed as whole" in left_out["twin"]
     assert "--overwrite" in left_out["old"]
@@ -54,56 +54,60 @@ def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reaso
 
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
     plain, once, row = groups(facts(), facts(schedule="single_cycle"), facts("llf"))
-    found = controls(row, candidates((plain, once, row)))
+    found = match_controls(row, index_controls((plain, once, row)))
     assert found["normal"].group is plain
     assert found["other_schedule"].group is once
     assert found["random_init"].group is None
     assert "no random init" in found["random_init"].reason
-    own = controls(plain, candidates((plain, once, row)))
+    own = match_controls(plain, index_controls((plain, once, row)))
     assert own["normal"].group is None
     assert own["other_schedule"].group is once
-    back = controls(once, candidates((plain, once, row)))
+    back = match_controls(once, index_controls((plain, once, row)))
     assert back["other_schedule"].group is plain
 
 
 def test_an_unmatched_run_is_never_a_control() -> None:
     for other in ({"lr": 0.2}, {"architecture": "x"}, {"source_fingerprint": "0" * 64}, META):
         rows = groups(facts(**other), facts("llf"))
-        found = controls(rows[1], candidates(rows))["normal"]
+        found = match_controls(rows[1], index_controls(rows))["normal"]
         assert found.group is None
         assert "no normal" in found.reason
     method = groups(facts("swr"), facts("llf"))
-    assert controls(method[1], candidates(method))["normal"].group is None
+    assert match_controls(method[1], index_controls(method))["normal"].group is None
 
 
 def test_equal_plans_that_took_other_steps_or_images_are_not_matched() -> None:
     for cost in ({"steps": 100}, {"samples": 9}):
         rows = groups(facts(**cost), facts("llf"))
-        found = controls(rows[1], candidates(rows))["normal"]
+        found = match_controls(rows[1], index_controls(rows))["normal"]
         assert found.group is None
         assert "not 120 over 7680" in found.reason
     some = groups(facts(seed=0, steps=1), facts(seed=1), facts("llf"), facts("llf", 1))
-    assert controls(some[1], candidates(some))["normal"].seeds == (1,)
+    assert match_controls(some[1], index_controls(some))["normal"].seeds == (1,)
 
 
 def test_a_meta_learner_is_matched_with_batches_of_as_many_images() -> None:
     rows = groups(facts(), facts("maml", **META))
-    assert controls(rows[1], candidates(rows))["normal"].group is rows[0]
+    assert match_controls(rows[1], index_controls(rows))["normal"].group is rows[0]
 
 
 def test_gaps_are_taken_over_shared_seeds_only() -> None:
     rows = groups(facts(seed=1), facts(seed=2), facts("llf", 0), facts("llf", 2), facts("lw", 0))
-    assert controls(rows[1], candidates(rows))["normal"].seeds == (2,)
-    found = controls(rows[2], candidates(rows))["normal"]
+    assert match_controls(rows[1], index_controls(rows))["normal"].seeds == (2,)
+    found = match_controls(rows[2], index_controls(rows))["normal"]
     assert found.group is None
     assert "other seeds only: 1, 2" in found.reason
 
 
 def test_schedules_without_counterpart_and_single_rounds_say_so() -> None:
     rows = groups(facts("llf", schedule="constant"))
-    assert "no counterpart" in controls(rows[0], candidates(rows))["other_schedule"].reason
+    assert (
+        "no counterpart" in match_controls(rows[0], index_controls(rows))["other_schedule"].reason
+    )
     rows = groups(facts("llf", plan={"stages": [{}], "rounds": 1, "epochs": 12}))
-    assert "nothing restarts" in controls(rows[0], candidates(rows))["other_schedule"].reason
+    assert (
+        "nothing restarts" in match_controls(rows[0], index_controls(rows))["other_schedule"].reason
+    )
 
 
 def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
@@ -112,15 +116,15 @@ def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
     rows = by_name(*groups(facts("llf"), first, second, random_init(0, n_parameters=11)))
     assert len(rows) == 3
     row = rows["llf"]
-    found = controls(row, candidates(list(rows.values())))["random_init"].group
+    found = match_controls(row, index_controls(list(rows.values())))["random_init"].group
     assert found is not None
     assert found.seeds == (0, 1)
-    assert controls(found, candidates(list(rows.values()))) == {}
+    assert match_controls(found, index_controls(list(rows.values()))) == {}
 
 
 def test_settings_stand_under_their_method() -> None:
     recipe = {"lr": 0.1, "methods": [{"name": "swr", "lam": 1}], "plan": {"stages": [{"start": 0}]}}
-    assert flat(recipe) == {
+    assert flatten_fields(recipe) == {
         "lr": "0.1",
         "swr.name": "swr",
         "swr.lam": "1",

@@ -15,9 +15,9 @@ from support.methods import facts, outcomes, random_init
 from fsbench.cli.main import run
 from fsbench.core.plotting import INK, LOSS, Drawing, render_figure
 from fsbench.core.schema import BackboneFacts
-from leaderboard.methods.build import method_board
+from leaderboard.methods.board import build_method_board
 from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
-from leaderboard.methods.record import Gain, MethodBoard, Row
+from leaderboard.methods.record import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.intake import submit
 
@@ -49,7 +49,7 @@ def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
 @pytest.fixture(scope="module")
 def board() -> MethodBoard:
     held, known = runs()
-    return method_board("b", [LINEAR, AFFINE], held, known)
+    return build_method_board("b", [LINEAR, AFFINE], held, known)
 
 
 def hints(drawing: Drawing) -> list[str]:
@@ -83,7 +83,7 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
     assert list(draw_figures(alone)) == ["spread"]
     one = {"a": facts(), "b": facts("llf")}
     held = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
-    drawn = draw_figures(method_board("b", [LINEAR], held, one))
+    drawn = draw_figures(build_method_board("b", [LINEAR], held, one))
     assert not {"adaptation", "spread"} & drawn.keys()
 
 
@@ -107,7 +107,7 @@ def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
 
 
 def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None:
-    def doubted(row: Row) -> Row:
+    def doubted(row: MethodRow) -> MethodRow:
         assert row.overall is not None
         gains = dict(row.overall.gains)
         if row.name == "swr":
@@ -148,14 +148,18 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     held, known = runs()
     first = {name: values for name, values in held.items() if not name.endswith("1")}
     apart = [
-        method_board("b", [LINEAR], held, known).model_copy(update={"track": "linear ibm 32px"}),
-        method_board("b", [AFFINE], first, known).model_copy(update={"track": "affine ibm 32px"}),
+        build_method_board("b", [LINEAR], held, known).model_copy(
+            update={"track": "linear ibm 32px"}
+        ),
+        build_method_board("b", [AFFINE], first, known).model_copy(
+            update={"track": "affine ibm 32px"}
+        ),
     ]
     drawn = {path.name: path.read_text() for path in write_figures(apart, tmp_path)}
     assert "linear-ibm-32px-adaptation.svg" not in drawn
     shown = hints(draw_figures(apart[1], apart[:1])["adaptation"])
     assert all(hint in drawn["affine-ibm-32px-adaptation.svg"] for hint in shown)
-    one_seed = draw_figures(method_board("b", [LINEAR, AFFINE], first, known))
+    one_seed = draw_figures(build_method_board("b", [LINEAR, AFFINE], first, known))
     assert shown == hints(one_seed["adaptation"])
     assert shown != hints(draw_figures(board)["adaptation"])
 

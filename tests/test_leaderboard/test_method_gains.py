@@ -7,34 +7,34 @@ import pytest
 from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
-from leaderboard.methods.controls import Found
-from leaderboard.methods.gains import adjusted, against, judged
-from leaderboard.methods.runs import Group, Run, grouped
-from leaderboard.methods.seeds import over_both
+from leaderboard.methods.controls import MatchedControl
+from leaderboard.methods.gains import adjust_gains, gain_over, make_gain
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.methods.seeds import interval_over_seeds
 from leaderboard.ranking.outcomes import Outcomes
 
 DRAW = np.random.default_rng(0)
 VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}
 
 
-def group(name: str, *runs: Run) -> Group:
-    (found,) = grouped(runs)[0]
+def group(name: str, *runs: MethodRun) -> SeedGroup:
+    (found,) = group_runs(runs)[0]
     assert found.method == name
     return found
 
 
-def rows(seeds: int) -> tuple[Group, Found]:
+def rows(seeds: int) -> tuple[SeedGroup, MatchedControl]:
     """llf and normal in one column a, with so many seeds each."""
     ours, theirs = (
         group(name, *(run(f"{name}{s}", facts(name, s), a=VALUES[name][s]) for s in range(seeds)))
         for name in ("llf", "normal")
     )
-    return ours, Found(theirs, tuple(range(seeds)))
+    return ours, MatchedControl(theirs, tuple(range(seeds)))
 
 
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     ours, control = rows(1)
-    found = against(ours.runs, "normal", control, ["a"])
+    found = gain_over(ours.runs, "normal", control, ["a"])
     wanted = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
     assert found is not None
     assert (found.gap, found.ci95, found.p) == pytest.approx((wanted.gap, wanted.ci95, wanted.p))
@@ -43,10 +43,10 @@ def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
 
 def test_two_seeds_on_both_sides_cover_seeds() -> None:
     ours, control = rows(2)
-    found = against(ours.runs, "normal", control, ["a"])
+    found = gain_over(ours.runs, "normal", control, ["a"])
     gaps = VALUES["llf"] - VALUES["normal"]
     se = gaps.mean(0).std(ddof=1) / np.sqrt(30)
-    wanted = over_both(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
+    wanted = interval_over_seeds(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
     assert found is not None
     assert found.gap == pytest.approx(gaps.mean())
     assert (found.ci95, found.p) == pytest.approx(tuple(wanted))
@@ -57,7 +57,7 @@ def test_two_seeds_on_both_sides_cover_seeds() -> None:
 def test_seeds_that_only_one_side_has_do_not_enter() -> None:
     ours, _ = rows(2)
     _, control = rows(1)
-    found = against(ours.runs, "normal", control, ["a"])
+    found = gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert found.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
     assert (found.covers, found.by_seed) == ("episodes", (found.gap,))
@@ -65,7 +65,7 @@ def test_seeds_that_only_one_side_has_do_not_enter() -> None:
 
 def test_a_gap_is_the_mean_of_the_gaps_of_its_seeds() -> None:
     ours, control = rows(2)
-    found = against(ours.runs, "normal", control, ["a"])
+    found = gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert found.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
     assert np.mean(found.by_seed) == pytest.approx(found.gap)
@@ -75,48 +75,54 @@ def test_random_inits_are_not_paired_by_seed() -> None:
     """Both sides vary on their own, and one random init leaves episodes only."""
     ours, _ = rows(2)
     random = [run(f"r{s}", random_init(s), a=VALUES["normal"][s]) for s in (0, 1)]
-    found = against(ours.runs, "random_init", Found(group("random init", *random), (0, 1)), ["a"])
+    found = gain_over(
+        ours.runs, "random_init", MatchedControl(group("random init", *random), (0, 1)), ["a"]
+    )
     a, b = VALUES["llf"], VALUES["normal"]
     se = (a.mean(0) - b.mean(0)).std(ddof=1) / np.sqrt(30)
-    wanted = over_both(a.mean() - b.mean(), [[[x] for x in a], [[x] for x in b]], float(se), ["a"])
+    wanted = interval_over_seeds(
+        a.mean() - b.mean(), [[[x] for x in a], [[x] for x in b]], float(se), ["a"]
+    )
     assert found is not None
     assert found.ci95 == pytest.approx(wanted.ci95)
     assert found.by_seed == ()
-    one = against(ours.runs, "random_init", Found(group("random init", random[0]), (0, 1)), ["a"])
+    one = gain_over(
+        ours.runs, "random_init", MatchedControl(group("random init", random[0]), (0, 1)), ["a"]
+    )
     assert one is not None
     assert one.covers == "episodes"
     assert one.gap == pytest.approx(a.mean() - b[0].mean())
 
 
 def test_only_shared_episodes_count() -> None:
-    def one(name: str, index: list[int], values: list[float]) -> Run:
+    def one(name: str, index: list[int], values: list[float]) -> MethodRun:
         held: dict[str, Outcomes] = {"a": outcomes(values, index=index)}
-        return Run(name, facts(name), held)
+        return MethodRun(name, facts(name), held)
 
     ours = group("llf", one("llf", [1, 2, 3], [0.9, 0.5, 0.7]))
     theirs = group("normal", one("normal", [2, 3, 4], [0.1, 0.2, 0.9]))
-    found = against(ours.runs, "normal", Found(theirs, (0,)), ["a"])
+    found = gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
     assert found is not None
     assert found.gap == pytest.approx((0.4 + 0.5) / 2)
     assert found.n == 2
     none = group("normal", one("normal", [7], [0.9]))
-    assert against(ours.runs, "normal", Found(none, (0,)), ["a"]) is None
+    assert gain_over(ours.runs, "normal", MatchedControl(none, (0,)), ["a"]) is None
 
 
 def test_overall_needs_every_column_on_both_sides() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.1, 0.2], b=[0.4, 0.6]))
     theirs = group("normal", run("y", facts(), a=[0.0, 0.0]))
-    control = Found(theirs, (0,))
-    assert against(ours.runs, "normal", control, ["a", "b"]) is None
-    assert against(ours.runs, "normal", control, ["a"]) is not None
-    assert against(ours.runs, "normal", Found(reason="none"), ["a"]) is None
-    assert against(ours.runs, "normal", control, []) is None
+    control = MatchedControl(theirs, (0,))
+    assert gain_over(ours.runs, "normal", control, ["a", "b"]) is None
+    assert gain_over(ours.runs, "normal", control, ["a"]) is not None
+    assert gain_over(ours.runs, "normal", MatchedControl(reason="none"), ["a"]) is None
+    assert gain_over(ours.runs, "normal", control, []) is None
 
 
 def test_one_episode_has_a_gap_and_no_interval() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.5]))
-    control = Found(group("normal", run("y", facts(), a=[0.25])), (0,))
-    found = against(ours.runs, "normal", control, ["a"])
+    control = MatchedControl(group("normal", run("y", facts(), a=[0.25])), (0,))
+    found = gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert (found.gap, found.ci95, found.p) == (0.25, None, 1.0)
 
@@ -124,10 +130,10 @@ def test_one_episode_has_a_gap_and_no_interval() -> None:
 def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
     p = {"x": 0.01, "y": 0.02, "z": 0.04}
     rest = {"n": 9, "seeds": (0,), "covers": "episodes"}
-    gains = {(n, "a", "normal"): judged(0.1, 0.1, q, **rest) for n, q in p.items()}
-    gains |= {("x", "b", "normal"): judged(0.1, 0.1, 0.03, **rest)}
-    gains |= {("x", "a", "random_init"): judged(0.1, 0.1, 0.03, **rest)}
-    found = adjusted(gains)  # type: ignore[arg-type]
+    gains = {(n, "a", "normal"): make_gain(0.1, 0.1, q, **rest) for n, q in p.items()}
+    gains |= {("x", "b", "normal"): make_gain(0.1, 0.1, 0.03, **rest)}
+    gains |= {("x", "a", "random_init"): make_gain(0.1, 0.1, 0.03, **rest)}
+    found = adjust_gains(gains)  # type: ignore[arg-type]
     assert [found[n, "a", "normal"].p_holm for n in p] == pytest.approx([0.03, 0.04, 0.04])
     assert found["x", "b", "normal"].p_holm == found["x", "a", "random_init"].p_holm == 0.03
     assert all(found[key].p == gain.p for key, gain in gains.items())

@@ -13,12 +13,12 @@ from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
 from leaderboard.methods.seeds import (
-    components,
-    over_both,
-    over_seeds,
-    overall,
+    average_columns,
+    average_seeds,
+    estimate_components,
+    interval_over_seeds,
     seed_variance,
-    student,
+    student_interval,
 )
 
 
@@ -34,23 +34,23 @@ def table(
 def test_components_by_hand() -> None:
     """Rows 1 2 6 and 3 6 12, in hundredths: means 3, 7 and 2, 4, 9, grand mean 5. Left over:
     ±(1, 0, -1) in both rows, MS_r = 4 / 2; seeds (8 - 2/3), episodes (13 - 2/2)."""
-    found = components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
+    found = estimate_components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
     assert found.residual == pytest.approx(2e-4)
     assert found.seeds == pytest.approx((8 - 2 / 3) * 1e-4)
     assert found.episodes == pytest.approx((13 - 1) * 1e-4)
 
 
 def test_one_seed_has_no_seed_variance_and_one_episode_none_at_all() -> None:
-    found = components(np.array([[0.1, 0.5]]))
+    found = estimate_components(np.array([[0.1, 0.5]]))
     assert (found.seeds, found.residual) == (None, None)
     assert found.episodes == pytest.approx(0.08)
-    assert components(np.array([[0.1], [0.2]])).model_dump() == {
+    assert estimate_components(np.array([[0.1], [0.2]])).model_dump() == {
         "seeds": None, "episodes": None, "residual": None,
     }  # fmt: skip
 
 
 def test_negative_estimates_are_zero() -> None:
-    found = components(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    found = estimate_components(np.array([[0.0, 1.0], [1.0, 0.0]]))
     assert (found.seeds, found.episodes) == (0.0, 0.0)
     assert found.residual == pytest.approx(1.0)
 
@@ -58,7 +58,7 @@ def test_negative_estimates_are_zero() -> None:
 def test_known_variances_are_recovered() -> None:
     """Means of 400 tables of 5 seeds and 60 episodes."""
     sds = (0.02, 0.05, 0.1)
-    found = [components(table(5, 60, sds, number)) for number in range(400)]
+    found = [estimate_components(table(5, 60, sds, number)) for number in range(400)]
     assert np.mean([f.seeds for f in found]) == pytest.approx(sds[0] ** 2, rel=0.12)
     assert np.mean([f.episodes for f in found]) == pytest.approx(sds[1] ** 2, rel=0.05)
     assert np.mean([f.residual for f in found]) == pytest.approx(sds[2] ** 2, rel=0.02)
@@ -68,7 +68,7 @@ def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
     """One column is the component; the same seed effect in two columns stays, its noise halves."""
     y = table(4, 30, (0.05, 0.05, 0.1), 3)
     one = [[row] for row in y]
-    assert seed_variance(one, ["a"]) == pytest.approx(components(y).seeds)
+    assert seed_variance(one, ["a"]) == pytest.approx(estimate_components(y).seeds)
     draw = np.random.default_rng(0)
     effects = draw.normal(0, 0.03, (3000, 1))
     parts = [effects + draw.normal(0, 0.1, (3000, 20)) for _ in range(2)]
@@ -88,9 +88,9 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     variance = (ms_s + ms_e - ms_r) / (s * e)
     freedom = variance**2 / ((ms_s / (s * e)) ** 2 / (s - 1))
     side = [[row] for row in y]
-    center = over_seeds(side)
+    center = average_seeds(side)
     se = statistics.paired(center, [np.zeros(e)]).se
-    found = over_both(overall(center), [side], se, [])
+    found = interval_over_seeds(average_columns(center), [side], se, [])
     assert found.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
     t = y.mean() / math.sqrt(variance)
     assert found.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
@@ -102,10 +102,10 @@ def test_no_gap_is_found_at_most_at_the_stated_rate(seeds: int, sides: int) -> N
     for number in range(300):
         parts = [table(seeds, 50, (0.02, 0.05, 0.1), sides * number + i) for i in range(sides)]
         drawn = [[[row - 0.5] for row in part] for part in parts]
-        centers = [over_seeds(side) for side in drawn]
+        centers = [average_seeds(side) for side in drawn]
         ours, theirs = centers[0], centers[1] if sides == 2 else [np.zeros(50)]
         paired = statistics.paired(ours, theirs)
-        found.append(over_both(paired.gap, drawn, paired.se, []).p < 0.05)
+        found.append(interval_over_seeds(paired.gap, drawn, paired.se, []).p < 0.05)
     assert np.mean(found) < 0.085
 
 
@@ -113,22 +113,22 @@ def test_seeds_that_differ_widen_the_interval() -> None:
     episodes = np.tile([0.0, 0.1], 20)
     alike = [[episodes], [episodes[::-1]]]
     apart = [[episodes - 0.2], [episodes[::-1] + 0.2]]
-    widths = [over_both(0.05, [side], 0.01, []).ci95 for side in (alike, apart)]
+    widths = [interval_over_seeds(0.05, [side], 0.01, []).ci95 for side in (alike, apart)]
     assert widths[1] > 3 * widths[0]
 
 
 def test_what_cannot_be_known_is_not_invented() -> None:
     side = [[np.array([0.1])], [np.array([0.3])]]
-    assert all(math.isnan(value) for value in over_both(0.2, [side], math.nan, []))
+    assert all(math.isnan(value) for value in interval_over_seeds(0.2, [side], math.nan, []))
     equal = [[np.zeros(3)], [np.zeros(3)]]
-    assert over_both(0.0, [equal], 0.0, []) == (0.0, 1.0)
-    assert over_both(0.1, [equal], 0.0, []) == (0.0, 0.0)
+    assert interval_over_seeds(0.0, [equal], 0.0, []) == (0.0, 1.0)
+    assert interval_over_seeds(0.1, [equal], 0.0, []) == (0.0, 0.0)
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 2), st.floats(1, 1e9))
 def test_students_interval_holds_zero_exactly_when_p_is_above_its_level(
     value: float, se: float, freedom: float
 ) -> None:
-    ci95, p = student(value, se, freedom)
+    ci95, p = student_interval(value, se, freedom)
     if abs(abs(value) - ci95) > 1e-6:
         assert (abs(value) < ci95) == (p > 0.05)

@@ -12,8 +12,8 @@ from support.fakes import DECLARATION
 
 from leaderboard.board.board import Board
 from leaderboard.submission import staging
-from leaderboard.submission.candidate import read_submissions
 from leaderboard.submission.intake import submit
+from leaderboard.submission.submission import read_submissions
 
 
 def mean(board: Path, name: str = "entry") -> float:

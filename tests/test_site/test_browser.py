@@ -49,7 +49,7 @@ def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
     made["tracks"].append({**made["tracks"][0], "title": OTHER})
     made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
     made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
-    written.write_text(page.render(made), encoding="utf8")
+    written.write_text(page.render_page(made), encoding="utf8")
     return written.as_uri()
 
 

@@ -12,7 +12,7 @@ from support import board as fakes_board
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
-from leaderboard.site import build, page
+from leaderboard.site import page
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_build_that_dies_leaves_the_old_page_whole(
 
     monkeypatch.setattr(Path, "write_text", dying)
     with pytest.raises(KeyboardInterrupt):
-        build.build(board, site)
+        page.build_site(board, site)
     assert (site / "index.html").read_text() == "old"
     assert sorted(path.name for path in site.iterdir()) == ["CNAME", "index.html"]
 
@@ -56,36 +56,36 @@ def test_a_build_that_dies_leaves_the_old_page_whole(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from leaderboard.site import build
+from leaderboard.site import page
 
 def half(self, text, **more):
     self.write_bytes(text[:100].encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 Path.write_text = half
-build.build(Path(sys.argv[1]), Path(sys.argv[2]))
+page.build_site(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
 def test_a_build_that_is_killed_leaves_the_old_page_and_the_next_one_ends(
     board: Path, tmp_path: Path
 ) -> None:
-    page = tmp_path / "site" / "index.html"
-    page.parent.mkdir()
-    page.write_text("old")
-    command = [sys.executable, "-c", KILLED, str(board), str(page.parent)]
+    index = tmp_path / "site" / "index.html"
+    index.parent.mkdir()
+    index.write_text("old")
+    command = [sys.executable, "-c", KILLED, str(board), str(index.parent)]
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert page.read_text() == "old"
-    assert build.build(board, page.parent).read_text(encoding="utf8").endswith("</html>")
+    assert index.read_text() == "old"
+    assert page.build_site(board, index.parent).read_text(encoding="utf8").endswith("</html>")
 
 
 def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no board"):
-        build.build(tmp_path / "nothing", tmp_path / "site")
+        page.build_site(tmp_path / "nothing", tmp_path / "site")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
-        build.build(board, tmp_path / "file")
+        page.build_site(board, tmp_path / "file")
 
 
 def test_assets_are_found_in_the_package() -> None:
@@ -96,5 +96,5 @@ def test_a_board_on_which_nobody_is_ranked_has_a_page(tmp_path: Path) -> None:
     folder = tmp_path / "board"
     for name, target in (("a", "isic"), ("b", "eurosat")):
         fakes_board.board(folder, [name], targets=[target], shots=[1], n_episodes=5)
-    text = build.build(folder, tmp_path / "site").read_text(encoding="utf8")
+    text = page.build_site(folder, tmp_path / "site").read_text(encoding="utf8")
     assert "<td>–</td>\n      <td>a</td>\n      <td>–</td>" in text

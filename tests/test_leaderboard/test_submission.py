@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.submission.declaration import find_declaration, read_declaration
+from leaderboard.submission.submission import find_declaration, read_declaration
 
 VALUES = {
     "name": "seal-r50",

@@ -1,0 +1,222 @@
+"""Rows that no other beats in accuracy and cost at once.
+
+Floating-point operations are comparable on any machine, hours only on one kind of device; a random
+init costs nothing on any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fsbench.core import statistics
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import BackboneFacts
+from leaderboard.board.standing import View, views
+from leaderboard.charts.scatter import Point, pareto_front
+from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
+from leaderboard.methods.gains import adjust_gains, gain_over, pair_runs
+from leaderboard.methods.record import (
+    ControlKind,
+    CostAxis,
+    Gain,
+    MethodBoard,
+    MethodControl,
+    MethodCosts,
+    MethodRow,
+    MethodScore,
+    VarianceComponents,
+)
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.methods.seeds import (
+    average_columns,
+    average_seeds,
+    estimate_components,
+    interval_over_seeds,
+    seed_variance,
+)
+from leaderboard.ranking.rank import ALPHA, Contenders
+
+
+def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
+    """Row -> axes of cost on whose front it is; rows without an overall accuracy are on none."""
+    devices = {row.costs.device for row in rows if row.costs.steps} - {None}
+    by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
+    by_hours = set().union(*(names_on_front(own, "hours") for own in by_device or [list(rows)]))
+    by_flops = names_on_front(rows, "flops")
+    return {
+        row.name: (
+            *(("flops",) if row.name in by_flops else ()),
+            *(("hours",) if row.name in by_hours else ()),
+        )
+        for row in rows
+    }
+
+
+def names_on_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
+    """Names of the rows on the front of one axis."""
+    return {
+        point.label
+        for point in pareto_front(
+            [
+                Point(row.name, getattr(row.costs, axis), row.overall.mean)
+                for row in rows
+                if row.overall is not None
+            ]
+        )
+    }
+
+
+OVERALL = ""
+"""Stands for all columns together."""
+
+
+def read_method_boards(
+    folder: Path, cache: Path | None = None, report: Reporter = SILENT
+) -> tuple[MethodBoard, ...]:
+    """One a track. Raises ValidationFailed, UsageError."""
+    return tuple(build_from_table(view) for view in views(folder, cache, report))
+
+
+def build_from_table(view: View) -> MethodBoard:
+    found = build_method_board(view.name, view.ranking.columns, view.contenders, view.backbones)
+    return found.model_copy(update={"track": view.track.label if view.track else ""})
+
+
+def build_method_board(
+    name: str,
+    columns: Sequence[str],
+    contenders: Contenders,
+    backbones: Mapping[str, BackboneFacts],
+) -> MethodBoard:
+    """contenders: entry -> column -> outcomes; backbones: entry -> what it is."""
+    runs = [MethodRun(entry, backbones[entry], held) for entry, held in contenders.items() if held]
+    groups, left_out = group_runs(runs)
+    among = index_controls(groups)
+    found = {group.name: match_controls(group, among) for group in groups}
+    gains = adjust_gains(compute_gains(groups, found, columns))
+    rows = [build_row(group, found[group.name], columns, gains) for group in groups]
+    on = find_fronts(rows)
+    return MethodBoard(
+        board=name,
+        columns=tuple(columns),
+        alpha=ALPHA,
+        rows=tuple(
+            each.model_copy(update={"front": on[each.name]}) for each in sorted(rows, key=sort_key)
+        ),
+        left_out=left_out,
+    )
+
+
+def sort_key(row: MethodRow) -> tuple[bool, float, str]:
+    """Best first, rows that lack a column last."""
+    return row.overall is None, -row.overall.mean if row.overall else 0.0, row.name
+
+
+def compute_gains(
+    groups: Sequence[SeedGroup],
+    found: Mapping[str, Mapping[ControlKind, MatchedControl]],
+    columns: Sequence[str],
+) -> dict[tuple[str, str, ControlKind], Gain]:
+    """Of every row over each of its controls, by column and overall."""
+    parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
+    every = {
+        (group.name, name, kind): gain_over(group.runs, kind, control, part)
+        for group in groups
+        for kind, control in found[group.name].items()
+        for name, part in parts.items()
+    }
+    return {key: gain for key, gain in every.items() if gain is not None}
+
+
+def build_row(
+    group: SeedGroup,
+    found: Mapping[ControlKind, MatchedControl],
+    columns: Sequence[str],
+    gains: Mapping[tuple[str, str, ControlKind], Gain],
+) -> MethodRow:
+    training, facts = group.training, group.runs[0].facts
+    accuracies = [run.facts.source_accuracy for run in group.runs]
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
+
+    def part(name: str, of: Sequence[str]) -> MethodScore | None:
+        own = {kind: gains[key] for kind in found if (key := (group.name, name, kind)) in gains}
+        return score_runs(group.runs, of, own) if of and set(of) <= group.columns else None
+
+    cells = {column: part(column, [column]) for column in columns}
+    return MethodRow(
+        name=group.name,
+        method=group.method,
+        recipe=training and training.view.name,
+        plan=training and training.plan,
+        schedule=training and training.view.schedule,
+        restarts=training and training.restarts,
+        architecture=facts.architecture,
+        pretraining_data=facts.pretraining_data,
+        entries=tuple(run.entry for run in group.runs),
+        seeds=group.seeds,
+        n_seeds=len(group.seeds),
+        cells={column: held for column, held in cells.items() if held is not None},
+        overall=part(OVERALL, columns),
+        source_accuracy=float(np.mean(known)) if len(known) == len(accuracies) else None,
+        controls={kind: describe_control(control) for kind, control in found.items()},
+        costs=average_costs(group),
+    )
+
+
+def score_runs(
+    runs: Sequence[MethodRun], columns: Sequence[str], gains: dict[ControlKind, Gain]
+) -> MethodScore | None:
+    """These runs in one column, or over several; None where they share no outcome."""
+    ours, _, draws = both = pair_runs(runs, (), columns)
+    if not all(column.size for column in ours[0]):
+        return None
+    center = average_seeds(ours)
+    # its distance from zero outcomes: the standard error of a mean, columns added up as for gaps
+    found = statistics.paired(center, [np.zeros_like(column) for column in center], draws)
+    many = len(runs) > 1
+    if len(columns) == 1:
+        spread = estimate_components(np.stack([column for (column,) in ours]))
+    else:
+        spread = VarianceComponents(seeds=seed_variance(ours, draws) if many else None)
+    return MethodScore(
+        mean=average_columns(center),
+        ci95=finite_or_none(found.ci95),
+        ci95_seeds=finite_or_none(interval_over_seeds(found.gap, [ours], found.se, draws).ci95)
+        if many
+        else None,
+        n=both.n,
+        spread=spread,
+        gains=gains,
+    )
+
+
+def finite_or_none(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def describe_control(control: MatchedControl) -> MethodControl:
+    if control.group is None:
+        return MethodControl(reason=control.reason)
+    return MethodControl(row=control.group.name)
+
+
+def average_costs(group: SeedGroup) -> MethodCosts:
+    """Means over the seeds; a random init took no step."""
+    known = [run.training for run in group.runs if run.training]
+    if not known:
+        return MethodCosts(
+            steps=0, samples=0, flops=0, hours=0, peak_memory_bytes=None, device=None
+        )
+    memory = [training.peak_memory_bytes for training in known]
+    devices = {training.device for training in known}
+    return MethodCosts(
+        steps=float(np.mean([training.steps for training in known])),
+        samples=float(np.mean([training.samples for training in known])),
+        flops=float(np.mean([training.flops for training in known])),
+        hours=float(np.mean([training.seconds for training in known])) / 3600,
+        peak_memory_bytes=float(np.mean(memory)) if all(memory) else None,
+        device=devices.pop() if len(devices) == 1 else None,
+    )
