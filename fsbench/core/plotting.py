@@ -339,7 +339,7 @@ def set_log_scale(axes: Axes, side: str = "x") -> None:
 
 
 def label_rows(drawing: Drawing, axes: Axes, labels: Sequence[str], room: float) -> None:
-    """Write a label left of each row 0, 1, ..., from the top; cut labels get a hint."""
+    """Write a label left of each row 0, 1, ..., from the top; its hint is the whole label."""
     axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(labels)), [fit_text(label, room) for label in labels])
     axes.tick_params(axis="y", length=0, pad=6)

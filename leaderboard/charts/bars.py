@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsbench.core import plotting
 from fsbench.core.plotting import GUIDE, SERIES, Drawing
 
-BAR, SPACE, TOP, FOOT = 11.0, 9.0, 8.0, 44.0
+BAR, SPACE, TOP, FOOT = 13.0, 9.0, 8.0, 44.0
 LABEL_SHARE = 0.38
 """Share of the width that row labels may take."""
 

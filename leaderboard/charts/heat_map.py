@@ -76,8 +76,9 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
     axes.tick_params(axis="x", length=0, labelbottom=False, labeltop=True, pad=5)
     room = top - 10 if upright else cell
     axes.set_xticks(range(len(chart.columns)), [fit_text(name, room) for name in chart.columns])
-    if upright:
-        for label in axes.get_xticklabels():
+    for label, name in zip(axes.get_xticklabels(), chart.columns, strict=True):
+        drawing.add_hint(label, name)
+        if upright:
             label.set(rotation=90, rotation_mode="anchor", ha="left", va="center")
     for i, row in enumerate(chart.values):
         for j, value in enumerate(row):
