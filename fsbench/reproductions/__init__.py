@@ -28,8 +28,8 @@ ClaimVerdict = Literal["reproduced", "direction only", "not reproduced"]
 DIRECTED_SHARE = 0.9
 """Part of a claim's figures that must have the published direction for `direction only`."""
 OVERALL = (
-    "the claim: reproduced when all figures are; direction only when at least 9 in 10 have at"
-    " least the published direction; else not reproduced"
+    "claim: reproduced if all figures are; direction only if at least 9 in 10 figures have at"
+    " least the published direction; otherwise not reproduced"
 )
 
 

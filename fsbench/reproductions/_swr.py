@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 ABOVE = (
-    "A above B: reproduced when the mean over seeds of A - B is above twice its standard error;"
-    " direction only when it is above 0"
+    "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
+    " direction only if it is above 0"
 )
 
 

@@ -39,13 +39,13 @@ CLAIM = "one learned factor per tensor aligns the gradients of parts of a batch 
 SLACK, EXACT, LEAST = 1.1, 1e-6, 0.01
 """Overshoot of the cap by its last step; float32 rounding; smallest factor of a weight."""
 RULE = (
-    "GC under the objective gc: reproduced when it rises at every seed, direction only when it"
-    " rises in the mean. GN under the default objective gc_gn_sqrt, which also pushes it up:"
-    " reproduced when it ends nearer to the cap at every seed, direction only in the mean. The cap:"
-    f" reproduced when GN ends at {SLACK:g} times the cap or lower everywhere. The factors:"
-    f" reproduced when every tensor is one factor times its start, to {EXACT:g}, no weight's factor"
-    f" is below {LEAST:g}, and zero tensors stay zero. GC under gc_gn_sqrt is not judged: the"
-    " official log has no gain either. " + OVERALL
+    "GC with objective gc: reproduced if it rises for every seed, direction only if its mean"
+    " rises. GN with the default objective gc_gn_sqrt, which also raises it: reproduced if it"
+    " ends closer to the cap for every seed, direction only if it does so in the mean. Cap:"
+    f" reproduced if every GN ends at or below {SLACK:g} times the cap. Factors: reproduced if"
+    f" every tensor equals one factor times its initial value to {EXACT:g}, no factor of a weight"
+    f" is below {LEAST:g}, and zero tensors stay zero. GC with gc_gn_sqrt is not judged, because"
+    f" the official log shows no gain either; {OVERALL}"
 )
 SEEDS = 3
 

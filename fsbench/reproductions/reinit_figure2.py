@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SOURCE = "reinitialization study, Figure 2 and section 3.2"
 CLAIM = "LW performs best overall except on vgg16, where FC performs better"
 RULE = (
-    "a group of networks: reproduced when the tree predicts the paper's method for more than half"
-    " of its settings, direction only when for more than any other; " + OVERALL
+    "a group of networks: reproduced if the tree predicts the paper's method for more than half"
+    f" of its settings, direction only if it predicts it more often than any other; {OVERALL}"
 )
 SEEDS = 0
 GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))

@@ -27,11 +27,11 @@ from fsbench.reproductions import (
 from fsbench.reproductions._pool import run_jobs
 
 SOURCE = "reinitialization study, Table 1"
-CLAIM = "re-drawing weights in rounds raises test accuracy on synthetic data, LW most"
+CLAIM = "redrawing weights in rounds raises test accuracy on synthetic data, LW most"
 RULE = (
-    "a cell: reproduced when our mean lies within 2 sqrt(s^2 + e^2) of the printed one (s: standard"
-    " deviation over our seeds, e: the printed error); direction only when at least the sign of its"
-    " difference from BL is as printed; " + OVERALL
+    "a cell: reproduced if our mean is within 2 sqrt(s^2 + e^2) of the printed one (s: standard"
+    " deviation over our seeds, e: printed error); direction only if at least the sign of its"
+    f" difference from BL is as printed; {OVERALL}"
 )
 SEEDS = 20
 

@@ -23,8 +23,8 @@ from pretrain.recipes.reinit_table2 import methods, networks, table2
 SOURCE = "reinitialization study, Table 3 and section 3.1"
 CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"
 RULE = (
-    "a win: reproduced when p < 0.05, direction only when there are more wins than losses;"
-    " an absence of wins: reproduced when no p < 0.05 speaks against it; " + OVERALL
+    "a win: reproduced if p < 0.05, direction only if there are more wins than losses; no win:"
+    f" reproduced unless p < 0.05 contradicts it; {OVERALL}"
 )
 SEEDS = 0
 LEVEL = 0.05

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 SOURCE = "reinitialization study, Table 5 and appendix B"
 CLAIM = "an L2 penalty raises test accuracy, far more so with rescaling or LW"
 RULE = (
-    "a cell: reproduced when our mean lies within 2 standard deviations over our seeds (and half a"
-    " printed digit) of the printed one; direction only when the difference from its reference, the"
-    " baseline under the same penalty or for the baseline the one without, has the printed sign and"
-    " is beyond 2 standard errors over the paired seeds; " + OVERALL
+    "a cell: reproduced if our mean is within 2 standard deviations over our seeds (plus half a"
+    " printed digit) of the printed one; direction only if the difference from its reference"
+    " cell (the baseline with the same penalty; for the baseline, that without penalty) has the"
+    f" printed sign and exceeds 2 standard errors over the paired seeds; {OVERALL}"
 )
 SEEDS = 20
 

@@ -29,11 +29,11 @@ from fsbench.reproductions._pool import run_jobs
 SOURCE = "SEAL, section 3.2"
 CLAIM = "gradient ascent on early layers drops training accuracy to chance, descent restores it"
 RULE = (
-    "means over seeds, generations 2 and 3, with S times the sum of learning rates over an ascent"
-    " as in the paper. Fall: reproduced when the ascent's last epoch has at most twice chance"
-    " (20 %), direction only when at most half of the last epoch before it. Return: reproduced when"
-    " the generation's last epoch is at most 5 points below the last one before the ascent,"
-    " direction only when half of the loss is regained; " + OVERALL
+    "means over seeds, generations 2 and 3, with S such that S times the sum of learning rates"
+    " over an ascent is that of the paper. Fall: reproduced if the last epoch of the ascent has"
+    " at most twice chance (20 %), direction only if it has at most half of the epoch before the"
+    " ascent. Return: reproduced if the last epoch of the generation is at most 5 points below"
+    f" the epoch before the ascent, direction only if half of the loss is regained; {OVERALL}"
 )
 SEEDS = 2
 EPOCHS, IMAGES = 8, _digits.IMAGES - _digits.VALIDATION

@@ -29,10 +29,10 @@ from fsbench.reproductions._pool import run_jobs
 SOURCE = "SEAL, section 5, Figure 2"
 CLAIM = "SEAL's early blocks tell classes apart better than those of LLF and normal training"
 RULE = (
-    "means over seeds. Block 2, SEAL less another method: reproduced when at least half the printed"
-    " difference, direction only when positive. Other blocks: reproduced when SEAL is above both"
-    " others, direction only above one. Prediction depth: reproduced when SEAL < LLF < normal,"
-    " direction only when SEAL is below both; " + OVERALL
+    "means over seeds. Block 2, SEAL minus another method: reproduced if at least half of the"
+    " printed difference, direction only if positive. Other blocks: reproduced if SEAL is above"
+    " both others, direction only if above one. Prediction depth: reproduced if SEAL < LLF <"
+    f" normal, direction only if SEAL is below both; {OVERALL}"
 )
 SEEDS = 3
 EPOCHS, IMAGES = 16, 500

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 SOURCE = "soft weight rescaling, Theorem 2, appendices B and C, Figure 5"
 CLAIM = "SWR bounds the weights that plain training lets grow, and balances the layers"
 RULE = (
-    "bound: reproduced when no layer of any seed is above it after any epoch, else not; growth,"
-    " balancedness and test accuracy (%), the latter two as means over epochs, as Figure 5 draws"
-    f" them: {_swr.ABOVE}; {OVERALL}"
+    "bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise not."
+    " Growth, balancedness and test accuracy (%), the last two as means over epochs as in Figure"
+    f" 5: {_swr.ABOVE}; {OVERALL}"
 )
 SEEDS = 3
 EPOCHS, BATCH, LAM, LR = 80, 32, 1e-2, 1e-3
@@ -107,6 +107,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _trace_run(job: BoundsJob) -> BoundsTrace:
+    """Train once and measure norms and balancedness after every epoch."""
     from pretrain.weights import scaling
     from protocols.analyses.balancedness import compute_balancedness
 

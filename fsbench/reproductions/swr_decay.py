@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 SOURCE = "soft weight rescaling, appendix E, Table 5"
-CLAIM = "when the learning rate drops SWR pulls norms back to their start, re-anchored SWR does not"
+CLAIM = (
+    "when the learning rate drops, SWR pulls norms back to their start; re-anchored, it does not"
+)
 RULE = (
-    "growth kept: mean over seeds of the norm's growth since the start, at the end over before the"
-    " first drop. SWR, drops toward the initial norm: reproduced when at most 0.5, direction only"
-    " below 1. Re-anchored SWR and vanilla, no drop: reproduced when at least 0.95, direction only"
-    f" when above SWR's. Accuracy (%, last epoch): {_swr.ABOVE}; {OVERALL}"
+    "growth kept: mean over seeds of the norm's growth since the start, at the end divided by"
+    " that before the first drop. SWR, which falls towards the initial norm: reproduced if at"
+    " most 0.5, direction only if below 1. Re-anchored SWR and vanilla, which do not fall:"
+    " reproduced if at least 0.95, direction only if above SWR's. Accuracy (%, last epoch):"
+    f" {_swr.ABOVE}; {OVERALL}"
 )
 SEEDS = 3
 EPOCHS, BATCH, LAM = 80, 32, 1e-2
@@ -91,6 +94,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _trace_run(job: DecayJob) -> DecayTrace:
+    """Train once and measure the norm after every epoch."""
     from pretrain.weights import scaling
 
     method, seed = job

@@ -42,17 +42,18 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 SOURCE = "soft weight rescaling, Theorem 1, Figure 1"
-CLAIM = "scaling weights leaves a network's predictions alone when its biases are scaled along"
+CLAIM = "scaling the weights changes no prediction if the biases are scaled accordingly"
 SEEDS = 3
 FIRST, MORE, BATCH = 30, 15, 32
 """Epochs before and after scaling, in the paper 100 and 50."""
 SCALES = (0.9, 0.7, 0.5, 0.3, 0.1)
 RULE = (
-    "with correction: reproduced when every prediction after scaling is the one before, in all"
-    " seeds and at all c, else not. Without: the mean accuracy right after is reproduced as falling"
-    " when no smaller c has more and the smallest has less than before scaling, direction only when"
-    f" the latter holds. Best of {MORE} more epochs, against the best before, per c: {_swr.ABOVE};"
-    f" reproduced when all c are, direction only when all are at least that; {OVERALL}"
+    "with correction: reproduced if every prediction after scaling equals the one before, for"
+    " all seeds and all c, otherwise not. Without: the mean accuracy right after scaling is"
+    " reproduced as falling if no smaller c has more and the smallest c has less than before"
+    f" scaling, direction only if just the latter holds. Best of {MORE} more epochs against the"
+    f" best before, for each c: {_swr.ABOVE}; reproduced if all c are, direction only if all are"
+    f" at least that; {OVERALL}"
 )
 NETWORKS = {"mlp": 1, "cnn": 2}
 """Enlargement of the images by network."""
@@ -121,6 +122,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _run_job(job: ScalingJob) -> ScalingResult:
+    """Train a network and scale it at all c, with and without the correction."""
     network, seed = job
     source = enlarge_source(_digits.load_digits_source(seed), NETWORKS[network])
     size = source.train.images.shape[-1]

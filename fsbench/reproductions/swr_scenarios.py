@@ -32,10 +32,10 @@ CLAIM = "SWR is comparable to or better than resets and penalties when data arri
 MARGIN = 0.5
 """Percentage points."""
 RULE = (
-    f"{_swr.ABOVE}. A comparable to B: reproduced when the mean of A - B is at least -{MARGIN}"
-    " percentage points, else not. Final: test accuracy (%) after the last stage; later: mean over"
-    " the ends of all stages but the first; switch: accuracy after the first epoch of a stage minus"
-    f" that before it, mean over stages; {OVERALL}"
+    f"{_swr.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
+    " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
+    " mean over the ends of all stages but the first; switch: accuracy after the first epoch of"
+    f" a stage minus that before it, mean over stages; {OVERALL}"
 )
 SEEDS = 3
 BATCH, SWR_FACTOR = 32, 50
@@ -129,6 +129,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 
 def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
+    """Train one method in one scenario."""
     scenario, name, seed = job
     setup = SETUPS[scenario]
     recipe = _swr.swr_recipe(method_settings(scenario, name), seed, setup.epochs, BATCH, scenario)

@@ -42,10 +42,9 @@ SOURCE = "Weight Compander, section IV-D, Figures 3 and 4"
 CLAIM = "weight compander bounds large weights and leaves fewer weights at zero"
 SAME = 1e-5
 RULE = (
-    f"epoch 0: reproduced when no percentile of any layer differs by more than {SAME:g}; the"
-    " bound: reproduced when every weight keeps it at every epoch; each of the others: reproduced"
-    " when the paper's inequality holds at every seed, direction only when it holds in the mean. "
-    + OVERALL
+    f"epoch 0: reproduced if no percentile of any layer differs by more than {SAME:g}; bound:"
+    " reproduced if every weight stays within it at every epoch; others: reproduced if the"
+    f" paper's inequality holds for every seed, direction only if it holds in the mean; {OVERALL}"
 )
 SEEDS = 3
 
@@ -168,10 +167,6 @@ def trace_weights(job: CompanderJob) -> WeightTrace:
         )
         facts: dict[str, float] = json.loads((run_folder / "run.json").read_text(encoding="utf8"))
     return WeightTrace(spreads, 100 * facts["source_accuracy"])
-
-
-if TYPE_CHECKING:
-    from protocols.analyses.weight_percentiles import WeightSpread
 
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
