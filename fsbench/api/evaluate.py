@@ -29,7 +29,7 @@ from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import DatasetRecord, Flag, Result
 from fsbench.core.specs import (
-    TRACKS,
+    SAMPLING,
     EpisodeSpec,
     EpisodicSpec,
     ImageSpec,
@@ -81,7 +81,7 @@ class TargetSets:
         key = (task.dataset, pool_of(task))
         if key not in self._records:
             self._records[key] = data.record(self.datasets[key], self.cache, self.report)
-        if task.protocol is None or TRACKS[task.protocol] == "classic":
+        if task.protocol is None or SAMPLING[task.protocol].track == "classic":
             return self._records[key]
         groups = self.of(task).require_groups().hash
         return self._records[key].model_copy(update={"groups": groups})

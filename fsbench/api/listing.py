@@ -194,8 +194,6 @@ def protocol_specs() -> dict[str, Spec]:
     """Return the spec of every protocol with its defaults, by name."""
     from fsbench.core.specs import (
         FITTED,
-        POOLS,
-        TRACKS,
         EpisodeSpec,
         EpisodicSpec,
         KnnSpec,
@@ -205,9 +203,7 @@ def protocol_specs() -> dict[str, Spec]:
 
     episodic = {
         f"{adaptation}@{protocol}": EpisodicSpec(
-            protocol=protocol,
-            adaptation=adaptation,
-            episode=EpisodeSpec(pool=POOLS[protocol], track=TRACKS[protocol]),
+            adaptation=adaptation, episode=EpisodeSpec(protocol=protocol)
         )
         for adaptation in FITTED.names()
         for protocol in PROTOCOLS

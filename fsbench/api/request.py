@@ -11,12 +11,11 @@ from pydantic import ValidationError
 from fsbench import backbones, data
 from fsbench.backbones.base import Backbone
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.probe_specs import Split
 from fsbench.core.progress import Reporter
 from fsbench.core.specs import (
     BN_MODES,
     FITTED,
-    POOLS,
+    SAMPLING,
     SGD,
     EpisodeSpec,
     EpisodicSpec,
@@ -26,6 +25,7 @@ from fsbench.core.specs import (
     Pool,
     ProbeSpec,
     Spec,
+    Split,
 )
 from fsbench.core.tasks import Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
@@ -240,7 +240,6 @@ class EvaluationRequest:
             return self.probing.spec(task, image, self.seed, self.limit)
         return EpisodicSpec.model_validate(
             {
-                "protocol": task.protocol,
                 "adaptation": task.head,
                 "episode": self.episode_spec(task),
                 "image": image,
@@ -261,7 +260,7 @@ class EvaluationRequest:
 
 def pool_of(task: TaskId) -> Pool:
     """Which images a task draws from; probes use all of them."""
-    return "full" if task.probe or task.protocol is None else POOLS[task.protocol]
+    return "full" if task.probe or task.protocol is None else SAMPLING[task.protocol].pool
 
 
 def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:

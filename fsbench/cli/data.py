@@ -144,16 +144,16 @@ def audit(
     @startup-disjoint have none."""
     from fsbench.cli.console import emit_json, log, table
     from fsbench.core.errors import UnknownName
-    from fsbench.core.specs import POOLS
+    from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS, integers
     from fsbench.data import DataRoots
     from fsbench.data.audit import audit as count
     from fsbench.data.loading import load_names, load_target
 
-    if protocol not in POOLS:
-        raise UnknownName("protocol", protocol, POOLS)
+    if protocol not in SAMPLING:
+        raise UnknownName("protocol", protocol, SAMPLING)
     load = load_names if labels_only else load_target
-    dataset = load(name, DataRoots.parse(data or []), POOLS[protocol])
+    dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
     found = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
     if as_json:
         emit_json(found.model_dump(mode="json"))

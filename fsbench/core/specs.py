@@ -1,16 +1,17 @@
-"""What is evaluated, as frozen data without torch: every choice the protocol left open is a field.
+"""Specs: every choice of an evaluation as frozen data, without torch.
 
-Sources: protocol.md 3 (episodic fine-tuning), 6 (defaults for what the papers do not state); probes
-are in fsbench/core/probe_specs.py, the geometry in fsbench/core/frozen.py. A spec's digest is part
-of the name of
-a result file, so two results that differ in any field can never be mixed up.
+A spec holds each choice that a published protocol states or leaves open. Its digest is part of the
+name of a result file, so results that differ in any field are never mixed up. A field added later
+is left out of the canonical text at its default, so the digests of earlier specs stay valid.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
     Field,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
@@ -18,57 +19,129 @@ from pydantic import (
     model_validator,
 )
 
+from fsbench.core import canonical
 from fsbench.core.errors import FsbenchError
-from fsbench.core.frozen import Frozen as Frozen
-from fsbench.core.frozen import ImageSpec as ImageSpec
-from fsbench.core.probe_specs import KnnSpec as KnnSpec
-from fsbench.core.probe_specs import ProbeSpec as ProbeSpec
 from fsbench.core.registry import Registry, only_subclass
 
-Pool = Literal["full", "labeled_80"]
-Track = Literal["classic", "disjoint"]
 Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
+Pool = Literal["full", "labeled_80"]
+Grouping = Literal["classic", "disjoint"]
 Adaptation = str
-"""linear and affine train their head by SGD; every other one is a file of its own (FITTED)."""
+"""Name of a head: linear and affine train it by SGD, every other one is a file of FITTED."""
 SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
 BN_MODES: tuple[BnMode, ...] = get_args(BnMode)
+Split = Literal["official", "derived_80_20"]
+Augmentation = Literal["none", "views", "live"]
+Schedule = Literal["constant", "cosine"]
+Select = Literal["test", "held_out"]
+Metric = Literal["cosine", "euclidean"]
+AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+SELECTS: tuple[Select, ...] = get_args(Select)
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
-POOLS: dict[str, Pool] = {
-    "ibm": "full",
-    "startup": "labeled_80",
-    "ibm-disjoint": "full",
-    "startup-disjoint": "labeled_80",
-}
-"""Which images a protocol draws episodes from (protocol.md 6, row 2); never mixed in one table."""
 
-TRACKS: dict[str, Track] = {
-    "ibm": "classic",
-    "startup": "classic",
-    "ibm-disjoint": "disjoint",
-    "startup-disjoint": "disjoint",
+class Sampling(NamedTuple):
+    """What a protocol decides about the images of an episode.
+
+    pool: all images, or the 80 % that STARTUP keeps labelled; track: whether queries may show a
+    lesion, patient or leaf that the support shows too (classic) or not (disjoint).
+    """
+
+    pool: Pool
+    track: Grouping
+
+
+SAMPLING: dict[Protocol, Sampling] = {
+    "ibm": Sampling("full", "classic"),
+    "startup": Sampling("labeled_80", "classic"),
+    "ibm-disjoint": Sampling("full", "disjoint"),
+    "startup-disjoint": Sampling("labeled_80", "disjoint"),
 }
-"""Whether queries may show a lesion, patient or leaf that the support shows too (classic)."""
+"""Results of two protocols are never compared in one table."""
+
+
+class Frozen(BaseModel):
+    """A record: immutable, no unknown field, no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def canonical(self) -> str:
+        """Return JSON with sorted keys and no spaces: equal records give equal text."""
+        return canonical.canonical_json(self.model_dump(mode="json"))
+
+    def digest(self) -> str:
+        """Return the sha-256 of the canonical text, 64 hexadecimal digits."""
+        return canonical.digest(self.model_dump(mode="json"))
+
+
+class ImageSpec(Frozen):
+    """From a file to pixels: resize to int(resize_factor * s) square, centre crop s (px).
+
+    The aspect ratio is ignored, as in the CD-FSL code of IBM
+    (https://github.com/IBM/cdfsl-benchmark, datasets/). Mean and std belong to the backbone.
+    """
+
+    input_size: int = Field(224, ge=8, le=1024)
+    resize_factor: float = Field(1.15, ge=1.0, le=2.0)
+    interpolation: Literal["bilinear"] = "bilinear"
+    antialias: Literal[True] = True
+
+    @property
+    def resize(self) -> int:
+        """Side of the square before the crop: 224 -> 257, 64 -> 73, 32 -> 36."""
+        return int(self.resize_factor * self.input_size)
 
 
 class EpisodeSpec(Frozen):
-    """All that decides which images an episode holds; nothing else may (design.md 5).
+    """All that decides which images an episode contains.
 
-    track: `disjoint` draws no query of a group (lesion, patient, leaf) that is in the support.
+    On disk the protocol is written as the two facts that it decides, `pool` and `track`.
     """
 
     version: Literal[1] = 1
-    pool: Pool = "full"
-    track: Track = "classic"
+    protocol: Protocol = "ibm"
     n_way: int = Field(5, ge=2, le=1000)
     k_shot: int = Field(1, ge=1, le=1000)
     n_query: int = Field(15, ge=1, le=1000, description="queries a class")
     seed: int = Field(0, ge=0)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_sampling(cls, data: Any) -> Any:
+        """Read the protocol from pool and track."""
+        if not isinstance(data, dict) or not data.keys() & {"pool", "track"}:
+            return data
+        facts = {"pool": "full", "track": "classic", **data}
+        sampling = (facts.pop("pool"), facts.pop("track"))
+        protocol = next((name for name, stated in SAMPLING.items() if stated == sampling), None)
+        if protocol is None or facts.setdefault("protocol", protocol) != protocol:
+            raise ValueError(f"no protocol draws from pool {sampling[0]} on track {sampling[1]}")
+        return facts
+
+    @model_serializer(mode="wrap")
+    def _write_sampling(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = dump(self)
+        facts = {"version": data.pop("version"), "pool": self.pool, "track": self.track}
+        return facts | {name: value for name, value in data.items() if name != "protocol"}
+
+    @property
+    def pool(self) -> Pool:
+        """The images that episodes are drawn from."""
+        return SAMPLING[self.protocol].pool
+
+    @property
+    def track(self) -> Grouping:
+        """Whether queries may belong to a group (lesion, patient, leaf) of the support."""
+        return SAMPLING[self.protocol].track
+
     @property
     def classic(self) -> Self:
-        """The same episodes but for the track."""
-        return self.model_copy(update={"track": "classic"})
+        """The same episodes on the classic track."""
+        sampling = Sampling(self.pool, "classic")
+        protocol = next(name for name, facts in SAMPLING.items() if facts == sampling)
+        return self.model_copy(update={"protocol": protocol})
 
     @property
     def stream(self) -> str:
@@ -77,7 +150,7 @@ class EpisodeSpec(Frozen):
 
 
 class HeadSpec(Frozen):
-    """SGD on a fresh linear head (protocol.md 3: IBM finetune.py and its descendants)."""
+    """SGD on a fresh linear head, as in finetune.py of https://github.com/IBM/cdfsl-benchmark."""
 
     init: Literal["torch_default"] = "torch_default"
     epochs: int = Field(100, ge=1)
@@ -93,8 +166,9 @@ class HeadSpec(Frozen):
 class AffineSpec(Frozen):
     """SGD on the affine parameters of a backbone's normalization layers, beside the head's.
 
-    Plain, as in the one public code of it (protocol.md 3 and 6, row 5). The head's epochs, batches
-    and dtype hold for both.
+    Without momentum, as in evaluation/finetune_resnet18.py of
+    https://github.com/MuawizChaudhary/STARTUP (branch ResNet10-no-adapt), the one public code of
+    it. The head's epochs, batches and dtype hold for both.
     """
 
     lr: float = Field(0.01, gt=0)
@@ -104,17 +178,18 @@ class AffineSpec(Frozen):
 
 
 class FittedSpec(Frozen):
-    """A head fitted to the support in one go, without SGD; its file adds its own settings.
+    """A head fitted to the support set in one step, without SGD; its file adds its own settings.
 
-    normalize: l2 scales every feature vector to length 1 first. transductive: a fact of the head
-    and no choice: it sees all queries of an episode at once, so it is never compared with others.
+    normalize: l2 scales every feature vector to length 1 first. transductive: a property of the
+    head, not a choice: it uses all queries of an episode at once, so it is never compared with
+    heads that do not.
     """
 
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
 
     @model_validator(mode="after")
-    def _as_the_head_is(self) -> Self:
+    def _matches_head(self) -> Self:
         fact = type(self).model_fields["transductive"].default
         if self.transductive != fact:
             raise ValueError(f"transductive is {str(fact).lower()} for this head")
@@ -122,7 +197,7 @@ class FittedSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """What differs from the defaults, e.g. lam=10.0, after `transductive` where that holds."""
+        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         changed = [f"{name}={value}" for name, value in self if value != defaults[name]]
         return (*(("transductive",) if self.transductive else ()), *changed)
@@ -131,21 +206,20 @@ class FittedSpec(Frozen):
 FITTED: Registry[type[FittedSpec]] = Registry(
     "adaptation", "protocols.episodic", only_subclass(FittedSpec)
 )
-"""Settings by adaptation, each in the file that also computes it; names are those of all files."""
+"""Settings of heads, each in the file that also fits the head; its names are those of all heads."""
 
 
 class EpisodicSpec(Frozen):
-    """One cell of the few-shot benchmark, but for the data set.
+    """One task of the few-shot benchmark without its data set.
 
-    head: of linear and affine. fitted: of all other adaptations, the settings that their file
-    declares. affine: of the adaptation `affine`. Each is absent where it means nothing, and
-    complete where it does. bn_mode: BatchNorm by the source's statistics (eval), or by those of
-    each batch while the affine parameters are tuned and by their running means for the queries
-    (train; protocol.md 6, row 4).
+    head: of linear and affine. fitted: of all other heads, the settings that their file declares.
+    affine: of affine tuning. Each is absent where it has no meaning, and complete where it has one.
+    bn_mode: BatchNorm uses the statistics of the source (eval), or those of each batch while the
+    affine parameters are tuned and their running means for the queries (train). The protocol is
+    that of the episodes; on disk it is written beside them.
     """
 
     kind: Literal["episodic"] = "episodic"
-    protocol: Protocol = "ibm"
     adaptation: Adaptation = "linear"
     episode: EpisodeSpec = EpisodeSpec()
     n_episodes: int = Field(600, ge=1, description="official count; fewer is marked `short`")
@@ -158,18 +232,20 @@ class EpisodicSpec(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """An adaptation has its settings even where they are all defaults."""
+        """Read the protocol into the episodes, and add the settings of the head."""
         if not isinstance(data, dict):
             return data
+        data = _with_protocol(data) if "protocol" in data else data
         adaptation = data.get("adaptation", "linear")
         if adaptation == "affine":
             return {"affine": AffineSpec(), **data}
         return data if adaptation in SGD else _fitted(adaptation, data)
 
     @model_serializer(mode="wrap")
-    def _meant(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the SGD of a head that knows none."""
+    def _write(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write the protocol, and no SGD of a head that has none."""
         data: dict[str, Any] = dump(self)
+        data = {"kind": data.pop("kind"), "protocol": self.protocol, **data}
         return data if self.fitted is None else {k: v for k, v in data.items() if k != "head"}
 
     @model_validator(mode="after")
@@ -182,6 +258,11 @@ class EpisodicSpec(Frozen):
         if self.bn_mode == "train" and not affine:
             raise ValueError("bn_mode train is for affine tuning: features of linear are frozen")
         return self
+
+    @property
+    def protocol(self) -> Protocol:
+        """The published protocol that the episodes are drawn by."""
+        return self.episode.protocol
 
     @property
     def label(self) -> str:
@@ -202,8 +283,21 @@ class EpisodicSpec(Frozen):
         return self.fitted is not None and self.fitted.transductive
 
 
+def _with_protocol(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data with the protocol in its episodes. Raise ValueError if they have another."""
+    protocol, episode = data["protocol"], data.get("episode", {})
+    if isinstance(episode, dict) and not episode.keys() & {"pool", "track"}:
+        episode = {"protocol": protocol, **episode}
+    episode = EpisodeSpec.model_validate(episode)
+    if episode.protocol != protocol:
+        raise ValueError(f"protocol {protocol} with episodes of {episode.protocol}")
+    return {name: value for name, value in data.items() if name != "protocol"} | {
+        "episode": episode
+    }
+
+
 def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
-    """The data with all settings of a fitted head. Raises ValueError for one that none knows."""
+    """Return the data with all settings of a fitted head. Raise ValueError for an unknown head."""
     if "head" in data:
         raise ValueError(f"adaptation {adaptation} trains no head by SGD: leave `head` out")
     try:
@@ -211,6 +305,117 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
     except FsbenchError as error:
         raise ValueError(str(error)) from error
     return {**data, "fitted": settings.model_validate(data.get("fitted") or {})}
+
+
+class ProbeSpec(Frozen):
+    """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
+
+    augmentation: `none` trains on features of the centre crop; `views` on those of k random views
+    of every image (resize, random resized crop, flip), epoch e on view e mod k; `live` on a new
+    view in every epoch. schedule: `cosine` decays the rate to 0, epoch by epoch. held_out: part of
+    every training class on which the rate is chosen, beside the choice on the test images that the
+    paper reports; None for no such part. select: which of the two choices is the score.
+    """
+
+    kind: Literal["probe"] = "probe"
+    version: Literal[1] = 1
+    image: ImageSpec = ImageSpec()
+    lrs: tuple[float, ...] = (0.1, 0.01, 0.001)
+    epochs: int = Field(120, ge=1)
+    batch_size: int = Field(32, ge=1, description="not stated by SEAL; 32 in all its code")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(1e-4, ge=0)
+    schedule: Schedule = "constant"
+    init: Literal["torch_default"] = "torch_default"
+    augmentation: Augmentation = "none"
+    views: int | None = Field(None, ge=1, exclude_if=lambda value: value is None)
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    bn_mode: Literal["eval"] = "eval"
+    split: Split = "official"
+    held_out: float | None = Field(None, gt=0, lt=1, exclude_if=lambda value: value is None)
+    select: Select = Field("test", exclude_if=lambda value: value == "test")
+    seed: int = Field(0, ge=0)
+    transductive: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.augmentation == "views") != (self.views is not None):
+            raise ValueError(f"augmentation {self.augmentation} with views {self.views}")
+        if self.select == "held_out" and self.held_out is None:
+            raise ValueError("select held_out without a held_out part")
+        return self
+
+    @property
+    def n_views(self) -> int:
+        """Random views of every training image; 0 without augmentation."""
+        return {"none": 0, "views": self.views or 0, "live": self.epochs}[self.augmentation]
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
+        parts = {
+            f"views-{self.views}": self.augmentation == "views",
+            "live-views": self.augmentation == "live",
+            self.schedule: self.schedule != "constant",
+            "lr-held-out": self.select == "held_out",
+        }
+        return tuple(word for word, shown in parts.items() if shown)
+
+    @property
+    def label(self) -> str:
+        """Readable part of a file name, e.g. probe-224px."""
+        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
+
+
+class KnnSpec(Frozen):
+    """k-NN probe: the training images nearest in feature space vote.
+
+    Defaults are DINO's (Caron et al. 2021, section 4.1 and its code): k = 20, cosine similarity,
+    votes weighted by exp(similarity / 0.07). Euclidean neighbours have one vote each, as in
+    scikit-learn. Features are those of the centre crop; nothing is drawn at random.
+    """
+
+    kind: Literal["knn"] = "knn"
+    version: Literal[1] = 1
+    image: ImageSpec = ImageSpec()
+    k: int = Field(20, ge=1)
+    metric: Metric = "cosine"
+    weights: Literal["softmax", "uniform"] = "softmax"
+    temperature: float | None = Field(0.07, gt=0)
+    bn_mode: Literal["eval"] = "eval"
+    split: Split = "official"
+    transductive: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Votes that are not weighted by similarity have no temperature."""
+        if not isinstance(data, dict):
+            return data
+        votes = "uniform" if data.get("metric") == "euclidean" else "softmax"
+        data = {"weights": votes, **data}
+        return data if data["weights"] == "softmax" else {"temperature": None, **data}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        soft = self.weights == "softmax"
+        if soft != (self.temperature is not None) or (soft and self.metric != "cosine"):
+            raise ValueError(
+                f"{self.weights} votes at temperature {self.temperature} for {self.metric}"
+            )
+        return self
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
+        fields = type(self).model_fields
+        differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
+        return tuple(f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
+
+    @property
+    def label(self) -> str:
+        """Readable part of a file name, e.g. knn-224px."""
+        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
 
 
 Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
-from fsbench.core.frozen import Frozen
+from fsbench.core.specs import Frozen
 
 Word = Annotated[str, StringConstraints(pattern=r"^\w[\w/@:.+-]{0,99}$")]
 RESTARTING = ("cosine", "step", "plateau")

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from fsbench.core.errors import DataError
-from fsbench.core.specs import EpisodeSpec, Frozen
+from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.groups import Groups
@@ -45,7 +45,8 @@ class Audit(Frozen):
 def audit(dataset: TargetDataset, shots: Sequence[int], n_episodes: int, seed: int = 0) -> Audit:
     """Raises DataError for a data set without groups, and where no shot can be drawn."""
     groups = dataset.require_groups()
-    specs = [EpisodeSpec(pool=dataset.pool, k_shot=k, seed=seed) for k in shots]
+    protocol: Protocol = "ibm" if dataset.pool == "full" else "startup"
+    specs = [EpisodeSpec(protocol=protocol, k_shot=k, seed=seed) for k in shots]
     leaks = [leak(dataset, groups, spec, n_episodes) for spec in specs]
     if all(found.reason for found in leaks):
         raise DataError(str(leaks[0].reason), fix="lower --shots, or add images to these classes")

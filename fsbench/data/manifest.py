@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import UsageError
-from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec
+from fsbench.core.specs import EpisodeSpec
 from fsbench.core.tasks import DEFAULT_PROTOCOL, FOLDER, TaskId
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
@@ -22,10 +22,8 @@ from fsbench.data.roots import DataRoots
 
 def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
     """The EpisodeSpec of an episodic task."""
-    protocol = task.protocol or DEFAULT_PROTOCOL
     return EpisodeSpec(
-        pool=POOLS[protocol],
-        track=TRACKS[protocol],
+        protocol=task.protocol or DEFAULT_PROTOCOL,
         n_way=task.n_way,
         k_shot=task.n_shot or 1,
         seed=seed,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.probe_specs import ProbeSpec, Select
 from fsbench.core.records import ProbeRecords
+from fsbench.core.specs import ProbeSpec, Select
 
 Details = dict[str, float | int | str]
 

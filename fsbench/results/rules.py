@@ -14,7 +14,7 @@ import numpy as np
 
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
-from fsbench.core.specs import POOLS, TRACKS, EpisodicSpec
+from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, result_flags, safe, stem
 from fsbench.results.summary import Records, Summary, records_digest, summarise
@@ -72,21 +72,18 @@ def names(cell: Loaded) -> Iterator[Problem]:
 
 
 def pool(cell: Loaded) -> Iterator[Problem]:
-    """The data pool is the one of the spec and of its protocol."""
+    """The data pool is the one of the protocol."""
     spec = cell.result.spec
     if isinstance(spec, EpisodicSpec):
-        expected = POOLS[spec.protocol]
-        for found in (spec.episode.pool, cell.result.dataset.pool):
-            if found != expected:
-                yield cell.problem("pool", found, f"{expected} for protocol {spec.protocol}")
+        pool, expected = cell.result.dataset.pool, spec.episode.pool
+        if pool != expected:
+            yield cell.problem("pool", pool, f"{expected} for protocol {spec.protocol}")
 
 
-def track(cell: Loaded) -> Iterator[Problem]:
-    """The track is the one of the protocol, and the disjoint one alone states its groups."""
+def groups(cell: Loaded) -> Iterator[Problem]:
+    """Only results of the disjoint track state the groups of their images."""
     spec, groups = cell.result.spec, cell.result.dataset.groups
-    expected = TRACKS[spec.protocol] if isinstance(spec, EpisodicSpec) else "classic"
-    if isinstance(spec, EpisodicSpec) and spec.episode.track != expected:
-        yield cell.problem("track", spec.episode.track, f"{expected} for {spec.protocol}")
+    expected = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if (groups is not None) != (expected == "disjoint"):
         yield cell.problem("groups", groups or "none", f"those of the track {expected}")
 
@@ -193,7 +190,18 @@ def flags(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("flags", result.flags or "none", expected or "none")
 
 
-RULES: tuple[Rule, ...] = (names, pool, track, dataset, digest, finite, rows, dense, summary, flags)
+RULES: tuple[Rule, ...] = (
+    names,
+    pool,
+    groups,
+    dataset,
+    digest,
+    finite,
+    rows,
+    dense,
+    summary,
+    flags,
+)
 
 
 def problems(cell: Loaded) -> list[Problem]:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.probe_specs import ProbeSpec
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
 from fsbench.core.schema import ScoreRecord
-from fsbench.core.specs import Spec
+from fsbench.core.specs import ProbeSpec, Spec
 from fsbench.results import choices
 
 Records = EpisodeRecords | ProbeRecords | ImageRecords

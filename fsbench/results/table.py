@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fsbench.core.probe_specs import Select
 from fsbench.core.schema import Result, ScoreRecord
-from fsbench.core.specs import ProbeSpec
+from fsbench.core.specs import ProbeSpec, Select
 from fsbench.core.tasks import ColumnId
 from fsbench.results import choices
 from fsbench.results.names import model_name

@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench.core.frozen import Frozen
-from fsbench.core.specs import POOLS, TRACKS
+from fsbench.core.specs import SAMPLING, Frozen, Grouping, Pool, Protocol
 from fsbench.core.tasks import TRANSDUCTIVE, ColumnId
 
 Data = Literal["official", "subset"]
@@ -21,7 +20,7 @@ class Track(Frozen):
     without a version separates heads that only some backbones have. None if a table may mix them.
     """
 
-    protocol: str | None = Field(description="pool and group rule; null for probes alone")
+    protocol: Protocol | None = Field(description="pool and group rule; null for probes alone")
     input_size: int = Field(description="px")
     transductive: bool = Field(False, description="outcomes know the other queries of an episode")
     adaptation: str | None = Field(None, description="head and variant, e.g. linear or probe")
@@ -39,14 +38,14 @@ class Track(Frozen):
         )
 
     @property
-    def pool(self) -> str | None:
+    def pool(self) -> Pool | None:
         """full or labeled_80; None for probes, which use all images."""
-        return POOLS.get(self.protocol or "")
+        return SAMPLING[self.protocol].pool if self.protocol else None
 
     @property
-    def groups(self) -> str | None:
+    def groups(self) -> Grouping | None:
         """classic or disjoint; None for probes, which draw no episodes."""
-        return TRACKS.get(self.protocol or "")
+        return SAMPLING[self.protocol].track if self.protocol else None
 
     @property
     def label(self) -> str:

@@ -11,8 +11,7 @@ from itertools import product
 
 from fsbench.core.io import write_record
 from fsbench.core.specs import (
-    POOLS,
-    TRACKS,
+    SAMPLING,
     EpisodeSpec,
     EpisodicSpec,
     ImageSpec,
@@ -43,7 +42,7 @@ def cdfsl() -> BoardFile:
     columns = [
         column(dataset, episodic(head, protocol, size, k))
         for head, protocol, size, dataset, k in cells
-        if TRACKS[protocol] == "classic" or all_facts()[dataset].groups
+        if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups
     ]
     return BoardFile.freeze(
         name="cdfsl",
@@ -75,9 +74,8 @@ def transfer() -> BoardFile:
 
 def episodic(head: str, protocol: Protocol, size: int, k_shot: int) -> EpisodicSpec:
     return EpisodicSpec(
-        protocol=protocol,
         adaptation=head,
-        episode=EpisodeSpec(pool=POOLS[protocol], track=TRACKS[protocol], k_shot=k_shot),
+        episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
         image=ImageSpec(input_size=size),
     )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import fakes
 
 from fsbench.core.schema import Flag, Result
-from fsbench.core.specs import POOLS, TRACKS, EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import all_facts
 from fsbench.results.tracks import Data, Track
@@ -58,9 +58,7 @@ def result(
 
 
 def episodic(protocol: str = "ibm", head: str = "linear", size: int = 224, k: int = 1) -> Spec:
-    episode = EpisodeSpec.model_validate(
-        {"pool": POOLS[protocol], "track": TRACKS[protocol], "k_shot": k}
-    )
+    episode = EpisodeSpec.model_validate({"protocol": protocol, "k_shot": k})
     raw = {"protocol": protocol, "adaptation": head, "episode": episode}
     return EpisodicSpec.model_validate(raw | {"image": ImageSpec(input_size=size)})
 

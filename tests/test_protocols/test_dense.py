@@ -74,11 +74,11 @@ def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDAr
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("track", ["classic", "disjoint"])
-def test_counts_are_those_of_a_plain_loop_over_all_images_left(track: str) -> None:
+@pytest.mark.parametrize("protocol", ["ibm", "ibm-disjoint"])
+def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str) -> None:
     inputs = blobs()
     dataset = inputs.dataset
-    spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update={"track": track})})
+    spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update={"protocol": protocol})})
     found = evaluate_block(inputs, spec, 1)
     right, total = counts(found)
     pair = [image[:-1] + str(int(image[-1]) // 2) for image in dataset.canonical_ids]
@@ -91,7 +91,7 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(track: str) -> No
             left = [
                 image
                 for image in np.flatnonzero(dataset.labels == c)
-                if image not in support and (track == "classic" or pair[image] not in met)
+                if image not in support and (protocol == "ibm" or pair[image] not in met)
             ]
             assert total[row, label] == len(left)
             assert right[row, label] == (predicted[left] == label).sum()
