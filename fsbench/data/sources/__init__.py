@@ -1,0 +1,10 @@
+"""Source (pretraining) data sets, one file each; the file name is the public name.
+
+A file defines
+
+    FACTS     DatasetFacts: classes, official counts, layout, licence, citation
+    load      (folder, cache) -> SourceListing: the training and validation images below `folder`
+    ARCHIVES  optional: archives that `fsbench data download` fetches
+
+All files share these names because the registry reads them.
+"""

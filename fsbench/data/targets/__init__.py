@@ -1,0 +1,11 @@
+"""Target data sets, one file each; the file name is the public name.
+
+A file defines
+
+    FACTS       DatasetFacts: classes, official counts, layout, licence, citation
+    load        (folder, pool, splits) -> TargetDataset: the images below `folder`
+    load_names  optional, the same from the label file alone: images that need not be there
+    ARCHIVES    optional: archives that `fsbench data download` fetches
+
+All files share these names because the registry reads them.
+"""
