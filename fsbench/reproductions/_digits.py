@@ -57,6 +57,7 @@ def _digits() -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.d
 
 @cache
 def digits_facts() -> DatasetFacts:
+    """Return the facts of the data set."""
     return DatasetFacts(
         name="digits",
         title="Handwritten digits of scikit-learn",

@@ -78,6 +78,7 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
 
 @cache
 def synthetic_facts() -> DatasetFacts:
+    """Return the facts of the data set."""
     return DatasetFacts(
         name="synthetic",
         title="Synthetic vectors of the reinitialization study",

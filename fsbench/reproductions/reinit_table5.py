@@ -196,7 +196,7 @@ def _describe_adam(scores: AccuraciesByCell) -> tuple[str, ...]:
         *rows,
         f"Adam at learning rate {OPTIMIZERS['adam']:g}, over at most {ADAM_SEEDS} seeds; the"
         " verdicts are those of gradient descent",
-        f"L2 is the strength of L2 sum w^2 over kernels; {STEPS} steps a run; neither is printed",
+        f"L2 is the strength of L2 sum w^2 over kernels; {STEPS} steps per run; neither is printed",
     )
 
 

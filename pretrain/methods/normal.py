@@ -11,7 +11,7 @@ A round is what SEAL calls a generation.
 | setting         | paper                       | official code   | here                          |
 |-----------------|-----------------------------|-----------------|-------------------------------|
 | rounds          | 1; 10 for "Normal (long)"   | num_generations | 1 and 10 in the recipes       |
-| epochs a round  | 160                         | 160             | 160                           |
+| epochs/round    | 160                         | 160             | 160                           |
 | schedule        | cosine; restarts not stated | restarts        | restarts; or `single_cycle`   |
 | optimizer state | not stated                  | new every round | new every round (`opt_reset`) |
 

@@ -71,7 +71,7 @@ class SwrReanchor(Swr):
         if self.on == "none" and not 0 < self.every_epochs < recipe.plan.epochs:
             raise UsageError(
                 f"{self.name} would never re-anchor: on=none and every_epochs="
-                f"{self.every_epochs} of {recipe.plan.epochs} epochs a round",
+                f"{self.every_epochs} of {recipe.plan.epochs} epochs per round",
                 fix=f"--set {self.name}.on=lr_drop, or every_epochs below plan.epochs",
             )
 

@@ -165,6 +165,7 @@ def run(inputs: AnalysisInput, settings: HessianSettings, report: Reporter = SIL
 
 
 def stream_names(settings: HessianSettings) -> tuple[Name, ...]:
+    """Return the names of the random stream of the augmentation and the start vectors."""
     return "hessian", settings.seed
 
 

@@ -61,7 +61,7 @@ FACTS = DatasetFacts(
     images_per_class=(PER_CLASS,) * len(COUNTS),
     label_rule="class id = rank of the folder name in sorted order (capitals first); 30 images of "
     "every class, 3 of them for validation, those with the smallest hash of their name",
-    dropped="BACKGROUND_Google (467 images) and the 5,647 images beyond 30 a class",
+    dropped="BACKGROUND_Google (467 images) and the 5,647 images beyond 30 per class",
     layout=f"{BASE}/{TREE}/<class>/image_0001.jpg and on, as torchvision unpacks them",
     folders=(BASE,),
     aliases=("caltech-101",),
