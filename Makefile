@@ -57,7 +57,7 @@ ray: .venv/.ray
 	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
-readme: $(STAMP)  ## write the generated tables and pictures of the READMEs anew
+readme: $(STAMP)  ## write the generated tables and figures of the documents anew
 	$(BIN)/python -m fsbench.api.readme
 	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
 		--figures leaderboard/pilot/figures >/dev/null
