@@ -47,12 +47,12 @@ TRANSDUCTIVE = "transductive"
 _WHOLE = re.compile(r"\d{1,9}")
 _SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
 _TASK = re.compile(
-    r"(?P<dataset>folder:.+|[\w.+@=-]+):"
+    r"(?P<dataset>folder:.+|[^:\x00-\x1f\x7f]+):"
     rf"(?:(?P<probe>{'|'.join(PROBES)})"
     r"|(?P<way>[1-9]\d{0,8})w(?P<shot>[1-9]\d{0,8})s"
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
-_COLUMN = re.compile(r"(?P<task>.+?) (?P<size>[1-9]\d{0,3})px(?P<variant>(?: \S+)*)")
+_COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 
 
@@ -174,7 +174,7 @@ class ColumnId(_Identity):
     def parse(cls, text: str) -> Self:
         """Return the column of a text. Raise UsageError if it is malformed."""
         match = _COLUMN.fullmatch(text)
-        if match is None or _TASK.fullmatch(match["task"]) is None:
+        if match is None:
             raise UsageError(
                 f"'{text}' names no column", fix="write a task and a size, e.g. eurosat:probe 64px"
             )

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from leaderboard.ranking.rank import ALPHA
 from leaderboard.reports._sheet import BETTER, WORSE, Cell, Row, Sheet
-from leaderboard.reports.render import percent, shorten
+from leaderboard.reports.render import percent, shorten, split_labels
 
 FLAGS = {
     "subset": "other image counts than official",
@@ -40,8 +40,9 @@ def labels(sheet: Sheet) -> list[str]:
     return shorten(sheet.columns)[0]
 
 
-def grouped(parts: Sequence[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """Group neighbouring labels of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
+def grouped(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
+    parts = split_labels(columns)[0]
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 

@@ -20,9 +20,7 @@ TEMPLATE = "_report.html.j2"
 
 def make(sheets: Sequence[Sheet]) -> str:
     """Every text escaped."""
-    return template().render(
-        sheets=sheets, caption=caption, labels=caption.labels, interval=interval, percent=percent
-    )
+    return template().render(sheets=sheets, caption=caption, interval=interval, percent=percent)
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leaderboard.reports._caption import ends, grouped, sentences, texts, title
 from leaderboard.reports._sheet import BETTER, WORSE, Cell, Sheet
 from leaderboard.reports._tex import tex
-from leaderboard.reports.render import percent, split_labels
+from leaderboard.reports.render import percent
 
 SUFFIX = "tex"
 HEAD = "% \\usepackage{booktabs}  and, for tables wider than a page, \\usepackage{graphicx}\n"
@@ -46,7 +46,7 @@ def table(sheet: Sheet, i: int) -> str:
 def head(sheet: Sheet) -> list[str]:
     """Data sets over lines over their tasks."""
     top, lines, below, at = [""], [], ["model"], 2
-    for name, tasks in grouped(split_labels(sheet.columns)[0]):
+    for name, tasks in grouped(sheet.columns):
         top.append(rf"\multicolumn{{{len(tasks)}}}{{c}}{{{tex(name)}}}")
         lines.append(rf"\cmidrule(lr){{{at}-{at + len(tasks) - 1}}}")
         below += map(tex, tasks)

@@ -211,7 +211,7 @@ def test_integers() -> None:
 
 
 DATASETS = st.one_of(
-    st.from_regex(r"[\w.+@=-]{1,20}", fullmatch=True),
+    st.from_regex(r"[\w.+@= &-]{1,20}", fullmatch=True),
     st.text("ab:/@ .5w1s", min_size=1, max_size=20).map("folder:{}".format),
 )
 TASKS = st.one_of(

@@ -157,13 +157,16 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     assert overall.n == 6
 
 
+PROBE = "x:probe 64px"
+
+
 def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     names = {"a": facts(), "b": facts(schedule="single_cycle"), "c": facts("llf")}
     values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
-    held = {name: {"x": outcomes(found, "x")} for name, found in values.items()}
-    found = build_method_board("b", ["x"], held, names)
+    held = {name: {PROBE: outcomes(found, "x")} for name, found in values.items()}
+    found = build_method_board("b", [PROBE], held, names)
     gaps = {
-        row.name: {kind: gain.gap for kind, gain in row.cells["x"].gains.items()}
+        row.name: {kind: gain.gap for kind, gain in row.cells[PROBE].gains.items()}
         for row in found.rows
     }
     assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
@@ -206,8 +209,8 @@ def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
 def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
     hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
     names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
-    held = {name: {"x": outcomes([0.5, 0.25], "x")} for name in names}
-    found = build_method_board("b", ["x"], held, names)
+    held = {name: {PROBE: outcomes([0.5, 0.25], "x")} for name in names}
+    found = build_method_board("b", [PROBE], held, names)
     assert "swr.lam=<script>|x" in found.rows[0].name + found.rows[1].name
     shown = render_markdown(found)
     assert "<script>" not in shown

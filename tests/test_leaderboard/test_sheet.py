@@ -106,10 +106,9 @@ def test_caption_states_the_interval_and_the_control() -> None:
 
 
 def test_columns_of_a_data_set_stand_together() -> None:
-    assert grouped([("a", "probe"), ("a", "5w1s"), ("b", "5w1s"), ("plain", "")]) == [
+    assert grouped(["a:probe 64px", "a:5w1s/linear@ibm 64px", "b:5w1s/linear@ibm 64px"]) == [
         ("a", ["probe", "5w1s"]),
         ("b", ["5w1s"]),
-        ("plain", [""]),
     ]
 
 
