@@ -1,4 +1,4 @@
-"""Evaluation protocols; an episodic one is a file of `protocols/episodic/`, found by its name."""
+"""Evaluation protocols: episodic heads, found by file name, and probes of whole data sets."""
 
 from __future__ import annotations
 

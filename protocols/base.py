@@ -22,7 +22,7 @@ class Inputs:
 
     features (N, D) float32: of every image, in data set order; backbone may be None for protocols
     that need features only; device: where the protocol computes ("cpu", "cuda", ...); halvings: of
-    what shares a forward pass, because memory is too small (protocols/heads/halving.py).
+    what shares a forward pass, because memory is too small (protocols/heads/execution.py).
     """
 
     backbone: Backbone | None

@@ -46,7 +46,7 @@ from fsbench.data.views import View
 from fsbench.results import Cell, ResultStore
 from protocols import EPISODIC, needs_features
 from protocols.base import Inputs
-from protocols.heads.halving import in_halves
+from protocols.heads.execution import retry_with_halvings
 from protocols.probes import knn, linear
 
 
@@ -171,13 +171,13 @@ class Evaluation:
         inputs = self.inputs(task, spec.image)
         train, test = split_of(inputs.dataset)
         if isinstance(spec, KnnSpec):
-            found = knn.evaluate(inputs, spec, train, test)
+            found = knn.evaluate_knn_probe(inputs, spec, train, test)
             return cell.write_probe(found, provenance=self.clock.provenance())
         views = self.views(task, spec, train) if spec.n_views else None
-        records = linear.evaluate(inputs, spec, train, test, self.report, views)
+        records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
         return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
 
-    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.Views:
+    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.ViewFeatures:
         """Epoch -> features of a random view of all training images: cached, or made on the way."""
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
 
@@ -199,7 +199,7 @@ class Evaluation:
             bench = replace(self, clock=clock, results=store)
             return bench.episodes(bench.cell(task), task, spec)
 
-        return in_halves(attempt, self.report.log, cell.halvings)
+        return retry_with_halvings(attempt, self.report.log, cell.halvings)
 
     def episodes(self, cell: Cell, task: TaskId, spec: EpisodicSpec) -> Result:
         protocol = EPISODIC.load(spec.adaptation)

@@ -42,7 +42,7 @@ class RunContext:
     """A settled device, the batch size asked for, and the moment the work began.
 
     halvings: of the episodes of a forward pass, where memory was too small
-    (protocols/heads/halving.py).
+    (protocols/heads/execution.py).
     """
 
     device: str

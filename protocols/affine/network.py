@@ -1,19 +1,141 @@
-"""One network for many episodes: frozen kernels are shared, affine parameters are not.
+"""One network for many episodes: frozen kernels are shared, affine parameters are per episode.
 
-A forward pass takes the images of all episodes at once, so that a kernel is read once for all of
-them; no gradient of a kernel is ever computed.
+A forward pass takes the images of all episodes at once, (E * b, ...) with E episodes of b images
+each, so a kernel is read once for all of them; no gradient of a kernel is computed. Each
+normalization layer becomes `standardize`, then one scale and shift per channel and episode, then
+what timm fuses into the layer (dropout, activation). BatchNorm with the source's statistics is
+itself affine and is folded into scale and shift.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import batch_norm
 
-from fsbench.backbones.norms import affine_layers
+from fsbench.backbones.norms import affine_layers, channels_first
+from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
-from protocols.affine.norms import BatchStatistics, EpisodeNorm
+
+BATCH_NORM = nn.modules.batchnorm._BatchNorm
+
+
+class ScaleShift(torch.autograd.Function):
+    """x (E * b, ...) * scale + shift; both (E, 1 or b, ...) and broadcast over each episode's x.
+
+    One pass over x forward. Autograd's own chain of a product and a sum would take two, and keep
+    their intermediate results.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        ctx.save_for_backward(x, scale)
+        out = torch.empty_like(x)
+        torch.addcmul(shift, _stacked(x, scale), scale, out=_stacked(out, scale))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        x, scale = ctx.saved_tensors
+        grad = _stacked(gradients[0], scale)
+        axes = [i for i in range(1, scale.ndim) if scale.shape[i] == 1]
+        to_shift = grad.sum(axes, keepdim=True)
+        to_scale = (grad * _stacked(x, scale)).sum(axes, keepdim=True)
+        to_x = (grad * scale).flatten(0, 1) if ctx.needs_input_grad[0] else None
+        return to_x, to_scale, to_shift
+
+
+def _stacked(x: Tensor, scale: Tensor) -> Tensor:
+    """(E * b, ...) as (E, b, ...), without a copy."""
+    return x.view(scale.shape[0], -1, *x.shape[1:])
+
+
+class EpisodeNorm:
+    """Takes the place of `layer.forward`: the module itself, its hooks and attributes stay.
+
+    scale and shift (E, numel of the layer's weight) are set anew before every forward pass. weight
+    and bias: as the source left them; shifted: 1, or 0 for a layer that has no bias. mean and
+    inverse: the statistics to fold into scale and shift, 0 and 1 where `standardize` does all.
+    """
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, layer: nn.Module, episodes: int, batch_statistics: bool) -> None:
+        bias = getattr(layer, "bias", None)
+        self.weight = layer.get_parameter("weight").detach()
+        self.bias = torch.zeros_like(self.weight) if bias is None else bias.detach()
+        self.shifted = torch.full_like(self.weight, float(bias is not None))
+        self.first = channels_first(layer)
+        self.drop, self.act = getattr(layer, "drop", None), getattr(layer, "act", None)
+        self.mean, self.inverse = torch.zeros_like(self.weight), torch.ones_like(self.weight)
+        self.standardize: Callable[[Tensor], Tensor] = nn.Identity()
+        if not isinstance(layer, BATCH_NORM):
+            self.standardize = strip_affine(layer)
+        elif batch_statistics or layer.running_mean is None or layer.running_var is None:
+            self.standardize = BatchStatistics(layer, episodes)
+        else:
+            self.mean = layer.running_mean
+            self.inverse = torch.rsqrt(layer.running_var + layer.eps)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        z = self.standardize(x)
+        out: Tensor = ScaleShift.apply(z, *(self.shaped(p, z) for p in (self.scale, self.shift)))
+        for fused in (self.drop, self.act):
+            out = out if fused is None else fused(out)
+        return out
+
+    def shaped(self, parameters: Tensor, z: Tensor) -> Tensor:
+        """(E, numel) so that it broadcasts over z (E, b, ...)."""
+        ones, shape = (1,) * (z.ndim - self.weight.ndim), tuple(self.weight.shape)
+        middle = (1, *shape, *ones[1:]) if self.first else (*ones, *shape)
+        return parameters.view(-1, *middle)
+
+
+def strip_affine(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The layer without scale, shift and what is fused into it."""
+    copy = deepcopy(layer).requires_grad_(False)
+    nn.init.ones_(copy.weight)  # type: ignore[arg-type]
+    if isinstance(getattr(copy, "bias", None), Tensor):
+        nn.init.zeros_(copy.bias)  # type: ignore[arg-type]
+    for fused in ("drop", "act"):
+        if hasattr(copy, fused):
+            setattr(copy, fused, nn.Identity())
+    forward: Callable[[Tensor], Tensor] = copy.forward
+    return forward
+
+
+class BatchStatistics:
+    """BatchNorm by the statistics of each episode's own batch, as in train mode.
+
+    Running statistics start at those of the source and follow the batches, an episode each; they
+    serve where `training` is off. A layer that never kept any goes by the batch in both cases.
+    """
+
+    def __init__(self, layer: nn.modules.batchnorm._BatchNorm, episodes: int) -> None:
+        self.episodes, self.eps, self.momentum = episodes, layer.eps, layer.momentum
+        kept = [layer.running_mean, layer.running_var]
+        self.running = [None if s is None else s.repeat(episodes) for s in kept]
+        self.training, self.batches = True, 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        stacked = x.view(self.episodes, -1, *x.shape[1:]).transpose(0, 1)
+        channels = stacked.flatten(1, 2)
+        by_batch = self.training or self.running[0] is None
+        if by_batch and channels.numel() == channels.shape[1]:
+            raise UsageError(
+                "one image of one pixel has no batch statistics (bn_mode train)",
+                fix="a larger --input-size, or --bn-mode eval",
+            )
+        self.batches += self.training
+        rate = 1 / max(1, self.batches) if self.momentum is None else self.momentum
+        mean, variance = self.running
+        z = batch_norm(channels, mean, variance, None, None, by_batch, rate, self.eps)
+        return z.view(stacked.shape).transpose(0, 1).flatten(0, 1)
 
 
 class EpisodeNetwork:

@@ -1,18 +1,26 @@
-"""Affine tuning of E episodes at once: networks, heads, their optimizers, one step for all.
+"""Affine tuning of E episodes at once: images, networks, heads, optimizers, one step for all.
 
-SGD is elementwise and the loss a sum over episodes, so no episode feels another one.
+SGD is elementwise and the loss is a sum over episodes, so no episode affects another.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.backbones.base import Backbone
-from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec
+from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec, ImageSpec
+from fsbench.data.episodes import Episode
+from fsbench.data.images import to_array
 from protocols.affine.network import EpisodeNetwork
-from protocols.heads.gram import Start
+from protocols.base import Inputs
+from protocols.heads.gram import UntrainedHeads
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -20,13 +28,15 @@ QUERIES = 15
 """Images of each episode in one forward pass without gradients."""
 
 
-class Tuning:
+class AffineTuning:
     """E networks and heads; start: untrained heads (E, D, n_way), not padded.
 
     Without a backbone, images are rows of features and nothing but the heads is trained.
     """
 
-    def __init__(self, backbone: Backbone | None, spec: EpisodicSpec, start: Start) -> None:
+    def __init__(
+        self, backbone: Backbone | None, spec: EpisodicSpec, start: UntrainedHeads
+    ) -> None:
         self.backbone, self.dtype = backbone, start.weight.dtype
         module = nn.Identity() if backbone is None else backbone.module
         self.episodes = len(start.weight)
@@ -35,8 +45,8 @@ class Tuning:
         self.bias = start.bias.clone().requires_grad_()
         affine = spec.affine or AffineSpec()
         self.optimizers = [
-            sgd([self.weight, self.bias], spec.head),
-            sgd([self.network.weight, self.network.bias], affine),
+            make_optimizer([self.weight, self.bias], spec.head),
+            make_optimizer([self.network.weight, self.network.bias], affine),
         ]
 
     def step(self, images: Tensor, labels: Tensor) -> None:
@@ -63,7 +73,7 @@ class Tuning:
             return torch.cat([self.forward(images[part.flatten()]) for part in parts], dim=1)
 
 
-def sgd(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> torch.optim.SGD:
+def make_optimizer(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> torch.optim.SGD:
     """PyTorch's own, which copies the first gradient into the momentum buffer undamped."""
     return torch.optim.SGD(
         parameters,
@@ -72,3 +82,28 @@ def sgd(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> torch.optim.SG
         dampening=spec.dampening,
         weight_decay=spec.weight_decay,
     )
+
+
+class EpisodeImages(NamedTuple):
+    """support (E * n, 3, s, s) and query (E * q, 3, s, s) uint8, episode by episode, then class by
+    class, channels last in memory; rows of features (., D) float32 without a backbone."""
+
+    support: Tensor
+    query: Tensor
+
+
+def read_episode_images(
+    inputs: Inputs, image: ImageSpec, episodes: Sequence[Episode]
+) -> EpisodeImages:
+    """On the inputs' device. Raises DataError naming a corrupt image."""
+    found = [episode.images(inputs.dataset.by_class) for episode in episodes]
+    sides = (np.concatenate([side.ravel() for side in sides]) for sides in zip(*found, strict=True))
+    return EpisodeImages(*(read_pixels(inputs, image, side) for side in sides))
+
+
+def read_pixels(inputs: Inputs, image: ImageSpec, indices: NDArray[np.int64]) -> Tensor:
+    if inputs.backbone is None:
+        return torch.from_numpy(inputs.features[indices]).to(inputs.device)
+    decoded = np.stack([to_array(inputs.dataset.image(int(i)), image) for i in indices])
+    whole = torch.from_numpy(decoded).to(inputs.device)
+    return whole.contiguous(memory_format=torch.channels_last)

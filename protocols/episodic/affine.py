@@ -21,14 +21,12 @@ from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
-from protocols.affine.images import read
-from protocols.affine.tuning import DTYPES, Tuning
+from protocols.affine.tuning import DTYPES, AffineTuning, read_episode_images
 from protocols.base import Inputs
 from protocols.heads import draws
-from protocols.heads.gram import Start
-from protocols.heads.halving import OutOfMemory, halved, in_halves
-from protocols.heads.outcomes import episode_records
-from protocols.heads.pieces import side_by_side
+from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings, run_side_by_side
+from protocols.heads.gram import UntrainedHeads
+from protocols.heads.scoring import episode_records
 
 ADAPTATION = "affine"
 FEATURES = False
@@ -50,11 +48,11 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
     return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
 
 
-def piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
+def tuned_piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
     """Episodes that share a forward pass: a block on an accelerator, half a block (at least 2) on
     a CPU; less after halvings."""
     size = block_size(spec, 0)
-    return halved(max(2, size // PIECES) if device == "cpu" else size, halvings)
+    return halve(max(2, size // PIECES) if device == "cpu" else size, halvings)
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
@@ -63,55 +61,55 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
 
     Raises DataError if the data set is too small, UsageError if there is nothing affine to tune.
     """
-    require_affine(inputs.backbone)
+    require_affine_layers(inputs.backbone)
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
     episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
-    step = piece_size(spec, inputs.device, inputs.halvings)
+    step = tuned_piece_size(spec, inputs.device, inputs.halvings)
     pieces = [episodes[low : low + step] for low in range(0, size, step)]
 
     def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
-        return evaluate_piece(inputs, spec, piece)
+        return tune_piece(inputs, spec, piece)
 
-    with exact(inputs.device, spec, inputs.halvings):
-        return concatenate(side_by_side(evaluate, pieces, inputs.device, shared=True))
+    with exact_kernels(inputs.device, spec, inputs.halvings):
+        return concatenate(run_side_by_side(evaluate, pieces, inputs.device, shared=True))
 
 
-def evaluate_piece(
-    inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
-) -> EpisodeRecords:
+def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
     """Outcomes of these episodes, trained together."""
-    tuning = prepare(inputs, spec, [episode.index for episode in episodes])
-    images = read(inputs, spec.image, episodes)
+    tuning = build_tuning(inputs, spec, [episode.index for episode in episodes])
+    images = read_episode_images(inputs, spec.image, episodes)
     labels = torch.arange(spec.episode.n_way, device=inputs.device)
     labels = labels.repeat_interleave(spec.episode.k_shot).repeat(len(episodes))
-    for rows in batches(inputs, spec, episodes):
+    for rows in iterate_batches(inputs, spec, episodes):
         tuning.step(images.support[rows], labels[rows])
     return episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
 
 
-def prepare(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> Tuning:
+def build_tuning(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> AffineTuning:
     """The untrained networks and heads of these episodes."""
     e, backbone = spec.episode, inputs.backbone
     dim = inputs.features.shape[1] if backbone is None else backbone.facts.feature_dim
     like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
     names = (e.stream, inputs.dataset.name)
-    start = draws.untrained(names, indices, dim, e.n_way, like)
-    return Tuning(backbone, spec, Start(start.weight[:, :dim], start.bias))
+    start = draws.draw_untrained_heads(names, indices, dim, e.n_way, like)
+    return AffineTuning(backbone, spec, UntrainedHeads(start.weight[:, :dim], start.bias))
 
 
-def batches(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> Iterator[Tensor]:
+def iterate_batches(
+    inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
+) -> Iterator[Tensor]:
     """Rows (E * b,) of the stacked support, a step each; the last batch of an epoch is smaller."""
     e, h = spec.episode, spec.head
     n, indices = e.n_way * e.k_shot, [episode.index for episode in episodes]
     names = (e.stream, inputs.dataset.name)
-    orders = draws.orders(names, indices, h.epochs, n, inputs.device)
+    orders = draws.draw_orders(names, indices, h.epochs, n, inputs.device)
     stacked = orders + n * torch.arange(len(indices), device=inputs.device)[:, None, None]
     for epoch in stacked.unbind(1):
         for low in range(0, n, h.batch_size):
             yield epoch[:, low : low + h.batch_size].flatten()
 
 
-def require_affine(backbone: Backbone | None) -> None:
+def require_affine_layers(backbone: Backbone | None) -> None:
     """Raises UsageError for a backbone without normalization layers."""
     if backbone is not None and not affine_layers(backbone.module):
         raise UsageError(
@@ -121,52 +119,50 @@ def require_affine(backbone: Backbone | None) -> None:
 
 
 @contextmanager
-def exact(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
+def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
     """Kernels that give equal bits, without TF32. Raises OutOfMemory when memory is too small."""
     cudnn = torch.backends.cudnn
     try:
         with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
             yield
     except torch.OutOfMemoryError as error:
-        size = piece_size(spec, device, halvings)
+        size = tuned_piece_size(spec, device, halvings)
         raise OutOfMemory(size, spec.image.input_size, device) from error
 
 
 def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
     """Estimate for one block, from a few timed steps on black images. Raises UsageError."""
-    require_affine(backbone)
+    require_affine_layers(backbone)
 
     def attempt(halvings: int) -> float:
-        return seconds_in_pieces(backbone, spec, device, halvings)
+        return time_pieces(backbone, spec, device, halvings)
 
-    return in_halves(attempt, lambda text: None)
+    return retry_with_halvings(attempt, lambda text: None)
 
 
-def seconds_in_pieces(
-    backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0
-) -> float:
+def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0) -> float:
     """The same with pieces after so many halvings. Raises OutOfMemory."""
     e, h = spec.episode, spec.head
-    size = piece_size(spec, device, halvings)
+    size = tuned_piece_size(spec, device, halvings)
     pieces = -(-block_size(spec, 0) // size)
 
     def timed(_: int) -> float:
-        return step_seconds(backbone, spec, device, size)
+        return time_step(backbone, spec, device, size)
 
-    with exact(device, spec, halvings):
-        step = max(side_by_side(timed, range(pieces), device, shared=True))
+    with exact_kernels(device, spec, halvings):
+        step = max(run_side_by_side(timed, range(pieces), device, shared=True))
     steps = -(-e.n_way * e.k_shot // h.batch_size) * h.epochs
     scoring = e.n_way * e.n_query / h.batch_size / 2
     in_turn = -(-pieces // torch.get_num_threads()) if device == "cpu" else pieces
     return step * (steps + scoring) * in_turn
 
 
-def step_seconds(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:
+def time_step(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:
     """Of one full mini-batch of one piece of so many episodes, after one to warm up."""
     side, h = spec.image.input_size, spec.head
     heads = torch.zeros(episodes, backbone.facts.feature_dim, spec.episode.n_way, device=device)
     heads = heads.to(DTYPES[h.dtype])
-    tuning = Tuning(backbone, spec, Start(heads, heads[:, 0]))
+    tuning = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))
     images = torch.zeros(episodes * h.batch_size, 3, side, side, dtype=torch.uint8, device=device)
     labels = torch.zeros(len(images), dtype=torch.int64, device=device)
     started = 0.0

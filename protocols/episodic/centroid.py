@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsbench.core.specs import FittedSpec
-from protocols.heads.fitted import Linear, protocol
+from protocols.heads.fitted import LinearClassifier, make_protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 ADAPTATION = "centroid"
 
 
-class Settings(FittedSpec):
+class CentroidSettings(FittedSpec):
     """There is nothing to set but `normalize`."""
 
 
-def fit(settings: Settings, support: Tensor) -> Linear:
-    return nearest(support.mean(dim=2))
+def fit(settings: CentroidSettings, support: Tensor) -> LinearClassifier:
+    return nearest_centroid(support.mean(dim=2))
 
 
-def nearest(centroids: Tensor) -> Linear:
+def nearest_centroid(centroids: Tensor) -> LinearClassifier:
     """Scores: minus the squared distance to each centroid (E, n_way, D), but for the squared length
     of the image, which is the same for all classes."""
-    return Linear(2 * centroids.mT, -centroids.square().sum(dim=2))
+    return LinearClassifier(2 * centroids.mT, -centroids.square().sum(dim=2))
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsbench.core.specs import FittedSpec
-from protocols.heads.fitted import Linear, protocol
+from protocols.heads.fitted import LinearClassifier, make_protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 ADAPTATION = "cosine"
 
 
-class Settings(FittedSpec):
+class CosineSettings(FittedSpec):
     """normalize=l2 takes the mean of directions in place of the mean of features."""
 
 
-def fit(settings: Settings, support: Tensor) -> Linear:
+def fit(settings: CosineSettings, support: Tensor) -> LinearClassifier:
     """Scores: the cosine times the length of the image, which is the same for all classes."""
     from torch.nn.functional import normalize
 
     directions = normalize(support.mean(dim=2), dim=-1)
-    return Linear(directions.mT, directions.new_zeros(directions.shape[:2]))
+    return LinearClassifier(directions.mT, directions.new_zeros(directions.shape[:2]))
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from fsbench.core.specs import FittedSpec
-from protocols.heads.fitted import one_hot, protocol
+from protocols.heads.fitted import make_protocol, one_hot_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,17 +24,17 @@ CLOSEST = 1e-100
 """Distance below which an image counts as met again; its vote outweighs all others."""
 
 
-class Settings(FittedSpec):
+class KnnSettings(FittedSpec):
     """weights: scikit-learn's words; uniform gives tied votes to the class drawn first."""
 
     k: int = Field(5, ge=1)
     weights: Literal["distance", "uniform"] = "distance"
 
 
-def fit(settings: Settings, support: Tensor) -> Classifier:
+def fit(settings: KnnSettings, support: Tensor) -> Classifier:
     import torch
 
-    known, labels = support.flatten(1, 2), one_hot(support)
+    known, labels = support.flatten(1, 2), one_hot_labels(support)
     k = min(settings.k, len(labels))
 
     def classify(images: Tensor) -> Tensor:
@@ -46,4 +46,4 @@ def fit(settings: Settings, support: Tensor) -> Classifier:
     return classify
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

@@ -2,7 +2,7 @@
 
 Source: protocol.md 3 (IBM finetune.py with --freeze_backbone and its descendants): raw features,
 PyTorch's default init, SGD of HeadSpec, top-1 over all queries at once. The same heads
-are scored on all other possible queries too (protocols/heads/dense.py).
+are scored on all other possible queries too (protocols/heads/scoring.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
 from protocols.base import Inputs
 from protocols.heads import draws
-from protocols.heads.dense import linear_heads, with_dense
+from protocols.heads.execution import run_side_by_side
 from protocols.heads.gram import support_and_query
-from protocols.heads.outcomes import episode_records
-from protocols.heads.pieces import side_by_side
-from protocols.heads.sgd import train
+from protocols.heads.scoring import episode_records, reconstruct_heads, score_dense_queries
+from protocols.heads.sgd import train_heads
 
 ADAPTATION = "linear"
 
@@ -35,7 +34,7 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
     return BLOCK
 
 
-def piece_size(spec: EpisodicSpec) -> int:
+def trained_piece_size(spec: EpisodicSpec) -> int:
     """Episodes trained together: the largest of PIECES whose Gram matrices fit into GRAM_BYTES."""
     n = spec.episode.n_way * spec.episode.k_shot
     fits = GRAM_BYTES // (n * n * DTYPES[spec.head.dtype].itemsize)
@@ -44,26 +43,26 @@ def piece_size(spec: EpisodicSpec) -> int:
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
     """Outcomes of the episodes of one block. Raises DataError if the data set is too small."""
-    sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), piece_size(spec)
+    sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), trained_piece_size(spec)
     pieces = [range(low, low + size) for low in range(block * BLOCK, (block + 1) * BLOCK, size)]
 
     def evaluate(indices: range) -> EpisodeRecords:
-        return evaluate_piece(inputs, spec, [sampler.episode(i) for i in indices])
+        return train_piece(inputs, spec, [sampler.episode(i) for i in indices])
 
-    return concatenate(side_by_side(evaluate, pieces, inputs.device))
+    return concatenate(run_side_by_side(evaluate, pieces, inputs.device))
 
 
-def evaluate_piece(
-    inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
-) -> EpisodeRecords:
+def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
     """Outcomes of these episodes, trained together."""
     e, device = spec.episode, inputs.device
     names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
     like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
-    start = draws.untrained(names, indices, inputs.features.shape[1], e.n_way, like)
-    orders = draws.orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
+    start = draws.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, like)
+    orders = draws.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)
-    trained = train(support, labels, orders, spec.head)
+    trained = train_heads(support, labels, orders, spec.head)
     records = episode_records(episodes, trained.logits(query), e.n_query)
-    return with_dense(records, inputs, episodes, linear_heads(inputs, episodes, start, trained))
+    return score_dense_queries(
+        records, inputs, episodes, reconstruct_heads(inputs, episodes, start, trained)
+    )

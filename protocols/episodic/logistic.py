@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from fsbench.core.specs import FittedSpec
-from protocols.heads.fitted import Linear, one_hot, protocol
+from protocols.heads.fitted import LinearClassifier, make_protocol, one_hot_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ADAPTATION = "logistic"
 
 
-class Settings(FittedSpec):
+class LogisticSettings(FittedSpec):
     """C: inverse strength of the L2 penalty; tol: largest gradient at which L-BFGS stops."""
 
     normalize: Literal["none", "l2"] = "l2"
@@ -28,16 +28,18 @@ class Settings(FittedSpec):
     max_iter: int = Field(1000, ge=1)
 
 
-def fit(settings: Settings, support: Tensor) -> Linear:
+def fit(settings: LogisticSettings, support: Tensor) -> LinearClassifier:
     import torch
 
-    labels = one_hot(support).argmax(dim=1)
-    heads = [head(settings, episode.flatten(0, 1), labels) for episode in support]
+    labels = one_hot_labels(support).argmax(dim=1)
+    heads = [fit_logistic(settings, episode.flatten(0, 1), labels) for episode in support]
     weight, bias = (torch.stack(part) for part in zip(*heads, strict=True))
-    return Linear(weight.mT, bias)
+    return LinearClassifier(weight.mT, bias)
 
 
-def head(settings: Settings, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def fit_logistic(
+    settings: LogisticSettings, images: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor]:
     """Weight (n_way, D) and bias (n_way,) of one episode; scikit-learn keeps one row for two
     classes, the log odds of the second."""
     import torch
@@ -51,4 +53,4 @@ def head(settings: Settings, images: Tensor, labels: Tensor) -> tuple[Tensor, Te
     return weight, bias
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

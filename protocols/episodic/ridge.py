@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fsbench.core.specs import FittedSpec
-from protocols.heads.fitted import Linear, one_hot, protocol
+from protocols.heads.fitted import LinearClassifier, make_protocol, one_hot_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 ADAPTATION = "ridge"
 
 
-class Settings(FittedSpec):
+class RidgeSettings(FittedSpec):
     """lam: weight of the squared norm of the weights against the sum of squared errors."""
 
     lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
 
 
-def fit(settings: Settings, support: Tensor) -> Linear:
+def fit(settings: RidgeSettings, support: Tensor) -> LinearClassifier:
     import torch
 
-    images, targets = support.flatten(1, 2), 2 * one_hot(support) - 1
+    images, targets = support.flatten(1, 2), 2 * one_hot_labels(support) - 1
     mean, intercept = images.mean(dim=1, keepdim=True), targets.mean(dim=0)
     centred = images - mean
     system = centred @ centred.mT + settings.lam * torch.eye(len(targets), dtype=support.dtype)
     factor, _ = torch.linalg.cholesky_ex(system)
     weight = centred.mT @ torch.cholesky_solve(targets.expand(len(images), -1, -1), factor)
-    return Linear(weight, intercept - (mean @ weight)[:, 0])
+    return LinearClassifier(weight, intercept - (mean @ weight)[:, 0])
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

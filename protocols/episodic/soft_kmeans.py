@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fsbench.core.specs import FittedSpec
-from protocols.episodic.centroid import nearest
-from protocols.heads.fitted import Linear, protocol
+from protocols.episodic.centroid import nearest_centroid
+from protocols.heads.fitted import LinearClassifier, make_protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 ADAPTATION = "soft_kmeans"
 
 
-class Settings(FittedSpec):
+class SoftKMeansSettings(FittedSpec):
     """steps: refinements."""
 
     transductive: bool = True
     steps: int = Field(1, ge=1)
 
 
-def fit(settings: Settings, support: Tensor, query: Tensor) -> Linear:
+def fit(settings: SoftKMeansSettings, support: Tensor, query: Tensor) -> LinearClassifier:
     known, k_shot = support.sum(dim=2), support.shape[2]
     centroids = known / k_shot
     for _ in range(settings.steps):
-        share = nearest(centroids)(query).softmax(dim=2)
+        share = nearest_centroid(centroids)(query).softmax(dim=2)
         total = share.sum(dim=1)[..., None] + k_shot
         centroids = (known + share.mT @ query) / total
-    return nearest(centroids)
+    return nearest_centroid(centroids)
 
 
-block_size, evaluate_block = protocol(fit)
+block_size, evaluate_block = make_protocol(fit)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench.core.seeding import Name, permutations, uniforms
-from protocols.heads.gram import Start, padded
+from protocols.heads.gram import UntrainedHeads, padded_dim
 
 Names = tuple[Name, ...]
 
 
-def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
+def draw_linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
     """PyTorch's default init of nn.Linear(dim, n_classes): U(-1/sqrt(dim), 1/sqrt(dim)).
 
     Shape (dim + 1, n_classes): the weight, class dimension last, and the bias as last row.
@@ -31,20 +31,22 @@ def linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float64]:
     return drawn
 
 
-def untrained(names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor) -> Start:
+def draw_untrained_heads(
+    names: Names, indices: Sequence[int], dim: int, n_way: int, like: Tensor
+) -> UntrainedHeads:
     """The untrained heads of the given episodes for features of `dim` numbers.
 
     The weight is (E, padded(dim), n_way), its surplus rows zero; like: gives device and dtype.
     """
-    weight = like.new_zeros(len(indices), padded(dim), n_way, device="cpu")
+    weight = like.new_zeros(len(indices), padded_dim(dim), n_way, device="cpu")
     bias = like.new_zeros(len(indices), n_way, device="cpu")
     for row, i in enumerate(indices):
-        drawn = torch.from_numpy(linear_init(dim, n_way, *names, i, "head-init"))
+        drawn = torch.from_numpy(draw_linear_init(dim, n_way, *names, i, "head-init"))
         weight[row, :dim], bias[row] = drawn[:-1], drawn[-1]
-    return Start(weight.to(like.device), bias.to(like.device))
+    return UntrainedHeads(weight.to(like.device), bias.to(like.device))
 
 
-def orders(names: Names, indices: Sequence[int], epochs: int, n: int, device: str) -> Tensor:
+def draw_orders(names: Names, indices: Sequence[int], epochs: int, n: int, device: str) -> Tensor:
     """Order of the n support images in each epoch, (E, epochs, n)."""
     drawn = [permutations(epochs, n, *names, i, "head-order") for i in indices]
     return torch.from_numpy(np.stack(drawn)).to(device)

@@ -7,7 +7,7 @@ A file of one, `protocols/episodic/<name>.py`, holds its settings (a FittedSpec)
 
 for E episodes at once. The fit of a transductive head is given all queries (E, q, D) as well; no
 other one is shown them, so that `inductive` is a fact and no promise. Inductive heads that return a
-Linear are scored on all other possible queries too (protocols/heads/dense.py). Everything is
+Linear are scored on all other possible queries too (protocols/heads/scoring.py). Everything is
 float64 on
 the CPU, where it takes seconds and no bit depends on an accelerator. torch is imported inside
 functions because whoever reads a result needs the settings alone.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from protocols.heads.gram import Start
+    from protocols.heads.gram import UntrainedHeads
 
     Classifier = Callable[[Tensor], Tensor]
     Fit = Callable[..., Classifier]
@@ -44,7 +44,7 @@ SHORTEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearClassifier:
     """A classifier that is linear in the features: weight (E, D, n_way) and bias (E, n_way)."""
 
     weight: Tensor
@@ -56,7 +56,7 @@ class Linear:
         return baddbmm(self.bias[:, None], images, self.weight)
 
 
-def protocol(
+def make_protocol(
     fit: Fit,
 ) -> tuple[
     Callable[[EpisodicSpec, int], int], Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]
@@ -64,41 +64,43 @@ def protocol(
     """block_size and evaluate_block of the head that `fit` fits."""
 
     def evaluate(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
-        return evaluate_block(fit, inputs, spec, block)
+        return evaluate_fitted_block(fit, inputs, spec, block)
 
-    return block_size, evaluate
+    return fitted_block_size, evaluate
 
 
-def block_size(spec: EpisodicSpec, dim: int) -> int:
+def fitted_block_size(spec: EpisodicSpec, dim: int) -> int:
     """Always 200, as for `linear`."""
     return BLOCK
 
 
-def piece_size(spec: EpisodicSpec, dim: int) -> int:
+def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:
     """Episodes fitted together: the largest of PIECES whose features fit into FEATURE_BYTES."""
     e = spec.episode
     fits = FEATURE_BYTES // (8 * dim * e.n_way * (e.k_shot + e.n_query))
     return next((size for size in PIECES if size <= fits), PIECES[-1])
 
 
-def evaluate_block(fit: Fit, inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
+def evaluate_fitted_block(
+    fit: Fit, inputs: Inputs, spec: EpisodicSpec, block: int
+) -> EpisodeRecords:
     """Outcomes of the episodes of one block. Raises DataError if the data set is too small."""
     from threadpoolctl import threadpool_limits
 
-    from protocols.heads.pieces import side_by_side
+    from protocols.heads.execution import run_side_by_side
 
     sampler = EpisodeSampler.of(spec.episode, inputs.dataset)
-    given = prepared(inputs, spec)
+    given = prepare_inputs(inputs, spec)
     halves = [range(low, low + HALF) for low in range(block * BLOCK, (block + 1) * BLOCK, HALF)]
 
     def evaluate(indices: range) -> EpisodeRecords:
-        return evaluate_half(fit, given, spec, [sampler.episode(i) for i in indices])
+        return evaluate_episodes(fit, given, spec, [sampler.episode(i) for i in indices])
 
     with threadpool_limits(1, user_api="blas"):  # scikit-learn's products, as side_by_side torch's
-        return concatenate(side_by_side(evaluate, halves, given.device))
+        return concatenate(run_side_by_side(evaluate, halves, given.device))
 
 
-def prepared(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
+def prepare_inputs(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
     """On the CPU, with features scaled as the settings say."""
     import numpy as np
 
@@ -110,37 +112,37 @@ def prepared(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
     return replace(inputs, features=features, device="cpu")
 
 
-def evaluate_half(
+def evaluate_episodes(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> EpisodeRecords:
     """Outcomes of these episodes, fitted piece by piece."""
-    size = piece_size(spec, inputs.features.shape[1])
+    size = fitted_piece_size(spec, inputs.features.shape[1])
     pieces = [episodes[low : low + size] for low in range(0, len(episodes), size)]
-    found = [evaluate_piece(fit, inputs, spec, piece) for piece in pieces]
+    found = [fit_piece(fit, inputs, spec, piece) for piece in pieces]
     records = concatenate([part for part, _ in found])
-    heads = [classify for _, classify in found if isinstance(classify, Linear)]
+    heads = [classify for _, classify in found if isinstance(classify, LinearClassifier)]
     if spec.transductive or not heads:
         return records
-    from protocols.heads.dense import with_dense
+    from protocols.heads.scoring import score_dense_queries
 
-    return with_dense(records, inputs, episodes, joined(heads))
+    return score_dense_queries(records, inputs, episodes, stack_heads(heads))
 
 
-def evaluate_piece(
+def fit_piece(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> tuple[EpisodeRecords, Classifier]:
     """Outcomes of these episodes, fitted together, and what was fitted."""
-    from protocols.heads.outcomes import episode_records
+    from protocols.heads.scoring import episode_records
 
     settings = spec.fitted or FittedSpec()
     found = [episode.images(inputs.dataset.by_class) for episode in episodes]
-    support, query = (read(inputs.features, part) for part in zip(*found, strict=True))
+    support, query = (stack_features(inputs.features, part) for part in zip(*found, strict=True))
     query = query.flatten(1, 2)
     classify = fit(settings, support, *((query,) if settings.transductive else ()))
     return episode_records(episodes, classify(query), spec.episode.n_query), classify
 
 
-def read(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> Tensor:
+def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> Tensor:
     """Features (E, n_way, m, D) of the images (n_way, m) of each episode."""
     import numpy as np
     import torch
@@ -148,20 +150,22 @@ def read(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> 
     return torch.from_numpy(features[np.stack(images)]).double()
 
 
-def joined(heads: Sequence[Linear]) -> Start:
-    """All heads as protocols/heads/dense.py takes them: rows of zeros meet the padding of
+def stack_heads(heads: Sequence[LinearClassifier]) -> UntrainedHeads:
+    """All heads as protocols/heads/scoring.py takes them: rows of zeros meet the padding of
     features."""
     import torch
     from torch.nn.functional import pad
 
-    from protocols.heads.gram import Start, padded
+    from protocols.heads.gram import UntrainedHeads, padded_dim
 
     weight = torch.cat([head.weight for head in heads])
     bias = torch.cat([head.bias for head in heads])
-    return Start(pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1])), bias)
+    return UntrainedHeads(
+        pad(weight, (0, 0, 0, padded_dim(weight.shape[1]) - weight.shape[1])), bias
+    )
 
 
-def one_hot(support: Tensor) -> Tensor:
+def one_hot_labels(support: Tensor) -> Tensor:
     """Labels (n_way * k_shot, n_way) of the support images, class by class."""
     import torch
 

@@ -25,7 +25,7 @@ SLICE_BYTES = 4 * 2**20
 """Features in memory at once: as many episodes as fit, at least one."""
 
 
-class Start(NamedTuple):
+class UntrainedHeads(NamedTuple):
     """Untrained linear heads: weight (E, D, C), class dimension last, and bias (E, C)."""
 
     weight: Tensor
@@ -43,14 +43,14 @@ class Gram(NamedTuple):
     untrained: Tensor
 
 
-def gram(images: Tensor, support: Tensor, start: Start) -> Gram:
+def build_gram(images: Tensor, support: Tensor, start: UntrainedHeads) -> Gram:
     """Of images (E, m, D) and support (E, n, D)."""
     kernel = torch.baddbmm(support.new_ones(1, 1, 1), images, support.mT)
     return Gram(kernel, torch.baddbmm(start.bias[:, None], images, start.weight))
 
 
 def support_and_query(
-    inputs: Inputs, episodes: Sequence[Episode], start: Start
+    inputs: Inputs, episodes: Sequence[Episode], start: UntrainedHeads
 ) -> tuple[Gram, Gram]:
     """The support (m = n) and the query images of the episodes, class by class.
 
@@ -63,21 +63,23 @@ def support_and_query(
     grams = []
     for low in range(0, len(episodes), step):
         part = slice(low, low + step)
-        heads = Start(start.weight[part], start.bias[part])
-        seen = rows(inputs.features, support[part], start.weight)
-        asked = rows(inputs.features, query[part], start.weight)
-        grams.append((gram(seen, seen, heads), gram(asked, seen, heads)))
+        heads = UntrainedHeads(start.weight[part], start.bias[part])
+        seen = gather_features(inputs.features, support[part], start.weight)
+        asked = gather_features(inputs.features, query[part], start.weight)
+        grams.append((build_gram(seen, seen, heads), build_gram(asked, seen, heads)))
     first, second = (Gram(*map(torch.cat, zip(*g, strict=True))) for g in zip(*grams, strict=True))
     return first, second
 
 
-def rows(features: NDArray[np.float32], index: NDArray[np.int64], like: Tensor) -> Tensor:
+def gather_features(
+    features: NDArray[np.float32], index: NDArray[np.int64], like: Tensor
+) -> Tensor:
     """Features (*index.shape, padded(D)) of the images in `index`, on like's device and dtype."""
     found = torch.from_numpy(features[index]).to(like)
-    surplus = padded(found.shape[-1]) - found.shape[-1]
+    surplus = padded_dim(found.shape[-1]) - found.shape[-1]
     return pad(found, (0, surplus)) if surplus else found
 
 
-def padded(dim: int) -> int:
+def padded_dim(dim: int) -> int:
     """The next multiple of ALIGNMENT."""
     return -(-dim // ALIGNMENT) * ALIGNMENT

@@ -12,15 +12,20 @@ buffer undamped; protocol.md 3.)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fsbench.core.specs import HeadSpec
 
 Array = NDArray[np.float64]
 
 
-def powers(spec: HeadSpec, n: int) -> Array:
+def transition_powers(spec: HeadSpec, n: int) -> Array:
     """M^0 .. M^n, shape (n + 1, 2, 2): (a, v) after so many steps without a gradient."""
     damped = 1 - spec.dampening
     decay = damped * spec.weight_decay
@@ -31,13 +36,13 @@ def powers(spec: HeadSpec, n: int) -> Array:
     return np.array(found)
 
 
-def responses(spec: HeadSpec, n: int) -> Array:
+def step_responses(spec: HeadSpec, n: int) -> Array:
     """(n + 1, 2): what a unit of velocity added `j` steps before the last step makes of (a, v)."""
-    found: Array = powers(spec, n) @ np.array([-spec.lr, 1.0])
+    found: Array = transition_powers(spec, n) @ np.array([-spec.lr, 1.0])
     return found
 
 
-def shrinkage(spec: HeadSpec, steps: int) -> Array:
+def initial_weight_share(spec: HeadSpec, steps: int) -> Array:
     """(steps + 1,): the share of the initial weights left after each step; its gradient is 0."""
     shares, velocity = [1.0], 0.0
     for t in range(steps):
@@ -47,7 +52,7 @@ def shrinkage(spec: HeadSpec, steps: int) -> Array:
     return np.array(shares)
 
 
-def steps(spec: HeadSpec, n: int) -> NDArray[np.int64]:
+def step_of_position(spec: HeadSpec, n: int) -> NDArray[np.int64]:
     """(epochs * n,): the step that uses each place in the orders of all epochs."""
     in_epoch = np.arange(n) // spec.batch_size
     before = np.arange(spec.epochs) * (in_epoch[-1] + 1)
@@ -55,11 +60,61 @@ def steps(spec: HeadSpec, n: int) -> NDArray[np.int64]:
     return found
 
 
-def gains(spec: HeadSpec, n: int) -> Array:
+def gradient_gains(spec: HeadSpec, n: int) -> Array:
     """(epochs * n,): what the gradient of one place's loss adds to the velocity.
 
     The loss is a mean over the batch, and the last batch of an epoch may be smaller.
     """
-    used = steps(spec, n)
+    used = step_of_position(spec, n)
     size = np.bincount(used)[used]
     return np.where(used == 0, 1.0, 1 - spec.dampening) / size
+
+
+CHUNK_STEPS = 16
+"""Steps between two dense updates: at batch size 4, the rows' products stay in a core's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepChunk:
+    """Consecutive steps, which use m rows; a row may come again in another epoch.
+
+    rows: their places in the orders of all epochs, one after the other; batches: places of each
+    step's rows in the chunk; steps (m,): step of each row since the start of training.
+    mix (m, m): weight of row i's error in row j's logits; of use only where i's step precedes j's.
+    ageing (2, m, 1): weights of position and velocity at the chunk's start, for row j's logits.
+    arrival (m, 2, 1): weights of row i's error in position and velocity at the chunk's end.
+    carry: 2 x 2 weights of position and velocity at the start in position and velocity at the end.
+    """
+
+    rows: slice
+    batches: tuple[slice, ...]
+    steps: list[int]
+    mix: Tensor
+    ageing: Tensor
+    arrival: Tensor
+    carry: list[list[float]]
+
+
+def split_into_chunks(spec: HeadSpec, n: int, like: Tensor) -> Iterator[StepChunk]:
+    """All steps of a training on n rows, in order; like: gives dtype and device."""
+    ages, after = transition_powers(spec, CHUNK_STEPS), step_responses(spec, CHUNK_STEPS)
+    step, gain = step_of_position(spec, n), gradient_gains(spec, n)
+    ends = np.flatnonzero(np.diff(step, append=-1)) + 1
+    for first in range(0, len(ends), CHUNK_STEPS):
+        bounds = np.r_[ends[first - 1] if first else 0, ends[first : first + CHUNK_STEPS]]
+        rows = slice(int(bounds[0]), int(bounds[-1]))
+        local = step[rows] - first
+        age = np.maximum(local[:, None] - local - 1, 0)
+        yield StepChunk(
+            rows=rows,
+            batches=_between(bounds - bounds[0]),
+            steps=step[rows].tolist(),
+            mix=like.new_tensor(after[age, 0] * gain[rows]),
+            ageing=like.new_tensor(ages[local, 0].T[..., None]),
+            arrival=like.new_tensor((after[local[-1] - local] * gain[rows, None])[..., None]),
+            carry=ages[local[-1] + 1].tolist(),
+        )
+
+
+def _between(bounds: NDArray[np.int64]) -> tuple[slice, ...]:
+    return tuple(slice(low, high) for low, high in pairwise(bounds.tolist()))

@@ -8,7 +8,7 @@ e_i x_i^T with e_i = softmax(logits) - onehot, so SGD never leaves the span of W
 with S (n, D) the support, A_t (n, C), Z_0 = S W_0^T + b_0 and K = S S^T + 1 (the bias is a feature
 that is always 1). A_t obeys the recurrence of protocols/heads/recurrence.py, row by row. Within a
 chunk
-of steps (protocols/heads/schedule.py), A is therefore its value at the chunk's start, aged, plus
+of steps (protocols/heads/recurrence.py), A is therefore its value at the chunk's start, aged, plus
 each e_i
 times a number that only its age decides: a step costs one small product, a softmax and a
 subtraction. No approximation: it is torch.optim.SGD in another order of summation, for any n and D.
@@ -23,11 +23,10 @@ from torch import Tensor
 
 from fsbench.core.specs import HeadSpec
 from protocols.heads.gram import Gram
-from protocols.heads.recurrence import shrinkage
-from protocols.heads.schedule import Chunk, chunks
+from protocols.heads.recurrence import StepChunk, initial_weight_share, split_into_chunks
 
 
-class Trained(NamedTuple):
+class TrainedHeads(NamedTuple):
     """E trained heads: position A (E, n, C), and the share c of the initial weights left."""
 
     position: Tensor
@@ -38,7 +37,7 @@ class Trained(NamedTuple):
         return torch.baddbmm(images.untrained, images.kernel, self.position, beta=self.share)
 
 
-def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trained:
+def train_heads(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> TrainedHeads:
     """Heads after spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
 
     support: of n images an episode, with themselves; labels (n,) in 0..C-1, shared by all episodes;
@@ -46,11 +45,11 @@ def train(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> Trai
     """
     training = _Training(support, labels)
     n_steps = -(-len(labels) // spec.batch_size) * spec.epochs
-    shares = support.kernel.new_tensor(shrinkage(spec, n_steps))
+    shares = support.kernel.new_tensor(initial_weight_share(spec, n_steps))
     order = orders.flatten(1)
-    for chunk in chunks(spec, len(labels), support.kernel):
+    for chunk in split_into_chunks(spec, len(labels), support.kernel):
         training.run(chunk, order[:, chunk.rows], shares[chunk.steps])
-    return Trained(training.state[:, :, 0].contiguous(), float(shares[-1]))
+    return TrainedHeads(training.state[:, :, 0].contiguous(), float(shares[-1]))
 
 
 class _Training:
@@ -63,7 +62,7 @@ class _Training:
         self.targets = torch.eye(n_classes).to(support.kernel)[labels]
         self.offsets = torch.arange(episodes, device=labels.device)[:, None] * n
 
-    def run(self, chunk: Chunk, rows: Tensor, shares: Tensor) -> None:
+    def run(self, chunk: StepChunk, rows: Tensor, shares: Tensor) -> None:
         """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
         flat = (rows + self.offsets).flatten()
         kernel = self.kernel.index_select(0, flat).view(*rows.shape, -1)
@@ -76,7 +75,7 @@ class _Training:
         arrived = (errors[:, :, None] * chunk.arrival).flatten(0, 1)
         self.state.flatten(0, 1).index_put_((flat,), arrived, accumulate=True)
 
-    def _age(self, chunk: Chunk) -> None:
+    def _age(self, chunk: StepChunk) -> None:
         """What the chunk's steps make of the state without new errors."""
         (pp, pv), (vp, vv) = chunk.carry
         position, velocity = self.state[:, :, 0], self.state[:, :, 1]
@@ -85,7 +84,7 @@ class _Training:
         velocity.mul_(vv).add_(before, alpha=vp)
 
 
-def _errors(chunk: Chunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
+def _errors(chunk: StepChunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
     """softmax - onehot (E, m, C) of each row at its own step, from the errors of earlier steps."""
     errors = torch.empty_like(logits)
     for batch in chunk.batches:

@@ -17,19 +17,21 @@ from fsbench.core.errors import UsageError
 from fsbench.core.records import ImageRecords
 from fsbench.core.specs import KnnSpec
 from protocols.base import Inputs
-from protocols.probes.sides import Index, Side, sides
+from protocols.probes.splits import ImageIndices, SplitFeatures, split_features
 
 ENTRIES = 2**25
 """Similarities held at once, 128 MiB in float32."""
 
 
-def evaluate(inputs: Inputs, spec: KnnSpec, train_idx: Index, test_idx: Index) -> ImageRecords:
+def evaluate_knn_probe(
+    inputs: Inputs, spec: KnnSpec, train_idx: ImageIndices, test_idx: ImageIndices
+) -> ImageRecords:
     """Outcomes of the images test_idx, in their order.
 
     Raises CheckpointError on non-finite features, DataError on an empty side of the split, and
     UsageError for fewer than k training images.
     """
-    train, test, n_classes = sides(inputs, train_idx, test_idx)
+    train, test, n_classes = split_features(inputs, train_idx, test_idx)
     if spec.k > len(train.y):
         raise UsageError(
             f"{spec.k} neighbours were asked of the {len(train.y)} training images of "
@@ -37,16 +39,18 @@ def evaluate(inputs: Inputs, spec: KnnSpec, train_idx: Index, test_idx: Index) -
             fix="give a smaller --k",
         )
     if spec.metric == "cosine":
-        train, test = (Side(normalize(side.x), side.y) for side in (train, test))
+        train, test = (SplitFeatures(normalize(side.x), side.y) for side in (train, test))
     else:
         centre = train.x.mean(dim=0)  # distances stay as they are, and lose fewer digits
-        train, test = (Side(side.x - centre, side.y) for side in (train, test))
+        train, test = (SplitFeatures(side.x - centre, side.y) for side in (train, test))
     chunks = torch.split(test.x, max(1, ENTRIES // len(train.y)))
-    found = [predict(spec, x, train, n_classes) for x in chunks]
+    found = [predict_labels(spec, x, train, n_classes) for x in chunks]
     return ImageRecords(np.concatenate(found) == test.y.cpu().numpy())
 
 
-def predict(spec: KnnSpec, x: Tensor, train: Side, n_classes: int) -> NDArray[np.int64]:
+def predict_labels(
+    spec: KnnSpec, x: Tensor, train: SplitFeatures, n_classes: int
+) -> NDArray[np.int64]:
     """Labels (m,) of features (m, D), both sides prepared for the metric."""
     near = x @ train.x.mT
     if spec.metric == "euclidean":  # a test image's own square moves no neighbour

@@ -26,10 +26,10 @@ from fsbench import backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.norms import affine_layers
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
-from protocols.affine.tuning import Tuning, sgd
-from protocols.episodic.affine import block_size, exact, piece_size
-from protocols.heads.gram import Start
-from protocols.heads.pieces import side_by_side
+from protocols.affine.tuning import AffineTuning, make_optimizer
+from protocols.episodic.affine import block_size, exact_kernels, tuned_piece_size
+from protocols.heads.execution import run_side_by_side
+from protocols.heads.gram import UntrainedHeads
 
 N_WAY = 5
 
@@ -66,7 +66,7 @@ class Case:
             image=ImageSpec(input_size=row.side),
         )
         self.device, self.steps, n = device, steps, N_WAY * row.k_shot
-        self.episodes, self.piece = block_size(self.spec, 0), piece_size(self.spec, device)
+        self.episodes, self.piece = block_size(self.spec, 0), tuned_piece_size(self.spec, device)
         images = torch.randint(0, 256, (self.episodes, n, 3, row.side, row.side))
         self.images = images.to(device, torch.uint8)
         self.labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
@@ -79,7 +79,10 @@ class Case:
             tuned = [p for layer in affine_layers(network).values() for p in layer.parameters()]
             for p in tuned:
                 p.requires_grad_(True)
-            both = sgd(list(head.parameters()), HeadSpec()), sgd(tuned, AffineSpec())
+            both = (
+                make_optimizer(list(head.parameters()), HeadSpec()),
+                make_optimizer(tuned, AffineSpec()),
+            )
             for batch in self.batches:
                 for optimizer in both:
                     optimizer.zero_grad()
@@ -93,12 +96,12 @@ class Case:
 
     def ours(self) -> None:
         lows = range(0, self.episodes, self.piece)
-        with exact(self.device, self.spec):
-            side_by_side(self.ours_piece, lows, self.device, shared=True)
+        with exact_kernels(self.device, self.spec):
+            run_side_by_side(self.ours_piece, lows, self.device, shared=True)
 
     def ours_piece(self, low: int) -> None:
         heads = torch.zeros(self.piece, self.backbone.facts.feature_dim, N_WAY, device=self.device)
-        tuning = Tuning(self.backbone, self.spec, Start(heads, heads[:, 0]))
+        tuning = AffineTuning(self.backbone, self.spec, UntrainedHeads(heads, heads[:, 0]))
         stacked = channels_last(self.images[low : low + self.piece].flatten(0, 1))
         labels, n = self.labels.repeat(self.piece), len(self.labels)
         offsets = n * torch.arange(self.piece, device=self.device)[:, None]

@@ -104,7 +104,7 @@ def dense(given: Inputs, spec: EpisodicSpec) -> float:
 
 def batched(given: Inputs, spec: EpisodicSpec) -> float:
     """Seconds an episode over one block, of the queries alone."""
-    with patch.object(linear, "with_dense", lambda records, *_: records):
+    with patch.object(linear, "score_dense_queries", lambda records, *_: records):
         return dense(given, spec)
 
 

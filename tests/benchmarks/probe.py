@@ -37,7 +37,7 @@ from fsbench.core.seeding import uniforms
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.base import TargetDataset
 from protocols.base import Inputs
-from protocols.probes.linear import evaluate
+from protocols.probes.linear import evaluate_linear_probe
 
 DIMS = (512, 2048)
 CLASSES = (10, 67, 100, 102, 120, 200)
@@ -91,7 +91,7 @@ def products(given: Inputs, spec: ProbeSpec) -> None:
 
 
 def ours(given: Inputs, spec: ProbeSpec) -> None:
-    evaluate(given, spec, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST))
+    evaluate_linear_probe(given, spec, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST))
 
 
 def seconds(work: Callable[[], object]) -> float:

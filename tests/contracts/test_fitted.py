@@ -185,7 +185,7 @@ def test_specs_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
 def test_pieces_are_functions_of_the_shapes() -> None:
     def size(k: int, dim: int) -> int:
         spec = EpisodicSpec.model_validate({"adaptation": "ridge", "episode": {"k_shot": k}})
-        return fitted.piece_size(spec, dim)
+        return fitted.fitted_piece_size(spec, dim)
 
     assert [size(1, 13), size(1, 512), size(5, 2048), size(50, 2048)] == [100, 50, 10, 2]
     assert all(fitted.BLOCK % piece == 0 for piece in fitted.PIECES)

@@ -17,10 +17,10 @@ from fsbench.core.seeding import permutations
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.images import to_array
-from protocols.affine.images import read
+from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
-from protocols.episodic.affine import batches, prepare
-from protocols.heads.draws import linear_init
+from protocols.episodic.affine import build_tuning, iterate_batches
+from protocols.heads.draws import draw_linear_init
 
 SIDE = 16
 BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -54,9 +54,12 @@ def ours(inputs: Inputs, given: EpisodicSpec, indices: range, steps: int | None 
     """Query logits (E, q, n_way) after so many steps (all of them by default)."""
     sampler = EpisodeSampler(given.episode, inputs.dataset.name, inputs.dataset.class_counts)
     episodes = [sampler.episode(i) for i in indices]
-    tuning, images = prepare(inputs, given, indices), read(inputs, given.image, episodes)
+    tuning, images = (
+        build_tuning(inputs, given, indices),
+        read_episode_images(inputs, given.image, episodes),
+    )
     labels = torch.arange(5).repeat_interleave(given.episode.k_shot).repeat(len(indices))
-    for rows in islice(batches(inputs, given, episodes), steps):
+    for rows in islice(iterate_batches(inputs, given, episodes), steps):
         tuning.step(images.support[rows], labels[rows])
     return tuning.logits(images.query)
 
@@ -74,7 +77,9 @@ def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None)
     for module in network.modules():
         if is_norm(module):
             module.train(given.bn_mode == "train")
-    start = linear_init(backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init")
+    start = draw_linear_init(
+        backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init"
+    )
     head = nn.Linear(backbone.facts.feature_dim, 5).to(dtype)
     with torch.no_grad():
         head.weight.copy_(torch.from_numpy(start[:-1].T))

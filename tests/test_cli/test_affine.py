@@ -97,7 +97,7 @@ def test_it_never_runs_unasked_and_needs_no_features(
 def test_more_than_an_hour_wants_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(finetune_affine, "step_seconds", lambda *given: 30.0)
+    monkeypatch.setattr(finetune_affine, "time_step", lambda *given: 30.0)
     assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 2
     said = capfd.readouterr().err
     assert "affine tuning of 2 5w1s episodes: about 105 min" in said

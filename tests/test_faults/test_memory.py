@@ -12,7 +12,7 @@ from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.results import read
 from fsbench.results.provenance import environment
-from protocols.affine.tuning import Tuning
+from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine
 
 CELL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1"]
@@ -23,8 +23,8 @@ CELL += ["-t", "toy_scan:5w1s/affine", "-j", "0"]
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of eight episodes, a few steps each."""
     monkeypatch.setattr(affine, "BLOCKS", (8,))
-    real = affine.batches
-    monkeypatch.setattr(affine, "batches", lambda *given: list(real(*given))[:4])
+    real = affine.iterate_batches
+    monkeypatch.setattr(affine, "iterate_batches", lambda *given: list(real(*given))[:4])
 
 
 def evaluated(folder: Path, episodes: int = 16) -> Result:
@@ -48,15 +48,15 @@ def evaluated(folder: Path, episodes: int = 16) -> Result:
 
 def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]:
     """Memory for so many episodes; the first networks still have room. Returns sizes asked for."""
-    real, sizes = Tuning.__init__, []
+    real, sizes = AffineTuning.__init__, []
 
-    def build(self: Tuning, backbone: Any, spec: Any, start: Any) -> None:
+    def build(self: AffineTuning, backbone: Any, spec: Any, start: Any) -> None:
         sizes.append(len(start.weight))
         if sizes[-1] > fits and len(sizes) > after:
             raise torch.OutOfMemoryError("CUDA out of memory")
         real(self, backbone, spec, start)
 
-    monkeypatch.setattr(Tuning, "__init__", build)
+    monkeypatch.setattr(AffineTuning, "__init__", build)
     return sizes
 
 

@@ -18,11 +18,17 @@ from fsbench.backbones.norms import n_affine
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
-from protocols.affine.images import read
+from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic import affine
-from protocols.episodic.affine import batches, block_size, evaluate_block, piece_size, prepare
-from protocols.heads.outcomes import episode_records
+from protocols.episodic.affine import (
+    block_size,
+    build_tuning,
+    evaluate_block,
+    iterate_batches,
+    tuned_piece_size,
+)
+from protocols.heads.scoring import episode_records
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +175,14 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
     given = spec(dtype="float32", head={"epochs": 3})
     sampler = EpisodeSampler(given.episode, toy.dataset.name, toy.dataset.class_counts)
     episodes = [sampler.episode(i) for i in range(3)]
-    tuning, images_ = prepare(toy, given, range(3)), read(toy, given.image, episodes)
+    tuning, images_ = (
+        build_tuning(toy, given, range(3)),
+        read_episode_images(toy, given.image, episodes),
+    )
     labels = torch.arange(5).repeat(3)
     with torch.no_grad():
         tuning.network.weight[1] = 1e30
-    for rows in batches(toy, given, episodes):
+    for rows in iterate_batches(toy, given, episodes):
         tuning.step(images_.support[rows], labels[rows])
     records = episode_records(episodes, tuning.logits(images_.query), 3)
     assert records.finite.tolist() == [True, False, True]
@@ -188,7 +197,7 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
 def test_sizes_are_functions_of_the_shapes() -> None:
     def sizes(side: int, batch: int = 4) -> tuple[int, int, int]:
         given = spec(image={"input_size": side}, head={"batch_size": batch})
-        cpu, gpu = piece_size(given, "cpu"), piece_size(given, "cuda:0")
+        cpu, gpu = tuned_piece_size(given, "cpu"), tuned_piece_size(given, "cuda:0")
         return block_size(given, 512), cpu, gpu
 
     assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
@@ -225,7 +234,7 @@ def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
 def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """20 episodes in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
     assert toy.backbone is not None
-    monkeypatch.setattr(affine, "step_seconds", lambda *a: 0.5)
+    monkeypatch.setattr(affine, "time_step", lambda *a: 0.5)
     for k_shot, steps in ((1, 200), (3, 400)):
         found = affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
         assert found == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))

@@ -20,8 +20,8 @@ from fsbench.data.episodes import EpisodeSampler
 from protocols.base import Inputs
 from protocols.episodic import linear
 from protocols.episodic.linear import evaluate_block
-from protocols.heads import dense
-from protocols.heads.draws import linear_init
+from protocols.heads import scoring
+from protocols.heads.draws import draw_linear_init
 
 EPISODE = EpisodeSpec(k_shot=2, n_query=6)
 SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
@@ -31,7 +31,7 @@ SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
     monkeypatch.setattr(linear, "PIECES", (4,))
-    monkeypatch.setattr(dense, "CHUNK", 7)
+    monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 7)
 
 
 def blobs() -> Inputs:
@@ -58,7 +58,7 @@ def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDAr
     support, _ = EpisodeSampler.of(e, inputs.dataset).episode(i).images(inputs.dataset.by_class)
     seen = torch.from_numpy(inputs.features[support.ravel()]).double()
     names = (e.classic.digest(), name, i)
-    start = torch.from_numpy(linear_init(seen.shape[1], e.n_way, *names, "head-init"))
+    start = torch.from_numpy(draw_linear_init(seen.shape[1], e.n_way, *names, "head-init"))
     head = nn.Linear(seen.shape[1], e.n_way).double()
     with torch.no_grad():
         head.weight.copy_(start[:-1].T)
@@ -134,7 +134,7 @@ def test_the_size_of_a_chunk_changes_no_count(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(linear, "BLOCK", 4)
     monkeypatch.setattr(linear, "PIECES", (2,))
     whole = counts(evaluate_block(blobs(), SPEC, 0))
-    monkeypatch.setattr(dense, "CHUNK", 5)
+    monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 5)
     np.testing.assert_array_equal(whole, counts(evaluate_block(blobs(), SPEC, 0)))
 
 

@@ -11,8 +11,8 @@ from torch.nn.functional import cross_entropy, pad
 
 from fsbench.core.seeding import torch_generator
 from fsbench.core.specs import HeadSpec
-from protocols.heads.gram import Start, gram
-from protocols.heads.sgd import train
+from protocols.heads.gram import UntrainedHeads, build_gram
+from protocols.heads.sgd import train_heads
 
 WAY = 5
 
@@ -21,7 +21,7 @@ class Case(NamedTuple):
     support: Tensor
     query: Tensor
     labels: Tensor
-    start: Start
+    start: UntrainedHeads
     orders: Tensor
 
 
@@ -40,7 +40,7 @@ def case(k: int, dim: int, epochs: int, episodes: int = 2, norm2: float = 30.0) 
         images[:, :, :k].flatten(1, 2),
         images[:, :, k:].flatten(1, 2),
         torch.arange(WAY).repeat_interleave(k),
-        Start(draw(episodes, dim, WAY) / dim**0.5, draw(episodes, WAY) / dim**0.5),
+        UntrainedHeads(draw(episodes, dim, WAY) / dim**0.5, draw(episodes, WAY) / dim**0.5),
         torch.argsort(torch.rand(episodes, epochs, n, generator=rng), dim=2),
     )
 
@@ -68,10 +68,10 @@ def reference(case: Case, spec: HeadSpec, episode: int) -> Tensor:
 
 
 def ours(case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64) -> Tensor:
-    start = Start(case.start.weight.to(dtype), case.start.bias.to(dtype))
+    start = UntrainedHeads(case.start.weight.to(dtype), case.start.bias.to(dtype))
     support, query = case.support.to(dtype), case.query.to(dtype)
-    heads = train(gram(support, support, start), case.labels, case.orders, spec)
-    return heads.logits(gram(query, support, start))
+    heads = train_heads(build_gram(support, support, start), case.labels, case.orders, spec)
+    return heads.logits(build_gram(query, support, start))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_episode_does_not_depend_on_its_neighbours() -> None:
         given.support.flip(0),
         given.query.flip(0),
         given.labels,
-        Start(given.start.weight.flip(0), given.start.bias.flip(0)),
+        UntrainedHeads(given.start.weight.flip(0), given.start.bias.flip(0)),
         given.orders.flip(0),
     )
     torch.testing.assert_close(ours(given, spec), ours(reversed_, spec).flip(0), rtol=0, atol=1e-12)
@@ -147,7 +147,7 @@ def test_features_padded_with_zeros_give_the_same_logits() -> None:
     wide = given._replace(
         support=pad(given.support, (0, 3)),
         query=pad(given.query, (0, 3)),
-        start=Start(pad(given.start.weight, (0, 0, 0, 3)), given.start.bias),
+        start=UntrainedHeads(pad(given.start.weight, (0, 0, 0, 3)), given.start.bias),
     )
     torch.testing.assert_close(ours(wide, spec), ours(given, spec), rtol=0, atol=1e-12)
 

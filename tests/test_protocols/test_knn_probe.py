@@ -14,7 +14,7 @@ from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.specs import KnnSpec
 from protocols.base import Inputs
 from protocols.probes import knn
-from protocols.probes.knn import evaluate
+from protocols.probes.knn import evaluate_knn_probe
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
@@ -50,7 +50,7 @@ def test_it_is_scikit_learns(fields: dict[str, Any], weights: Any, k: int) -> No
     known = KNeighborsClassifier(k, weights=weights, metric=spec.metric, algorithm="brute")
     known.fit(x[TRAIN], DATASET.labels[TRAIN])
     expected = known.predict(x[TEST]) == DATASET.labels[TEST]
-    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    found = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
     np.testing.assert_array_equal(found.correct, expected)
     assert 0.2 < found.correct.mean() < 0.99
 
@@ -72,46 +72,50 @@ def test_votes_by_hand() -> None:
     features = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     query = np.array([81])  # at angle 0, of class 6
     assert DATASET.labels[[0, 80, 81]].tolist() == [0, 6, 6]
-    assert evaluate(inputs(features), KnnSpec(k=3), chosen, query).correct.all()
+    assert evaluate_knn_probe(inputs(features), KnnSpec(k=3), chosen, query).correct.all()
     plain = KnnSpec(k=3, weights="uniform")
-    assert not evaluate(inputs(features), plain, chosen, query).correct.any()
+    assert not evaluate_knn_probe(inputs(features), plain, chosen, query).correct.any()
 
 
 def test_the_smallest_label_wins_a_tied_vote() -> None:
     features = np.ones((len(DATASET), 2), np.float32)
     features[0], features[80] = (1, 0), (0, 1)
     spec = KnnSpec(k=2, weights="uniform")
-    assert not evaluate(inputs(features), spec, np.array([0, 80]), np.array([81])).correct.any()
-    assert evaluate(inputs(features), spec, np.array([80, 0]), np.array([1])).correct.all()
+    assert not evaluate_knn_probe(
+        inputs(features), spec, np.array([0, 80]), np.array([81])
+    ).correct.any()
+    assert evaluate_knn_probe(
+        inputs(features), spec, np.array([80, 0]), np.array([1])
+    ).correct.all()
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_chunks_change_nothing(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = KnnSpec.model_validate({"metric": metric, "k": 7})
-    whole = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    whole = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
     monkeypatch.setattr(knn, "ENTRIES", 5 * len(TRAIN))
     np.testing.assert_array_equal(
-        evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
+        evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
     )
     monkeypatch.setattr(knn, "ENTRIES", 1)
     np.testing.assert_array_equal(
-        evaluate(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
+        evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
     )
 
 
 def test_euclidean_neighbours_far_from_the_origin_keep_their_digits() -> None:
     spec = KnnSpec(metric="euclidean", k=5)
-    near = evaluate(inputs(mixed()), spec, TRAIN, TEST)
-    far = evaluate(inputs(mixed() + np.float32(1000)), spec, TRAIN, TEST)
+    near = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
+    far = evaluate_knn_probe(inputs(mixed() + np.float32(1000)), spec, TRAIN, TEST)
     assert (near.correct != far.correct).mean() < 0.05
 
 
 def test_what_cannot_be_probed_is_said() -> None:
     with pytest.raises(UsageError, match="9 neighbours were asked of the 5 training images"):
-        evaluate(inputs(mixed()), KnnSpec(k=9), TRAIN[:5], TEST)
+        evaluate_knn_probe(inputs(mixed()), KnnSpec(k=9), TRAIN[:5], TEST)
     with pytest.raises(DataError, match="0 test images"):
-        evaluate(inputs(mixed()), KnnSpec(), TRAIN, TEST[:0])
+        evaluate_knn_probe(inputs(mixed()), KnnSpec(), TRAIN, TEST[:0])
     features = mixed()
     features[TRAIN[3], 0] = np.nan
     with pytest.raises(CheckpointError, match="NaN or infinity"):
-        evaluate(inputs(features), KnnSpec(), TRAIN, TEST)
+        evaluate_knn_probe(inputs(features), KnnSpec(), TRAIN, TEST)

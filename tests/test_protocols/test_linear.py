@@ -17,9 +17,9 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec, HeadSpec
 from fsbench.data.episodes import EpisodeSampler
 from protocols.base import Inputs
 from protocols.episodic import linear
-from protocols.episodic.linear import block_size, evaluate_block, piece_size
+from protocols.episodic.linear import block_size, evaluate_block, trained_piece_size
 from protocols.heads import gram
-from protocols.heads.draws import linear_init
+from protocols.heads.draws import draw_linear_init
 
 SPEC = EpisodicSpec(
     episode=EpisodeSpec(k_shot=3, n_query=4), head=HeadSpec(epochs=25, dtype="float64")
@@ -42,7 +42,7 @@ def one_episode(inputs: Inputs, spec: EpisodicSpec, i: int) -> np.ndarray:
     support = torch.stack([features[m[r]] for m, r in zip(lists, episode.support, strict=True)])
     query = torch.stack([features[m[r]] for m, r in zip(lists, episode.query, strict=True)])
     start = torch.from_numpy(
-        linear_init(features.shape[1], e.n_way, e.digest(), dataset.name, i, "head-init")
+        draw_linear_init(features.shape[1], e.n_way, e.digest(), dataset.name, i, "head-init")
     )
     head = nn.Linear(features.shape[1], e.n_way).double()
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_sizes_are_functions_of_the_shapes() -> None:
     def sizes(k: int, dtype: str = "float32") -> tuple[int, int]:
         head = HeadSpec.model_validate({"dtype": dtype})
         spec = EpisodicSpec(episode=EpisodeSpec(k_shot=k), head=head)
-        return block_size(spec, 512), piece_size(spec)
+        return block_size(spec, 512), trained_piece_size(spec)
 
     assert [sizes(k) for k in (1, 5, 20, 50, 1000)] == [
         (200, 100),

@@ -16,10 +16,9 @@ from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import held_out
 from protocols.base import Inputs
-from protocols.heads.draws import linear_init
-from protocols.probes.heads import ProbeHeads
-from protocols.probes.linear import evaluate, rate_factor
-from protocols.probes.sides import Side
+from protocols.heads.draws import draw_linear_init
+from protocols.probes.linear import ProbeHeads, evaluate_linear_probe, learning_rate_factor
+from protocols.probes.splits import SplitFeatures
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)
@@ -43,7 +42,7 @@ def reference(
     order: str = "probe-order",
 ) -> list[nn.Linear]:
     """The head after each epoch of a plain run on x[train]."""
-    start = torch.from_numpy(linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name))
+    start = torch.from_numpy(draw_linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name))
     head = nn.Linear(x.shape[1], 7).double()
     with torch.no_grad():
         head.weight.copy_(start[:-1].T)
@@ -82,12 +81,14 @@ def reference(
 def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
     spec = ProbeSpec.model_validate({"epochs": 8, **fields})
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    start = linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name)
+    start = draw_linear_init(x.shape[1], 7, "probe-init", spec.seed, DATASET.name)
     heads = ProbeHeads(spec, torch.from_numpy(start))
     for epoch in range(spec.epochs):
         order = permutations(1, len(TRAIN), "probe-order", spec.seed, DATASET.name, epoch)[0]
         rows = torch.from_numpy(order)
-        heads.train_epoch(Side(x[TRAIN], y[TRAIN]), rows, rate_factor(spec, epoch))
+        heads.train_epoch(
+            SplitFeatures(x[TRAIN], y[TRAIN]), rows, learning_rate_factor(spec, epoch)
+        )
     logits = heads.logits(x[TEST])
     for column, lr in enumerate(spec.lrs):
         expected = reference(spec, lr, x, y)[-1](x[TEST])
@@ -96,7 +97,7 @@ def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
 
 def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
     spec = ProbeSpec(epochs=12)
-    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    found = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
     assert found.lr.tolist() == list(spec.lrs)
     assert found.curve.shape == (3, 12)
@@ -114,7 +115,7 @@ def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
 
 def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> None:
     plain, spec = ProbeSpec(epochs=9), ProbeSpec(epochs=9, held_out=0.2)
-    found = evaluate(inputs(mixed()), spec, TRAIN, TEST)
+    found = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
     kept, held = (TRAIN[places] for places in held_out(DATASET, TRAIN, 0.2))
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
     assert found.held_out is not None
@@ -122,7 +123,7 @@ def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> Non
         head = reference(spec, lr, x, y, kept, "held-out-order")[-1]
         expected = (head(x[held]).argmax(1) == y[held]).double().mean()
         assert found.held_out[column] == pytest.approx(float(expected), abs=1.5 / len(held))
-    without = evaluate(inputs(mixed()), plain, TRAIN, TEST)
+    without = evaluate_linear_probe(inputs(mixed()), plain, TRAIN, TEST)
     np.testing.assert_array_equal(found.curve, without.curve)
     np.testing.assert_array_equal(found.best, without.best)
     assert without.held_out is None
@@ -137,33 +138,38 @@ def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> Non
         asked.append(epoch)
         return crop[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
 
-    found = evaluate(inputs(crop), spec, TRAIN, TEST, views=views)
+    found = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=views)
     assert asked == [0, 1, 2]
-    still = evaluate(inputs(crop), spec, TRAIN, TEST, views=lambda _: crop[TRAIN])
-    plain = evaluate(inputs(crop), spec, TRAIN, TEST)
+    still = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=lambda _: crop[TRAIN])
+    plain = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST)
     np.testing.assert_array_equal(still.curve, plain.curve)
     assert found.curve[0, 0] == plain.curve[0, 0]
     assert (found.last != plain.last).any()
     swapped = [1, 0, 2]
-    other = evaluate(inputs(crop), spec, TRAIN, TEST, views=lambda epoch: views(swapped[epoch]))
+    other = evaluate_linear_probe(
+        inputs(crop), spec, TRAIN, TEST, views=lambda epoch: views(swapped[epoch])
+    )
     assert (other.curve != found.curve).any()
 
 
 def test_separable_features_are_learnt_and_noise_is_not() -> None:
     spec = ProbeSpec(epochs=5)
-    assert evaluate(inputs(separable(DATASET)), spec, TRAIN, TEST).last.mean(axis=1).max() == 1.0
+    assert (
+        evaluate_linear_probe(inputs(separable(DATASET)), spec, TRAIN, TEST).last.mean(axis=1).max()
+        == 1.0
+    )
     shuffled = noise(DATASET)[permutations(1, len(DATASET), "shuffle")[0]]
-    assert evaluate(inputs(shuffled), spec, TRAIN, TEST).last.mean() < 0.35
+    assert evaluate_linear_probe(inputs(shuffled), spec, TRAIN, TEST).last.mean() < 0.35
 
 
 def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
     wild = ProbeSpec(epochs=4, lrs=(1e38, 0.01))
     tame = ProbeSpec(epochs=4, lrs=(0.01,))
-    found = evaluate(inputs(mixed()), wild, TRAIN, TEST)
+    found = evaluate_linear_probe(inputs(mixed()), wild, TRAIN, TEST)
     assert not found.curve[0].any()
     assert not found.last[0].any()
     np.testing.assert_array_equal(
-        found.last[1], evaluate(inputs(mixed()), tame, TRAIN, TEST).last[0]
+        found.last[1], evaluate_linear_probe(inputs(mixed()), tame, TRAIN, TEST).last[0]
     )
 
 
@@ -172,7 +178,7 @@ def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() 
 def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, place: int) -> None:
     heads = ProbeHeads(ProbeSpec(lrs=(0.1, 0.01)), torch.zeros(2, 3))
     heads.bias[[0, 3]] = 1
-    image = Side(torch.ones(1, 1), torch.tensor([0]))
+    image = SplitFeatures(torch.ones(1, 1), torch.tensor([0]))
     assert heads.correct(image).all()
     heads.bias[3 + place] = value
     assert heads.correct(image)[:, 0].tolist() == [True, False]
@@ -180,7 +186,9 @@ def test_one_logit_that_is_not_finite_makes_the_image_wrong(value: float, place:
 
 def test_the_seed_changes_the_run_and_nothing_else_does() -> None:
     def curve(seed: int = 0) -> NDArray[np.float64]:
-        return evaluate(inputs(mixed()), ProbeSpec(epochs=3, seed=seed), TRAIN, TEST).curve
+        return evaluate_linear_probe(
+            inputs(mixed()), ProbeSpec(epochs=3, seed=seed), TRAIN, TEST
+        ).curve
 
     torch.rand(3)
     np.testing.assert_array_equal(curve(), curve())
@@ -192,11 +200,13 @@ def test_non_finite_features_are_refused(value: float) -> None:
     features = mixed()
     features[TEST[2], 4] = value
     with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
-        evaluate(inputs(features), ProbeSpec(epochs=1), TRAIN, TEST)
+        evaluate_linear_probe(inputs(features), ProbeSpec(epochs=1), TRAIN, TEST)
     with pytest.raises(CheckpointError, match="features of blobs hold NaN or infinity"):
-        evaluate(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST, views=lambda _: features[TEST])
+        evaluate_linear_probe(
+            inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST, views=lambda _: features[TEST]
+        )
 
 
 def test_an_empty_side_is_refused() -> None:
     with pytest.raises(DataError, match="0 test images"):
-        evaluate(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST[:0])
+        evaluate_linear_probe(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST[:0])

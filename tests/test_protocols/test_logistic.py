@@ -12,7 +12,7 @@ from support.protocols import clouds
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from protocols.episodic.logistic import Settings, fit
+from protocols.episodic.logistic import LogisticSettings, fit
 
 
 def optimum(images: Tensor, labels: Tensor, n_way: int, strength: float) -> tuple[Tensor, Tensor]:
@@ -38,7 +38,7 @@ def optimum(images: Tensor, labels: Tensor, n_way: int, strength: float) -> tupl
 def test_scores_are_those_of_the_optimum(strength: float) -> None:
     support, query = (part / 8 for part in clouds(episodes=2))
     labels = torch.arange(5).repeat_interleave(3)
-    found = fit(Settings(C=strength, tol=1e-8), support)(query)
+    found = fit(LogisticSettings(C=strength, tol=1e-8), support)(query)
     for i in range(2):
         weight, bias = optimum(support[i].flatten(0, 1), labels, 5, strength)
         scores = query[i] @ weight.T + bias
@@ -55,7 +55,7 @@ def test_predictions_are_those_of_scikit_learn(n_way: int) -> None:
     from sklearn.linear_model import LogisticRegression
 
     support, query = (part / 8 for part in clouds(n_way=n_way))
-    found = fit(Settings(), support)(query).argmax(2)
+    found = fit(LogisticSettings(), support)(query).argmax(2)
     labels = np.repeat(np.arange(n_way), 3)
     for i in range(len(support)):
         theirs = LogisticRegression(max_iter=1000).fit(support[i].flatten(0, 1).numpy(), labels)
@@ -66,7 +66,7 @@ def test_two_classes_have_the_log_odds_of_scikit_learn() -> None:
     from sklearn.linear_model import LogisticRegression
 
     support, query = (part / 8 for part in clouds(n_way=2))
-    scores = fit(Settings(), support)(query)
+    scores = fit(LogisticSettings(), support)(query)
     theirs = LogisticRegression(max_iter=1000).fit(
         support[0].flatten(0, 1).numpy(), np.repeat([0, 1], 3)
     )
@@ -75,4 +75,4 @@ def test_two_classes_have_the_log_odds_of_scikit_learn() -> None:
 
 
 def test_features_have_length_one_by_default() -> None:
-    assert Settings().normalize == "l2"
+    assert LogisticSettings().normalize == "l2"

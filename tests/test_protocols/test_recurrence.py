@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from fsbench.core.specs import HeadSpec
-from protocols.heads.recurrence import gains, powers, responses, shrinkage, steps
+from protocols.heads.recurrence import (
+    gradient_gains,
+    initial_weight_share,
+    step_of_position,
+    step_responses,
+    transition_powers,
+)
 
 SPEC = HeadSpec(lr=0.3, momentum=0.8, dampening=0.6, weight_decay=0.2)
 
@@ -31,7 +37,7 @@ def sgd(start: float, gradients: list[float]) -> list[float]:
 
 
 def test_shrinkage_is_sgd_without_a_loss() -> None:
-    np.testing.assert_allclose(shrinkage(SPEC, 9), sgd(1.0, [0.0] * 9), rtol=1e-14)
+    np.testing.assert_allclose(initial_weight_share(SPEC, 9), sgd(1.0, [0.0] * 9), rtol=1e-14)
 
 
 @pytest.mark.parametrize("when", [0, 1, 4])
@@ -39,19 +45,19 @@ def test_the_response_to_one_gradient(when: int) -> None:
     """A coefficient at 0 gets one gradient; batches of one row, so the gain has no mean in it."""
     n_steps = 9
     seen = sgd(0.0, [2.5 if t == when else 0.0 for t in range(n_steps)])
-    gain = gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1, "epochs": 1}), n_steps)
-    expected = 2.5 * gain[when] * responses(SPEC, n_steps)[:, 0]
+    gain = gradient_gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1, "epochs": 1}), n_steps)
+    expected = 2.5 * gain[when] * step_responses(SPEC, n_steps)[:, 0]
     np.testing.assert_allclose(seen[: when + 1], 0.0)
     np.testing.assert_allclose(seen[when + 1 :], expected[: n_steps - when], rtol=1e-13)
 
 
 def test_powers_compose() -> None:
-    found = powers(SPEC, 5)
+    found = transition_powers(SPEC, 5)
     np.testing.assert_allclose(found[2] @ found[3], found[5], rtol=1e-14)
 
 
 def test_gains_hold_the_mean_over_the_batch_as_large_as_it_is() -> None:
     spec = HeadSpec(batch_size=4, dampening=0.9, epochs=2)
-    np.testing.assert_array_equal(steps(spec, 6), [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3])
+    np.testing.assert_array_equal(step_of_position(spec, 6), [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3])
     first, later = [1 / 4] * 4 + [0.1 / 2] * 2, [0.1 / 4] * 4 + [0.1 / 2] * 2
-    np.testing.assert_allclose(gains(spec, 6), first + later)
+    np.testing.assert_allclose(gradient_gains(spec, 6), first + later)

@@ -9,7 +9,7 @@ from support.protocols import clouds
 from torch import Tensor
 
 from protocols.episodic import centroid
-from protocols.episodic.soft_kmeans import Settings, fit
+from protocols.episodic.soft_kmeans import SoftKMeansSettings, fit
 
 
 def refined(support: Tensor, query: Tensor, centroids: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def refined(support: Tensor, query: Tensor, centroids: Tensor) -> Tensor:
 def test_scores_are_distances_to_the_refined_centroids() -> None:
     support, query = (part / 2 for part in clouds(episodes=2, n_query=4))
     for steps in (1, 2):
-        found = fit(Settings(steps=steps), support, query)(query)
+        found = fit(SoftKMeansSettings(steps=steps), support, query)(query)
         for i in range(2):
             centroids = support[i].mean(1)
             for _ in range(steps):
@@ -39,6 +39,6 @@ def test_scores_are_distances_to_the_refined_centroids() -> None:
 
 def test_queries_move_the_centroids() -> None:
     support, query = clouds()
-    plain = centroid.fit(centroid.Settings(), support)(query)
-    assert (fit(Settings(), support, query)(query) - plain).abs().max() > 0.1
-    assert Settings().transductive
+    plain = centroid.fit(centroid.CentroidSettings(), support)(query)
+    assert (fit(SoftKMeansSettings(), support, query)(query) - plain).abs().max() > 0.1
+    assert SoftKMeansSettings().transductive

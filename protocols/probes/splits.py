@@ -1,4 +1,4 @@
-"""Train and test features of a probe, checked."""
+"""Train and test features of a probe, validated."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from torch import Tensor
 from fsbench.core.errors import CheckpointError, DataError
 from protocols.base import Inputs
 
-Index = NDArray[np.int64]
+ImageIndices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class SplitFeatures:
     """One side of a split: features (N, D) and labels (N,) in 0..C-1."""
 
     x: Tensor
     y: Tensor
 
-    def take(self, rows: Tensor) -> Side:
-        return Side(self.x[rows], self.y[rows])
+    def take(self, rows: Tensor) -> SplitFeatures:
+        return SplitFeatures(self.x[rows], self.y[rows])
 
 
-def sides(inputs: Inputs, train_idx: Index, test_idx: Index) -> tuple[Side, Side, int]:
+def split_features(
+    inputs: Inputs, train_idx: ImageIndices, test_idx: ImageIndices
+) -> tuple[SplitFeatures, SplitFeatures, int]:
     """Train, test, and the number of classes C of the data set.
 
     Raises CheckpointError on non-finite features and DataError on an empty side of the split.
@@ -40,13 +42,13 @@ def sides(inputs: Inputs, train_idx: Index, test_idx: Index) -> tuple[Side, Side
         )
     classes, labels = np.unique(inputs.dataset.labels, return_inverse=True)
     train, test = (
-        Side(on_device(inputs, inputs.features[index]), on_device(inputs, labels[index]))
+        SplitFeatures(to_device(inputs, inputs.features[index]), to_device(inputs, labels[index]))
         for index in (train_idx, test_idx)
     )
     return train, test, len(classes)
 
 
-def on_device(inputs: Inputs, values: NDArray[np.float32] | Index) -> Tensor:
+def to_device(inputs: Inputs, values: NDArray[np.float32] | ImageIndices) -> Tensor:
     """Features or labels where the probe computes. Raises CheckpointError if not finite."""
     found = torch.from_numpy(values).to(inputs.device)
     if not torch.isfinite(found).all():

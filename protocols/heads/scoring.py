@@ -1,0 +1,96 @@
+"""Records of a block of episodes: top-1 outcomes of the queries and of all dense queries.
+
+The queries of an episode are a uniform draw from the images of its classes that the support leaves
+(`Episode.askable`), the same number per class. The accuracy over all of these images, with classes
+weighted equally, is therefore the expectation of the query accuracy given support and head: the
+same quantity without the noise of the draw. The sampled queries are among these images.
+
+One matrix product per class: its features, stored side by side, times all heads that know the
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fsbench.core.records import EpisodeRecords
+from fsbench.data.episodes import Episode
+from protocols.base import Inputs
+from protocols.heads.gram import UntrainedHeads, gather_features
+from protocols.heads.sgd import TrainedHeads
+
+
+def episode_records(episodes: Sequence[Episode], logits: Tensor, n_query: int) -> EpisodeRecords:
+    """Top-1 outcomes of logits (E, n_way * n_query, n_way), queries class by class.
+
+    A non-finite logit marks its episode; its predictions count as argmax gives them.
+    """
+    predicted = logits.argmax(dim=2)
+    truth = torch.arange(logits.shape[2], device=logits.device).repeat_interleave(n_query)
+    return EpisodeRecords(
+        index=np.array([episode.index for episode in episodes], dtype=np.int64),
+        class_ids=np.stack([episode.class_ids for episode in episodes]),
+        correct=(predicted == truth).view(len(episodes), -1, n_query).cpu().numpy(),
+        collapsed=(predicted == predicted[:, :1]).all(dim=1).cpu().numpy(),
+        finite=torch.isfinite(logits).flatten(1).all(dim=1).cpu().numpy(),
+    )
+
+
+IMAGES_AT_ONCE = 1024
+"""Images of a class that are scored at once, counted from its first one: a fixed grid."""
+
+Counts = NDArray[np.int64]
+
+
+def score_dense_queries(
+    records: EpisodeRecords, inputs: Inputs, episodes: Sequence[Episode], heads: UntrainedHeads
+) -> EpisodeRecords:
+    """The records of these episodes, completed by what their heads make of all possible queries."""
+    correct = np.zeros(records.class_ids.shape, dtype=np.int64)
+    for class_id, images in inputs.dataset.by_class.items():
+        places = np.argwhere(records.class_ids == class_id)
+        if places.size:
+            free = np.stack([episodes[e].askable[label] for e, label in places])
+            correct[tuple(places.T)] = count_correct(inputs, images, heads, places, free)
+    total = np.array([[free.sum() for free in episode.askable] for episode in episodes])
+    return replace(records, dense_correct=correct, dense_total=total)
+
+
+def count_correct(
+    inputs: Inputs, images: Counts, heads: UntrainedHeads, places: Counts, free: NDArray[np.bool_]
+) -> Counts:
+    """How many images of one class each head gets right, (n,).
+
+    images (n_c,): of the class; places (n, 2): episode and label of the class in it; free (n, n_c):
+    images that count.
+    """
+    episode, label = (torch.from_numpy(part).to(inputs.device) for part in places.T.copy())
+    weight = heads.weight[episode].transpose(0, 1).flatten(1)
+    bias = heads.bias[episode].flatten()
+    found = np.zeros(len(places), dtype=np.int64)
+    for low in range(0, len(images), IMAGES_AT_ONCE):
+        features = gather_features(
+            inputs.features, images[low : low + IMAGES_AT_ONCE], heads.weight
+        )
+        logits = torch.addmm(bias, features, weight).view(len(features), len(places), -1)
+        hit = (logits.argmax(dim=2) == label).T.cpu().numpy()
+        found += (hit & free[:, low : low + IMAGES_AT_ONCE]).sum(axis=1)
+    return found
+
+
+def reconstruct_heads(
+    inputs: Inputs, episodes: Sequence[Episode], start: UntrainedHeads, trained: TrainedHeads
+) -> UntrainedHeads:
+    """Weights (E, D, C) and biases (E, C) of heads trained on Gram matrices: W = c W_0 + S^T A."""
+    weight = start.weight * trained.share
+    for e, episode in enumerate(episodes):
+        support, _ = episode.images(inputs.dataset.by_class)
+        features: Tensor = gather_features(inputs.features, support.ravel(), start.weight)
+        weight[e].addmm_(features.T, trained.position[e])
+    return UntrainedHeads(weight, start.bias * trained.share + trained.position.sum(dim=1))
