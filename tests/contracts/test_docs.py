@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "pilot"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
+GROUPS = {f"fsbench.{kind}" for kind in ("methods", "heads", "datasets", "sources", "analyses")}
+"""Groups of entry points, which are no modules."""
 PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
 
 
@@ -133,6 +136,15 @@ def test_named_files_exist(page: str) -> None:
     for path in named_paths:
         pattern = re.sub(r"NAME(-N)?|<\w+>", "*", path.rstrip("/"))
         assert any(ROOT.glob(pattern)), f"{page} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_objects_exist(page: str) -> None:
+    for name in re.findall(
+        r"`((?:fsbench|pretrain|protocols|leaderboard)(?:\.\w+)+)(?:\([^`]*\))?`", TEXTS[page]
+    ):
+        if name not in GROUPS:
+            assert resolve_name(name) is not None, name
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
