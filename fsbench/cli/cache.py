@@ -1,4 +1,4 @@
-"""`fsbench cache`: what the cache folder holds, and clearing it."""
+"""`fsbench cache`: list and clear the cache folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ KINDS = {
     "board-results": "verified results of leaderboards",
 }
 
-Kinds = Annotated[list[str] | None, typer.Argument(help=f"Of: {', '.join(KINDS)}; all if none.")]
-Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Kinds = Annotated[
+    list[str] | None, typer.Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")
+]
+Sure = Annotated[bool, typer.Option("--yes", help="Delete without asking.")]
 
 
 class Entry(NamedTuple):
@@ -34,66 +36,66 @@ class Entry(NamedTuple):
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Features and image caches: list, clear.", no_args_is_help=True)
+    group = typer.Typer(help="List or clear cached features and images.", no_args_is_help=True)
     group.command("ls")(ls)
     group.command("clear")(clear)
     app.add_typer(group, name="cache")
 
 
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
-    """List what the cache folder holds, with sizes."""
+    """List the entries of the cache folder with their sizes."""
     from fsbench.cli.console import emit_json, log, table
     from fsbench.core.folders import cache_folder
 
     folder = cache_folder(cache)
-    found = entries(folder, kinds)
+    cached = entries(folder, kinds)
     if as_json:
-        emit_json([{**e._asdict(), "path": str(e.path)} for e in found])
+        emit_json([{**e._asdict(), "path": str(e.path)} for e in cached])
         return
-    rows = [[e.kind, e.path.name[:40], e.what, readable(e.size)] for e in found]
+    rows = [[e.kind, e.path.name[:40], e.what, readable(e.size)] for e in cached]
     table(
-        f"{folder}: {readable(sum(e.size for e in found))}", ["kind", "entry", "of", "size"], rows
+        f"{folder}: {readable(sum(e.size for e in cached))}", ["kind", "entry", "of", "size"], rows
     )
-    if not found:
+    if not cached:
         log("nothing cached")
 
 
 def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
-    """Delete what the cache folder holds; everything in it can be made again."""
+    """Delete entries of the cache folder; fsbench recomputes them when needed."""
     from fsbench.cli.console import log
     from fsbench.core.folders import cache_folder
 
     folder = cache_folder(cache)
-    found = entries(folder, kinds)
-    what = f"{len(found)} entries, {readable(sum(e.size for e in found))}, in {folder}"
-    if not found:
+    cached = entries(folder, kinds)
+    what = f"{len(cached)} entries, {readable(sum(e.size for e in cached))}, in {folder}"
+    if not cached:
         log(f"nothing to clear in {folder}")
         return
     if not yes:
         typer.confirm(f"Delete {what}?", abort=True, err=True)
-    kept = [entry for entry in found if not delete(entry.path)]
-    for entry in kept:
-        log(f"kept {entry.path}: a process works on it")
-    log(f"cleared {what}" + (f", but {len(kept)}" if kept else ""))
+    in_use = [entry for entry in cached if not delete(entry.path)]
+    for entry in in_use:
+        log(f"kept {entry.path}: another process uses it")
+    log(f"cleared {what}" + (f", but {len(in_use)}" if in_use else ""))
 
 
 def entries(folder: Path, kinds: list[str] | None) -> list[Entry]:
-    """The entries of the given kinds, sorted. Raises UnknownName."""
+    """Return the entries of these kinds, sorted. Raise UnknownName for an unknown kind."""
     for kind in kinds or []:
         if kind not in KINDS:
             raise UnknownName("kind of cache", kind, KINDS)
-    found = [
+    cached = [
         Entry(kind, path, describe(kind, path), size_of(path))
         for kind in kinds or KINDS
         if (folder / kind).is_dir()
         for path in sorted((folder / kind).iterdir())
         if path.suffix != ".lock"
     ]
-    return sorted(found, key=lambda e: (e.kind, e.what, e.path.name))
+    return sorted(cached, key=lambda e: (e.kind, e.what, e.path.name))
 
 
 def describe(kind: str, path: Path) -> str:
-    """Whose features, where an entry says so; else what such entries are."""
+    """Return the model and data set of cached features, or what such entries are."""
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf8"))
         return f"{meta['model']} on {meta['dataset']}, {meta['image']['input_size']} px"
@@ -102,18 +104,18 @@ def describe(kind: str, path: Path) -> str:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def readable(size: int) -> str:
-    """e.g. 12.3 MB."""
+    """Return a size as text, e.g. 12.3 MB."""
     return f"{size / 1e6:.1f} MB"
 
 
 def delete(path: Path) -> bool:
-    """Delete one entry under its lock; False if a process holds that."""
+    """Delete one entry under its lock; return False if another process holds the lock."""
     from filelock import FileLock, Timeout
 
     lock = path.with_name(path.name.removesuffix(".partial") + ".lock")

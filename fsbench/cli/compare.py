@@ -27,8 +27,8 @@ Power = Annotated[float, typer.Option("--power", help="Probability of detecting 
 
 
 def register(app: typer.Typer) -> None:
-    app.command("compare", rich_help_panel=options.LEADERBOARD)(compare)
-    app.command("power", rich_help_panel=options.LEADERBOARD)(power)
+    app.command("compare")(compare)
+    app.command("power")(power)
 
 
 def compare(

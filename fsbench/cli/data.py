@@ -1,4 +1,4 @@
-"""`fsbench data`: ls, verify, audit, download."""
+"""`fsbench data`: list, verify, audit and download data sets."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ from fsbench.cli import options
 from fsbench.core.errors import DataError
 
 Name = Annotated[str, typer.Argument(help="Data set name or alias, or folder:DIR.")]
-Names = Annotated[list[str] | None, typer.Argument(help="Data set names or aliases; all without.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Data set names or aliases; all by default.")
+]
 Hashes = Annotated[
     list[str] | None,
-    typer.Option("--sha256", help="Hash of a file whose publisher states none; repeatable."),
+    typer.Option("--sha256", help="SHA-256 of a file whose publisher states none; repeatable."),
 ]
 
-Shots = Annotated[list[str] | None, typer.Option("--shots", help="Default 1,5,20,50.")]
-Episodes = Annotated[int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes a shot.")]
-PoolOf = Annotated[str, typer.Option("--protocol", help="ibm (all images) or startup.")]
+Shots = Annotated[
+    list[str] | None, typer.Option("--shots", help="Shots, e.g. 1,5; default 1,5,20,50.")
+]
+Episodes = Annotated[
+    int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
+]
+PoolOf = Annotated[
+    str, typer.Option("--protocol", help="Protocol: ibm (all images) or startup (labeled_80).")
+]
 LabelsOnly = Annotated[
     bool,
-    typer.Option("--labels-only", help="Count what the label files name, there or not."),
+    typer.Option("--labels-only", help="Count the images that label files name, even if missing."),
 ]
 
-GROUP = typer.Typer(help="Data sets: list, verify, audit, download.", no_args_is_help=True)
+GROUP = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -33,15 +41,15 @@ def register(app: typer.Typer) -> None:
 
 @GROUP.command("ls")
 def ls(names: Names = None, data: options.Data = None, as_json: options.Json = False) -> None:
-    """Data sets with counts, licence, citation, download, and whether --data holds them."""
+    """List data sets with counts, licence, citation, and their folder under --data."""
     from fsbench.cli.console import emit_json, table
     from fsbench.data import DataRoots, resolve
     from fsbench.data.catalog import all_facts
 
     roots = DataRoots.parse(data or [])
-    known = all_facts()
-    chosen = [resolve(name) for name in options.split(names)] or list(known)
-    rows = [_row(known[name], roots) for name in chosen]
+    facts = all_facts()
+    chosen = [resolve(name) for name in options.split(names)] or list(facts)
+    rows = [_row(facts[name], roots) for name in chosen]
     if as_json:
         emit_json(rows)
     elif len(rows) == 1:
@@ -61,7 +69,7 @@ def ls(names: Names = None, data: options.Data = None, as_json: options.Json = F
 
 
 def _row(facts: Any, roots: Any) -> dict[str, Any]:
-    found = None if facts.domain == "toy" else roots.find(facts)
+    folder = None if facts.domain == "toy" else roots.find(facts)
     return {
         "name": facts.name,
         "title": facts.title,
@@ -80,7 +88,7 @@ def _row(facts: Any, roots: Any) -> dict[str, Any]:
         "citation": facts.citation,
         "download": facts.download,
         "homepage": facts.homepage,
-        "found": "generated" if facts.domain == "toy" else str(found or ""),
+        "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
 
 
@@ -99,7 +107,7 @@ def verify(
     cache: options.Cache = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check the counts and open every image; exit 3 names each corrupt file or wrong count."""
+    """Check the counts and open every image; exit 3 and list corrupt files or wrong counts."""
     from fsbench.api.machine import cache_folder
     from fsbench.cli.console import emit_json, reporter, table
     from fsbench.data import DataRoots
@@ -107,8 +115,8 @@ def verify(
 
     verdict = check(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
     rows = [
-        [c, class_name, found, official]
-        for c, (class_name, (found, official)) in enumerate(
+        [c, class_name, count, official]
+        for c, (class_name, (count, official)) in enumerate(
             zip(verdict.facts.classes, verdict.counts, strict=True)
         )
     ]
@@ -139,9 +147,11 @@ def audit(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """What leaks when episodes are drawn by class alone: queries that show a lesion, patient or
-    photo which the support of their class shows too. The tracks @ibm-disjoint and
-    @startup-disjoint have none."""
+    """Count query images that show the same lesion, patient or photo as the support set.
+
+    Such leaks occur when episodes are drawn by class alone; the protocols @ibm-disjoint and
+    @startup-disjoint have none.
+    """
     from fsbench.cli.console import emit_json, log, table
     from fsbench.core.errors import UnknownName
     from fsbench.core.specs import SAMPLING
@@ -154,19 +164,19 @@ def audit(
         raise UnknownName("protocol", protocol, SAMPLING)
     load = load_names if labels_only else load_target
     dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
-    found = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
+    audited = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
     if as_json:
-        emit_json(found.model_dump(mode="json"))
+        emit_json(audited.model_dump(mode="json"))
         return
-    head = f"{found.images} images, {found.groups} groups, {found.repeats} repeats"
+    head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ["shots", "queries leaked %", "by any class %", "episodes affected %"]
     rows = [
         [str(leak.shots), *map(_percent, (leak.queries, leak.any_class, leak.affected))]
-        for leak in found.leaks
+        for leak in audited.leaks
     ]
-    table(f"{found.dataset} ({found.pool}): {head}", columns, rows)
-    log(f"groups: {found.meaning}; 5-way, 15 queries a class, {episodes} episodes")
-    for leak in found.leaks:
+    table(f"{audited.dataset} ({audited.pool}): {head}", columns, rows)
+    log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
+    for leak in audited.leaks:
         if leak.reason:
             log(f"{leak.shots} shots: {leak.reason}")
 
@@ -177,7 +187,7 @@ def _percent(fraction: float | None) -> str:
 
 @GROUP.command("download")
 def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> None:
-    """Fetch a data set with a hash check; run it again to go on after a broken transfer."""
+    """Download a data set and check its hashes; run again to resume a broken transfer."""
     from fsbench.cli.console import reporter
     from fsbench.data import DataRoots, resolve
     from fsbench.data.catalog import all_facts, archives
@@ -187,7 +197,7 @@ def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> No
     facts = all_facts()[canonical]
     files = archives(canonical)
     if not files:
-        raise DataError(f"{canonical} cannot be fetched by a command", fix=facts.download)
+        raise DataError(f"{canonical} has no direct download", fix=facts.download)
     folder = DataRoots.parse(data or [], must_exist=False).destination(facts)
     fetch(facts, files, folder, sha256 or [], reporter())
     typer.echo(f"{canonical} is in {folder}; check it: fsbench data verify {canonical}", err=True)

@@ -1,4 +1,4 @@
-"""`fsbench demo`: the main job on generated images, in a few minutes, without any download."""
+"""`fsbench demo`: pretrain, evaluate and rank on generated images, without a download."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import typer
 
 from fsbench.cli import options
 
-Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder for runs, results and board.")]
+Folder = Annotated[
+    Path, typer.Option("-o", "--output", help="Folder for runs, results and the board.")
+]
 Methods = Annotated[
     list[str] | None,
-    typer.Option("--methods", help="Names by comma, or all (some 15 minutes); normal,seal."),
+    typer.Option(
+        "--methods",
+        help="Methods, comma-separated, or all (about 15 minutes); normal,seal by default.",
+    ),
 ]
 
 
@@ -23,9 +28,9 @@ def register(app: typer.Typer) -> None:
 def demo(
     output: Folder = Path("demo"), methods: Methods = None, threads: options.Threads = None
 ) -> None:
-    """Pretrain methods and their controls, evaluate them and a random one, submit, rank.
+    """Pretrain methods on generated images, evaluate, submit and rank them, in a few minutes.
 
-    A demo that was stopped goes on; methods asked for later join the board.
+    A stopped demo resumes; further methods join the board.
     """
     from fsbench.api.demo import DEFAULT, run_demo
     from fsbench.cli.console import reporter

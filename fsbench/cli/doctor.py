@@ -1,4 +1,4 @@
-"""`fsbench doctor`: what this machine has, and what is missing, with the command that mends it."""
+"""`fsbench doctor`: check packages, devices, data sets and disk of this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXTRAS = {
     "ray": "ray",
 }
 LOW_DISK = 5.0
-"""GB below which extracting features of the full targets may not fit."""
+"""GB of free disk below which features of all targets may not fit."""
 
 
 def register(app: typer.Typer) -> None:
@@ -32,14 +32,14 @@ def register(app: typer.Typer) -> None:
 def doctor(
     data: options.Data = None, cache: options.Cache = None, as_json: options.Json = False
 ) -> None:
-    """Check packages, devices, data folders and disk; exit 1 if something needed is missing."""
+    """Check packages, devices, data sets and disk; exit 1 if a required package is missing."""
     from fsbench.cli.console import emit_json, table
 
     rows = [*package_rows(), *device_rows(), *data_rows(data), *disk_rows(cache)]
     if as_json:
         emit_json([dict(zip(("what", "state", "found"), row, strict=True)) for row in rows])
     else:
-        table("fsbench doctor", ("what", "state", "found"), rows)
+        table("fsbench doctor", ("part", "state", "details"), rows)
     if any(state == "missing" for _, state, _ in rows):
         raise typer.Exit(1)
 
@@ -47,12 +47,12 @@ def doctor(
 def package_rows() -> list[tuple[str, str, str]]:
     rows = []
     for name in CORE:
-        found = version(name)
-        rows.append((name, "ok" if found else "missing", found or "pip install fsbench"))
+        installed = version(name)
+        rows.append((name, "ok" if installed else "missing", installed or "pip install fsbench"))
     for name, extra in EXTRAS.items():
-        found = version(name)
+        installed = version(name)
         hint = extra if " " in extra else f'pip install "fsbench[{extra}]"'
-        rows.append((name, "ok" if found else "optional", found or hint))
+        rows.append((name, "ok" if installed else "optional", installed or hint))
     return rows
 
 

@@ -16,11 +16,11 @@ Second = Annotated[str, typer.Argument(help="Protocol to compare with.")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("ls", rich_help_panel=options.TOOLS)(ls)
+    app.command("ls")(ls)
     group = typer.Typer(no_args_is_help=True, help="Compare evaluation protocols.")
     group.callback()(lambda: None)
     group.command("diff")(diff)
-    app.add_typer(group, name="protocols", rich_help_panel=options.EVALUATE)
+    app.add_typer(group, name="protocols")
 
 
 def ls(what: What, as_json: options.Json = False) -> None:

@@ -1,6 +1,6 @@
-"""The `fsbench` command: gathers the command groups and turns errors into exit codes.
+"""The `fsbench` command: register all commands and turn errors into exit codes.
 
-A command group is one file of this package with `register(app)`. Heavy modules (torch, pydantic,
+Every file of this package with `register(app)` adds commands. Heavy modules (torch, pydantic,
 scipy) are imported inside the commands, so that `fsbench --help` answers at once.
 """
 
@@ -10,6 +10,7 @@ import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from fsbench import __version__
 from fsbench.core.allocator import keep_freed_memory
@@ -24,6 +25,19 @@ GROUPS: Registry[Any] = Registry(
     machinery=("main", "options", "console"),
 )
 
+PANELS = {
+    "Evaluate": (
+        *("benchmark", "episodic", "probe", "analyze", "show", "report"),
+        *("results", "episodes", "protocols"),
+    ),
+    "Pretrain": ("pretrain", "sweep", "budget", "reproduce"),
+    "Leaderboard": ("submit", "leaderboard", "compare", "power"),
+    "Data": ("data", "cache"),
+    "Tools": ("demo", "doctor", "ls"),
+}
+"""Panels of `fsbench --help` with their commands, in the order in which they are shown."""
+ORDER = [name for names in PANELS.values() for name in names]
+
 SETTINGS = {
     "help_option_names": ["-h", "--help"],
     "token_normalize_func": lambda name: name.replace("_", "-"),
@@ -31,10 +45,18 @@ SETTINGS = {
 }
 
 
+class OrderedGroup(TyperGroup):
+    """Lists commands in the order of PANELS, unlisted ones last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=lambda n: ORDER.index(n) if n in ORDER else len(ORDER))
+
+
 def build() -> typer.Typer:
-    """The whole command tree."""
+    """Return the application with all commands, each in its help panel."""
     app = typer.Typer(
         name="fsbench",
+        cls=OrderedGroup,
         help="Does a backbone transfer, and is the gain real?",
         no_args_is_help=True,
         add_completion=False,
@@ -44,26 +66,31 @@ def build() -> typer.Typer:
     app.callback()(root)
     for register in GROUPS.values():
         register(app)
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+    for command in (*app.registered_commands, *app.registered_groups):
+        command.rich_help_panel = panel_of.get(str(command.name), "Tools")
     return app
 
 
-def show_version(wanted: bool) -> None:
-    if wanted:
+def show_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(__version__)
         raise typer.Exit
 
 
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Does a backbone transfer, and is the gain real?"""
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
-    """Entry point of the console command; exits with the codes of fsbench/core/errors.py, after a
-    signal with 128 + its number."""
+    """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number."""
     keep_freed_memory()
     try:
         with handled():
@@ -81,5 +108,5 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 
 def printable(text: str) -> str:
-    """Text that may quote strangers, with control and direction characters escaped."""
+    """Return text with control and direction characters escaped; it may quote strangers."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -7,82 +7,85 @@ from typing import Annotated, Any
 
 import typer
 
-EVALUATE, PRETRAIN, LEADERBOARD = "Evaluate", "Pretrain", "Leaderboard"
-DATA, TOOLS = "Data", "Tools"
-"""Panels of `fsbench --help`."""
-
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the file's values the defaults of this command.
+    """Make the values of a file the defaults of this command.
 
-    Raises UsageError for a file that cannot be read, UnknownName for a key that is no option.
+    Raise UsageError for a file that cannot be read, UnknownName for a key that is no option.
     """
     if path is None:
         return None
     from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
     from fsbench.core.markup import read_mapping
 
-    known = {
+    parameters = {
         flag.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for flag in (*parameter.opts, parameter.name or "")
     }
-    names = sorted(name for name in known if len(name) > 1 and known[name].name != "config")
+    names = sorted(
+        name
+        for name, parameter in parameters.items()
+        if len(name) > 1 and parameter.name != "config"
+    )
     try:
         values = read_mapping(path, ", ".join(names), as_written=True)
     except ValidationFailed as error:
         raise UsageError(error.message, fix=error.fix) from error
     defaults: dict[str, Any] = {}
     for key, value in values.items():
-        option = known.get(str(key).replace("-", "_"))
+        option = parameters.get(str(key).replace("-", "_"))
         if option is None or option.name in {None, "config"}:
             raise UnknownName(f"option in {path}", str(key), names)
         if option.name in defaults:
             raise UsageError(f"{path} sets {key} twice", fix="set every option once")
-        defaults[str(option.name)] = checked(context, option, str(key), value, path)
+        defaults[str(option.name)] = check_value(context, option, str(key), value, path)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
 
-def checked(context: typer.Context, option: Any, key: str, value: Any, path: Path) -> Any:
-    """What a file says of an option, as the command line would say it: text, or a list of it.
+def check_value(context: typer.Context, option: Any, key: str, value: Any, path: Path) -> Any:
+    """Return the value of an option as text, or a list of texts, as on the command line.
 
-    Raises UsageError for what the option does not take, and for code to run: a file may come from
-    others, so py: is for the command line.
+    Raise UsageError for a value that the option does not take, and for code to run: a file may come
+    from others, so py: references are allowed on the command line only.
     """
     from fsbench.core.errors import UsageError
 
-    many = getattr(option, "multiple", False)
-    texts = [as_text(part) for part in (value if many and isinstance(value, list) else [value])]
+    repeats = getattr(option, "multiple", False)
+    values = value if repeats and isinstance(value, list) else [value]
+    texts = [as_text(part) for part in values]
     parts = [part.strip() for text in texts for part in (text or "").split(",")]
     if code := next((part for part in parts if part.startswith("py:")), None):
         raise UsageError(
-            f"{path} names code to run: {code}", fix="give py: references with -m instead"
+            f"{path} names code to run: {code}", fix="pass py: references with -m instead"
         )
     try:
         if None in texts:
-            raise typer.BadParameter("give a text, a number, true or false")
-        option.process_value(context, texts if many else texts[0])
+            raise typer.BadParameter("use a text, a number, true or false")
+        option.process_value(context, texts if repeats else texts[0])
     except typer.BadParameter as error:
         raise UsageError(
             f"{path}: {key}: {error.message}", fix=f"see fsbench {context.info_name} --help"
         ) from error
-    return texts if many else texts[0]
+    return texts if repeats else texts[0]
 
 
 def as_text(value: Any) -> str | None:
-    """A scalar of JSON, TOML or YAML as it would be typed; None for what nobody types."""
+    """Return a scalar of JSON, TOML or YAML as it would be typed; None for any other value."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
         return None
-    halves = any("\ud800" <= character <= "\udfff" for character in str(value))
-    return None if halves else str(value)
+    has_surrogates = any("\ud800" <= character <= "\udfff" for character in str(value))
+    return None if has_surrogates else str(value)
 
 
 Model = Annotated[
     list[str],
-    typer.Option("-m", "--model", help="Backbone reference, repeatable: timm/NAME, run:DIR, FILE."),
+    typer.Option(
+        "-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."
+    ),
 ]
 Arch = Annotated[
     str | None,
@@ -90,7 +93,7 @@ Arch = Annotated[
 ]
 RandomInit = Annotated[
     int | None,
-    typer.Option("--random-init", help="Use random weights drawn with this seed (the control)."),
+    typer.Option("--random-init", help="Use random weights drawn with this seed (a control)."),
 ]
 Tasks = Annotated[
     list[str] | None,
@@ -98,7 +101,8 @@ Tasks = Annotated[
         "-t",
         "--tasks",
         "--task",
-        help="As eurosat, eurosat:5w1s/linear@ibm or cdfsl; repeatable, or by commas.",
+        help="Tasks: a data set (eurosat), a full id (eurosat:5w1s/linear@ibm) or a group (cdfsl). "
+        "Comma-separated or repeated.",
     ),
 ]
 Data = Annotated[
@@ -107,27 +111,37 @@ Data = Annotated[
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option("--cache", envvar="FSBENCH_CACHE", help="Folder for features and image caches."),
+    typer.Option("--cache", envvar="FSBENCH_CACHE", help="Folder for cached features and images."),
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
+Device = Annotated[str, typer.Option("--device", help="Device: auto, cpu, cuda, cuda:N or mps.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads of torch; recorded.")
+    int | None,
+    typer.Option("--threads", min=1, max=1024, help="CPU threads of torch (recorded in results)."),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("-b", "--batch-size", min=2, max=2**14, help="Images a forward pass.")
+    int | None, typer.Option("-b", "--batch-size", min=2, max=2**14, help="Batch size.")
 ]
 Workers = Annotated[
-    int, typer.Option("-j", "--workers", min=0, max=1024, help="Image decoding threads.")
+    int, typer.Option("-j", "--workers", min=0, max=1024, help="Threads for decoding images.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the EpisodeSpec or the recipe.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed for sampling episodes.")]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", "-L", min=1, help="Only N episodes a cell: a marked smoke run."),
+    typer.Option(
+        "--limit",
+        "-L",
+        min=1,
+        help="Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Start runs estimated at over an hour.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Recompute and replace results.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Start work that is estimated to take over an hour.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Recompute and replace existing results.")
+]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -135,16 +149,16 @@ Config = Annotated[
         "-C",
         callback=read_config,
         is_eager=True,
-        help="YAML, TOML or JSON file whose keys are option names; the command line wins.",
+        help="YAML, TOML or JSON file of option values; the command line overrides it.",
     ),
 ]
 Board = Annotated[Path, typer.Option("--board", help="Folder of the leaderboard.")]
 
 
 def split(values: list[str] | None) -> list[str]:
-    """Repeated and comma-separated values as one list; commas inside a path stay with folder:."""
-    found: list[str] = []
+    """Return repeated and comma-separated values as one list; folder:DIR may contain commas."""
+    texts: list[str] = []
     for value in values or []:
         parts = [value] if value.startswith("folder:") else value.split(",")
-        found += [part.strip() for part in parts if part.strip()]
-    return found
+        texts += [part.strip() for part in parts if part.strip()]
+    return texts

@@ -53,7 +53,7 @@ Export = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    app.command("pretrain", rich_help_panel=options.PRETRAIN)(pretrain)
+    app.command("pretrain")(pretrain)
 
 
 def pretrain(

@@ -1,4 +1,4 @@
-"""`fsbench report`: results or a board as the table of a paper."""
+"""`fsbench report`: write results or a board as the table of a paper."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import typer
 from fsbench.cli import console, options
 from leaderboard import reports as downloads
 
-Results = Annotated[
-    list[Path] | None, typer.Argument(help="Results folders or files, as -o wrote them.")
+Results = Annotated[list[Path] | None, typer.Argument(help="Results folders or files.")]
+Board = Annotated[
+    Path | None, typer.Option("--board", help="Folder of a leaderboard, instead of results.")
 ]
-Board = Annotated[Path | None, typer.Option("--board", help="A leaderboard instead of results.")]
 Shape = Annotated[
-    str, typer.Option("--format", help=f"One of {', '.join(downloads.FORMATS.names())}.")
+    str, typer.Option("--format", help=f"Format: {', '.join(downloads.FORMATS.names())}.")
 ]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="File; else stdout.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Output file; stdout by default.")
+]
 Control = Annotated[
-    str | None, typer.Option("--control", help="Model that the others are marked against.")
+    str | None, typer.Option("--control", help="Model that the others are compared with.")
 ]
 
 
@@ -35,18 +37,21 @@ def report(
     board: Board = None,
     cache: options.Cache = None,
 ) -> None:
-    """Verify results and print them as tables, one a track of the evaluation: the best and its ties
-    bold, significance against a control marked, the rules in the caption."""
+    """Write results or a board as tables of a paper, one per protocol and input size.
+
+    The best result and its ties are bold, significance against a control is marked, and the
+    caption states the rules.
+    """
     from fsbench.core.folders import cache_folder
     from leaderboard.reports import report as reports
 
     require_one(results, board)
-    made = downloads.FORMATS.load(shape).make
+    write_report = downloads.FORMATS.load(shape).make
     if board:
         sheets = reports.of_board(board, control, cache_folder(cache), console.reporter())
     else:
         sheets = reports.of_results(results or [], control)
-    text = made(sheets)
+    text = write_report(sheets)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -56,12 +61,12 @@ def report(
 
 
 def require_one(results: list[Path] | None, board: Path | None) -> None:
-    """Results or an existing board. Raises UsageError."""
+    """Raise UsageError unless either results or an existing board are named."""
     from fsbench.core.errors import UsageError
 
     if bool(results) == (board is not None):
         raise UsageError(
-            "report takes results or a board", fix="give results folders, or --board DIR alone"
+            "report takes results or a board, not both", fix="name results folders, or --board DIR"
         )
     if board is not None and not board.is_dir():
-        raise UsageError(f"there is no board at {board}", fix="give the folder of a board")
+        raise UsageError(f"there is no board at {board}", fix="name the folder of a board")

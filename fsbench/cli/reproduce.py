@@ -1,4 +1,4 @@
-"""`fsbench reproduce`: the papers' checkable claims, run again, with an honest verdict."""
+"""`fsbench reproduce`: test claims of the papers on a small scale."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.reproductions import ClaimOutcome
 
-Name = Annotated[str | None, typer.Argument(help="A claim; none given: list them.")]
-Seeds = Annotated[
-    int | None, typer.Option("--seeds", min=1, help="Seeds a figure, where it has any.")
-]
+Name = Annotated[str | None, typer.Argument(help="Claim to test; without it, list all claims.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per figure.")]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", help="Folder for figures (JSON) and pictures."),
+    typer.Option("-o", "--output", help="Folder for the figures (JSON) and plots."),
 ]
-All = Annotated[bool, typer.Option("--all", help="Run every claim and print the verdicts.")]
+All = Annotated[bool, typer.Option("--all", help="Test every claim and print the verdicts.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,12 +32,12 @@ def reproduce(
     everything: All = False,
     as_json: options.Json = False,
 ) -> None:
-    """Re-run claims of the papers beside the published figures; alone, list the claims."""
+    """Test claims of the papers and compare with the published figures; or list the claims."""
     from fsbench.core.errors import UsageError
     from fsbench.reproductions import CLAIMS
 
     if name is not None and everything:
-        raise UsageError(f"both {name} and --all were given", fix="give one of them")
+        raise UsageError(f"both {name} and --all were given", fix="use one of them")
     if name is None and not everything:
         listing(as_json)
         return
@@ -56,22 +54,22 @@ def reproduce(
 
 
 def listing(as_json: bool) -> None:
-    """The claims that can be run."""
+    """Print the claims that can be tested."""
     from fsbench.reproductions import CLAIMS
 
-    found = [
+    claims = [
         {"claim": n, "source": c.SOURCE, "says": c.CLAIM, "seeds": c.SEEDS}
         for n, c in CLAIMS.items()
     ]
     if as_json:
-        console.emit_json(found)
+        console.emit_json(claims)
         return
     columns = ("claim", "source", "says", "seeds")
-    console.table("claims", columns, [[str(row[c]) for c in columns] for row in found])
+    console.table("claims", columns, [[str(row[c]) for c in columns] for row in claims])
 
 
 def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
-    """Run a claim and keep its figures where a folder is given."""
+    """Test a claim and write its figures to a folder, if there is one."""
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
     from fsbench.reproductions import CLAIMS
@@ -89,7 +87,7 @@ def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
 
 
 def show(name: str, outcome: ClaimOutcome) -> None:
-    """A claim's figures, rule and verdict."""
+    """Print the figures, rule and verdict of a claim."""
     rows = [[f.what, f.published, f.ours, f.verdict] for f in outcome.figures]
     console.table(f"{name}: {outcome.source}", ("figure", "published", "ours", "verdict"), rows)
     for note in outcome.notes:

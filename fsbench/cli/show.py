@@ -1,4 +1,4 @@
-"""`fsbench show`: results as one table, several models side by side."""
+"""`fsbench show` and `fsbench results merge`: print results; merge sharded evaluations."""
 
 from __future__ import annotations
 
@@ -13,37 +13,55 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
 
-Results = Annotated[list[Path], typer.Argument(help="Results folders or files, as -o wrote them.")]
+Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
+
+
+Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
 
 
 def register(app: typer.Typer) -> None:
     app.command("show")(show)
+    group = typer.Typer(no_args_is_help=True, help="Merge the parts of a sharded evaluation.")
+    group.callback()(lambda: None)
+    group.command("merge")(merge)
+    app.add_typer(group, name="results")
 
 
 def show(results: Results, as_json: options.Json = False) -> None:
-    """Verify results against their outcomes and print them; several models become columns."""
+    """Verify results against their records and print them; several models become columns."""
     from fsbench.results.reading import cells
 
-    read = [(cell.result, cell.model) for path in results for cell in cells(path)]
-    print_results([r for r, _ in read], as_json=as_json, models=[m for _, m in read])
+    loaded = [cell for path in results for cell in cells(path)]
+    print_results(
+        [cell.result for cell in loaded], as_json=as_json, models=[cell.model for cell in loaded]
+    )
+
+
+def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -> None:
+    """Merge the parts of a sharded evaluation; equal to the results of one process."""
+    from fsbench.results import merge as merge_results
+
+    print_results(merge_results(parts, output), as_json=as_json)
+    console.log(f"merged {len(parts)} parts into {output}")
 
 
 def print_results(
     results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
-    """A table a track on stdout, its notes on stderr; or a JSON list of records with `mean`."""
+    """Print one table per track and notes on stderr, or a JSON list of records with `mean`."""
     from fsbench.results import table
     from fsbench.results.tracks import by_track
 
     if as_json:
         console.emit_json([table.as_json(result) for result in results])
         return
-    tracks, known = by_track(result.column for result in results), dict[str, None]()
+    tracks = by_track(result.column for result in results)
+    all_notes: dict[str, None] = {}
     for track, columns in tracks.items():
         chosen = [i for i, result in enumerate(results) if result.column in columns]
-        named = models and [models[i] for i in chosen]
-        header, rows, notes = table.table([results[i] for i in chosen], named)
+        names = models and [models[i] for i in chosen]
+        header, rows, notes = table.table([results[i] for i in chosen], names)
         console.table("results" if len(tracks) == 1 else f"results {track.label}", header, rows)
-        known |= dict.fromkeys(notes)
-    for note in known:
+        all_notes |= dict.fromkeys(notes)
+    for note in all_notes:
         console.log(note)

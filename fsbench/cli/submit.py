@@ -42,7 +42,7 @@ Replace = Annotated[bool, typer.Option("--replace", help="Replace an entry of th
 
 
 def register(app: typer.Typer) -> None:
-    app.command("submit", rich_help_panel=options.LEADERBOARD)(submit)
+    app.command("submit")(submit)
 
 
 def submit(

@@ -1,10 +1,9 @@
-"""`fsbench sweep FILE` and `fsbench sweep status FILE`: many runs and evaluations as one graph."""
+"""`fsbench sweep`: run many pretraining runs and evaluations that one file describes."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,32 +12,33 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.sweep.file import SweepFile
     from fsbench.sweep.place import Workplace
+    from fsbench.sweep.schedule import EngineOptions
 
 
-class Engine(StrEnum):
-    LOCAL = "local"
-    RAY = "ray"
-
-
-What = Annotated[str, typer.Argument(metavar="FILE | status FILE", help="A sweep file, in YAML.")]
+What = Annotated[str, typer.Argument(metavar="FILE | status FILE", help="Sweep file (YAML).")]
 File = Annotated[Path | None, typer.Argument(hidden=True)]
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder of runs, results and what is known of jobs.")
+    Path, typer.Option("-o", "--output", help="Folder of runs, results and the state of jobs.")
 ]
 Board = Annotated[
     Path | None,
-    typer.Option("--board", help="Its entries count as done, `submit` adds to it; OUTPUT/board."),
+    typer.Option(
+        "--board", help="Folder of the board that `submit` adds to; its entries count as done."
+    ),
 ]
 Findings = Annotated[
     Path | None,
-    typer.Option("--findings", help="Folder of analyses, whose records count as done."),
+    typer.Option("--findings", help="Folder of analyses; existing records count as done."),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")]
-Kind = Annotated[Engine, typer.Option("--engine", help="Processes here, or a Ray cluster.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Parallel processes of the local engine.")]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option("--engine", help="Engine: local processes or a Ray cluster."),
+]
 Address = Annotated[
-    str | None, typer.Option("--address", help="Of the Ray cluster: auto, HOST:PORT.")
+    str | None, typer.Option("--address", help="Address of the Ray cluster: auto or HOST:PORT.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost only.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the jobs and their cost only.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def sweep(
     findings: Findings = None,
     data: options.Data = None,
     cache: options.Cache = None,
-    engine: Kind = Engine.LOCAL,
+    engine: Engine = "local",
     jobs: Jobs = 1,
     address: Address = None,
     device: options.Device = "auto",
@@ -62,16 +62,18 @@ def sweep(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Train and evaluate all that a file asks for and that is not there yet; goes on after a kill.
+    """Run a sweep file: pretrain, evaluate, analyze and submit whatever is missing.
 
-    `sweep status FILE` says what is done, running and failed, and why. Exit code 1: a job failed.
+    A stopped sweep resumes. `sweep status FILE` lists jobs that are done, running or failed, and
+    why. Exit code 1: a job failed.
     """
     from fsbench.core.folders import cache_folder
     from fsbench.sweep.file import read_sweep_file
     from fsbench.sweep.place import Workplace, absolute_roots
+    from fsbench.sweep.schedule import EngineOptions
 
-    asked = read_sweep_file(named(what, file))
-    if board is None and asked.submit:
+    sweep_file = read_sweep_file(parse_file(what, file))
+    if board is None and sweep_file.submit:
         board = output / "board"
     place = Workplace(
         output=output.absolute(),
@@ -80,19 +82,19 @@ def sweep(
         board=board.absolute() if board else None,
         findings=findings.absolute() if findings else None,
         device=device,
-        threads=asked.threads,
+        threads=sweep_file.threads,
         workers=workers,
     )
     if file is not None:
-        status(asked, place, as_json)
+        status(sweep_file, place, as_json)
     elif dry_run:
-        show_plan(asked, place, as_json)
+        show_plan(sweep_file, place, as_json)
     else:
-        run(asked, place, {"engine": engine.value, "jobs": jobs, "address": address}, yes)
+        run(sweep_file, place, EngineOptions(engine, jobs, address), yes)
 
 
-def named(what: str, file: Path | None) -> Path:
-    """The file. Raises UsageError for a word in front of it that is not `status`."""
+def parse_file(what: str, file: Path | None) -> Path:
+    """Return the sweep file. Raise UsageError for a word before it that is not `status`."""
     from fsbench.core.errors import UsageError
 
     if file is None and what != "status":
@@ -102,31 +104,31 @@ def named(what: str, file: Path | None) -> Path:
     return file
 
 
-def run(asked: SweepFile, place: Workplace, how: dict[str, Any], yes: bool) -> None:
-    """Run what is missing; on failures list them and exit with 1."""
+def run(sweep_file: SweepFile, place: Workplace, engine: EngineOptions, yes: bool) -> None:
+    """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
     from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
-    from fsbench.sweep.schedule import EngineOptions, plan_sweep, run_sweep
+    from fsbench.sweep.schedule import plan_sweep, run_sweep
 
-    plan = plan_sweep(asked, place, console.reporter())
+    plan = plan_sweep(sweep_file, place, console.reporter())
     if plan.missing:
-        plan = costs.announce_cost(plan, place, how["jobs"], yes, console.log)
-    failed = run_sweep(asked, place, EngineOptions(**how), console.reporter(), plan)
+        plan = costs.announce_cost(plan, place, engine.jobs, yes, console.log)
+    failed = run_sweep(sweep_file, place, engine, console.reporter(), plan)
     if failed:
         listed = "\n  ".join(f"{title}: {reason}" for title, reason in failed.items())
         raise FsbenchError(
             f"{len(failed)} of {len(plan.graph.jobs)} jobs failed\n  {listed}",
-            fix="mend the cause and run the command again: what is done is not repeated",
+            fix="fix the cause and run the command again: finished jobs are not repeated",
         )
     console.log(f"all {len(plan.graph.jobs)} jobs are done: {place.output}")
 
 
-def show_plan(asked: SweepFile, place: Workplace, as_json: bool) -> None:
-    """Every job, why it needs no work or what it will cost."""
+def show_plan(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
+    """Print every job with its state and what it will cost."""
     from fsbench.sweep import costs
     from fsbench.sweep.schedule import plan_sweep
 
-    plan = plan_sweep(asked, place, console.reporter())
+    plan = plan_sweep(sweep_file, place, console.reporter())
     rows = costs.estimate_jobs(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])
@@ -139,12 +141,12 @@ def show_plan(asked: SweepFile, place: Workplace, as_json: bool) -> None:
     console.log(costs.summarize_costs(rows))
 
 
-def status(asked: SweepFile, place: Workplace, as_json: bool) -> None:
-    """Every job with its state and, where it failed, the reason; then rate and time left."""
+def status(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
+    """Print every job with its state and the reason of a failure, then rate and time left."""
     from fsbench.sweep import status as progress
     from fsbench.sweep.schedule import plan_sweep
 
-    plan = plan_sweep(asked, place, console.reporter())
+    plan = plan_sweep(sweep_file, place, console.reporter())
     rows = progress.list_status(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from fsbench.cli import options
-from fsbench.cli.main import SETTINGS, build, run
+from fsbench.cli.main import ORDER, SETTINGS, build, run
 
 
 def call(*arguments: str) -> int:
@@ -125,3 +125,9 @@ def test_a_config_file_may_not_name_code(
     config.write_text(f"model: {model}\ntasks: toy_scan:5w1s\n")
     assert call("episodic", "-C", str(config)) == 2
     assert "names code to run: py:os:getcwd" in capfd.readouterr().err
+
+
+def test_every_command_stands_in_a_panel_of_the_help() -> None:
+    app = build()
+    names = {str(info.name) for info in (*app.registered_commands, *app.registered_groups)}
+    assert names == set(ORDER)
