@@ -67,8 +67,10 @@ def build() -> typer.Typer:
     for register in GROUPS.values():
         register(app)
     panel_of = {name: panel for panel, names in PANELS.items() for name in names}
-    for command in (*app.registered_commands, *app.registered_groups):
+    for command in app.registered_commands:
         command.rich_help_panel = panel_of.get(str(command.name), "Tools")
+    for group in app.registered_groups:
+        group.rich_help_panel = panel_of.get(str(group.name), "Tools")
     return app
 
 
