@@ -39,7 +39,7 @@ def settings(name: str, **more: object) -> Frozen:
     return kind.model_validate(chosen)
 
 
-def found(name: str, inputs: AnalysisInput, **more: object) -> Finding:
+def run_analysis(name: str, inputs: AnalysisInput, **more: object) -> Finding:
     return ANALYSES.load(name).run(inputs, settings(name, **more), Counting())
 
 
@@ -72,11 +72,11 @@ def test_it_finds_the_same_twice_and_leaves_the_network_alone(
     models = (inputs.backbone.module, inputs.network.model)
     before = [{n: t.clone() for n, t in model.state_dict().items()} for model in models]
     torch.manual_seed(1)
-    first = found(name, inputs)
+    first = run_analysis(name, inputs)
     torch.manual_seed(2)
-    assert found(name, inputs) == first
-    for model, kept in zip(models, before, strict=True):
-        assert equal(model.state_dict(), kept)
+    assert run_analysis(name, inputs) == first
+    for model, state in zip(models, before, strict=True):
+        assert equal(model.state_dict(), state)
         assert not any(module.training for module in model.modules())
         assert not any(
             module._forward_hooks or module._forward_pre_hooks for module in model.modules()
@@ -88,7 +88,7 @@ def test_it_finds_the_same_twice_and_leaves_the_network_alone(
 def test_numbers_have_names_of_their_own_and_shares_are_fractions(
     name: str, inputs: AnalysisInput
 ) -> None:
-    finding = found(name, inputs)
+    finding = run_analysis(name, inputs)
     names = [measure.name for measure in finding.measures]
     assert len(set(names)) == len(names)
     assert all(0 <= measure.value <= 1 for measure in finding.measures if measure.share)
@@ -99,10 +99,10 @@ def test_numbers_have_names_of_their_own_and_shares_are_fractions(
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
 def test_it_looks_at_so_many_images_and_counts_them(name: str, inputs: AnalysisInput) -> None:
-    seen: list[int] = []
+    batch_sizes: list[int] = []
 
     def count(module: object, arguments: tuple[torch.Tensor, ...]) -> None:
-        seen.append(len(arguments[0]))
+        batch_sizes.append(len(arguments[0]))
 
     models = {inputs.backbone.module, inputs.network.model}
     handles = [model.register_forward_pre_hook(count) for model in models]
@@ -115,10 +115,10 @@ def test_it_looks_at_so_many_images_and_counts_them(name: str, inputs: AnalysisI
     assert report.done == report.total > 0, "progress reaches its end"
     estimate = ANALYSES.load(name).estimate_passes(inputs, settings(name))
     if name == "hessian":
-        assert estimate >= 10 * sum(seen), "a product costs several passes"
+        assert estimate >= 10 * sum(batch_sizes), "a product costs several passes"
     else:
         probe = 1 if name == "knn_depth" else 0  # one image tells how large its features are
-        assert sum(seen) == estimate + probe
+        assert sum(batch_sizes) == estimate + probe
 
 
 PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).SETTINGS.model_fields]
@@ -135,13 +135,13 @@ def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -
 @pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
 def test_what_needs_no_head_does_without(name: str, inputs: AnalysisInput) -> None:
     bare = AnalysisInput(inputs.backbone, None, inputs.source)
-    assert found(name, bare) == found(name, inputs)
+    assert run_analysis(name, bare) == run_analysis(name, inputs)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" not in ANALYSES.load(n).NEEDS])
 def test_what_needs_no_images_does_without(name: str, inputs: AnalysisInput) -> None:
     bare = AnalysisInput(inputs.backbone, inputs.classifier, None)
-    assert found(name, bare) == found(name, inputs)
+    assert run_analysis(name, bare) == run_analysis(name, inputs)
 
 
 SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).SETTINGS.model_fields]
@@ -149,8 +149,8 @@ SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).SETTINGS.model_fields]
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_another_seed_chooses_other_images(name: str, inputs: AnalysisInput) -> None:
-    seen: dict[int, list[float]] = {0: [], 1: []}
-    for seed, sums in seen.items():
+    sums_by_seed: dict[int, list[float]] = {0: [], 1: []}
+    for seed, sums in sums_by_seed.items():
 
         def watch(
             module: object, arguments: tuple[torch.Tensor, ...], sums: list[float] = sums
@@ -159,17 +159,17 @@ def test_another_seed_chooses_other_images(name: str, inputs: AnalysisInput) -> 
 
         models = {inputs.backbone.module, inputs.network.model}
         handles = [model.register_forward_pre_hook(watch) for model in models]
-        found(name, inputs, seed=seed)
+        run_analysis(name, inputs, seed=seed)
         for handle in handles:
             handle.remove()
-    assert set(seen[0]) != set(seen[1])
+    assert set(sums_by_seed[0]) != set(sums_by_seed[1])
 
 
 def test_a_network_without_a_chain_has_no_balancedness() -> None:
     residual = backbones.load("fsbench/toy_resnet", random_init=0)
-    given = AnalysisInput(residual, classifier("toy_resnet"))
+    inputs = AnalysisInput(residual, classifier("toy_resnet"))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
-        found("balancedness", given)
+        run_analysis("balancedness", inputs)
 
 
 @pytest.mark.parametrize("broken", ["no chain", "a norm between"])
@@ -180,23 +180,23 @@ def test_only_layers_that_feed_each_other_plainly_are_balanced(broken: str) -> N
     changes = {"chain": False} if broken == "no chain" else {"weighted": weighted}
     other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
     backbone = backbones.load("fsbench/toy_resnet", random_init=0)
-    assert found("balancedness", AnalysisInput(backbone, network))
+    assert run_analysis("balancedness", AnalysisInput(backbone, network))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
-        found("balancedness", AnalysisInput(backbone, other))
+        run_analysis("balancedness", AnalysisInput(backbone, other))
 
 
 def test_chosen_images_are_random_sorted_the_same_for_all_and_all_when_asked() -> None:
     images = np.arange(40, dtype=np.uint8)[:, None, None, None]
     split = Split(images, np.arange(40))
-    given = AnalysisInput(
+    inputs = AnalysisInput(
         backbones.load("fsbench/toy_resnet", random_init=0),
         None,
         source().__class__(**{**vars(source()), "train": split}),
     )
-    some = given.sample("train", 10, 0)
+    some = inputs.sample("train", 10, 0)
     assert len(some) == 10
     assert sorted(set(some.labels)) == list(some.labels) != list(range(10))
     assert np.array_equal(some.images[:, 0, 0, 0], some.labels)
-    assert np.array_equal(given.sample("train", 10, 0).labels, some.labels)
-    assert not np.array_equal(given.sample("train", 10, 1).labels, some.labels)
-    assert given.sample("train", None, 0) is split
+    assert np.array_equal(inputs.sample("train", 10, 0).labels, some.labels)
+    assert not np.array_equal(inputs.sample("train", 10, 1).labels, some.labels)
+    assert inputs.sample("train", None, 0) is split

@@ -83,12 +83,12 @@ def analysis_input(
 
 
 def normalised_images(
-    given: AnalysisInput, n: int | None = None, seed: int = 0
+    inputs: AnalysisInput, n: int | None = None, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
     """Normalised training images and labels that an analysis samples, computed by hand."""
-    chosen = given.sample("train", n, seed)
+    images = inputs.sample("train", n, seed)
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
-    return (torch.from_numpy(chosen.images) / 255 - mean) / std, torch.from_numpy(chosen.labels)
+    return (torch.from_numpy(images.images) / 255 - mean) / std, torch.from_numpy(images.labels)
 
 
 def classifier(name: str) -> Classifier:

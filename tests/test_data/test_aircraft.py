@@ -32,22 +32,22 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 
 def test_the_train_part_is_train_and_not_trainval(tree: Path) -> None:
-    found = load_target("fgvc-aircraft", DataRoots.parse([str(tree)]))
-    train, test = split_of(found)
-    assert [found.canonical_ids[i] for i in train] == ["train/1025794.jpg", "train/0034309.jpg"]
-    assert [found.canonical_ids[i] for i in test] == ["test/0747566.jpg", "test/1514522.jpg"]
-    assert found.labels[train].tolist() == [0, VARIANTS.index("F-16A/B")]
-    assert found.labels[test].tolist() == [0, VARIANTS.index("BAE 146-200")]
-    assert found.paths[0] == f"data/images/{found.canonical_ids[0].partition('/')[2]}"
-    assert found.flags == {"subset"}
+    dataset = load_target("fgvc-aircraft", DataRoots.parse([str(tree)]))
+    train, test = split_of(dataset)
+    assert [dataset.canonical_ids[i] for i in train] == ["train/1025794.jpg", "train/0034309.jpg"]
+    assert [dataset.canonical_ids[i] for i in test] == ["test/0747566.jpg", "test/1514522.jpg"]
+    assert dataset.labels[train].tolist() == [0, VARIANTS.index("F-16A/B")]
+    assert dataset.labels[test].tolist() == [0, VARIANTS.index("BAE 146-200")]
+    assert dataset.paths[0] == f"data/images/{dataset.canonical_ids[0].partition('/')[2]}"
+    assert dataset.flags == {"subset"}
 
 
 def test_a_download_into_a_folder_of_another_name_is_found(tree: Path) -> None:
     (tree / "aircraft").mkdir()
     (tree / BASE).rename(tree / "aircraft" / BASE)
-    found = load_target("aircraft", DataRoots.parse([str(tree)]))
-    assert found.paths[0].startswith(f"{BASE}/data/images/")
-    assert found.image(0).size == (8, 8)
+    dataset = load_target("aircraft", DataRoots.parse([str(tree)]))
+    assert dataset.paths[0].startswith(f"{BASE}/data/images/")
+    assert dataset.image(0).size == (8, 8)
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,16 @@ def load(root: Path, tmp_path: Path) -> SourceDataset:
 
 def test_thirty_images_a_class_three_of_them_validate(tmp_path: Path) -> None:
     write(tmp_path)
-    found = load(tmp_path, tmp_path)
+    dataset = load(tmp_path, tmp_path)
     labels = [0, 4, 100]
     assert [FACTS.classes[label] for label in labels] == list(SIZES)
-    assert sorted(found.train.labels.tolist()) == [y for y in labels for _ in range(27)]
-    assert sorted(found.val.labels.tolist()) == [y for y in labels for _ in range(3)]
-    assert (found.name, found.n_classes, found.flags) == ("caltech101", 101, {"derived", "subset"})
+    assert sorted(dataset.train.labels.tolist()) == [y for y in labels for _ in range(27)]
+    assert sorted(dataset.val.labels.tolist()) == [y for y in labels for _ in range(3)]
+    assert (dataset.name, dataset.n_classes, dataset.flags) == (
+        "caltech101",
+        101,
+        {"derived", "subset"},
+    )
 
 
 def test_no_image_is_used_twice_and_the_choice_hangs_on_names_alone(tmp_path: Path) -> None:
@@ -44,8 +48,8 @@ def test_no_image_is_used_twice_and_the_choice_hangs_on_names_alone(tmp_path: Pa
     write(tmp_path / "b", {**SIZES, "ant": 5})
 
     def faces(name: str) -> list[list[int]]:
-        found = load(tmp_path / name, tmp_path)
-        return [sorted(part.images[part.labels == 0, 0, 0, 0].tolist()) for part in parts(found)]
+        dataset = load(tmp_path / name, tmp_path)
+        return [sorted(part.images[part.labels == 0, 0, 0, 0].tolist()) for part in parts(dataset)]
 
     train, val = faces("a")
     assert len({*train, *val}) == 30
@@ -53,8 +57,8 @@ def test_no_image_is_used_twice_and_the_choice_hangs_on_names_alone(tmp_path: Pa
     assert faces("b") == [train, val]
 
 
-def parts(found: SourceDataset) -> tuple:  # type: ignore[type-arg]
-    return found.train, found.val
+def parts(dataset: SourceDataset) -> tuple:  # type: ignore[type-arg]
+    return dataset.train, dataset.val
 
 
 def test_the_official_counts_are_no_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,13 +34,13 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 
 def test_one_in_the_split_file_is_train(tree: Path) -> None:
-    found = load_target("cub", DataRoots.parse([str(tree)]))
-    train, test = split_of(found)
-    assert [found.canonical_ids[i] for i in train] == [f"train/{IMAGES[1]}", f"train/{IMAGES[3]}"]
-    assert [found.canonical_ids[i] for i in test] == [f"test/{IMAGES[2]}", f"test/{IMAGES[4]}"]
-    assert found.labels[train].tolist() == found.labels[test].tolist() == [0, 199]
-    assert found.flags == {"subset"}
-    assert found.paths[0] == f"images/{IMAGES[2]}"
+    dataset = load_target("cub", DataRoots.parse([str(tree)]))
+    train, test = split_of(dataset)
+    assert [dataset.canonical_ids[i] for i in train] == [f"train/{IMAGES[1]}", f"train/{IMAGES[3]}"]
+    assert [dataset.canonical_ids[i] for i in test] == [f"test/{IMAGES[2]}", f"test/{IMAGES[4]}"]
+    assert dataset.labels[train].tolist() == dataset.labels[test].tolist() == [0, 199]
+    assert dataset.flags == {"subset"}
+    assert dataset.paths[0] == f"images/{IMAGES[2]}"
 
 
 @pytest.mark.parametrize(

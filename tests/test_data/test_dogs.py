@@ -38,14 +38,14 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 
 def test_labels_count_from_one_in_the_lists_and_from_zero_here(tree: Path) -> None:
-    found = load_target("stanford-dogs", DataRoots.parse([str(tree.parent)]))
-    train, test = split_of(found)
-    assert [found.canonical_ids[i] for i in train] == [f"train/{name}" for name in [*TRAIN][::-1]]
-    assert found.labels[train].tolist() == [0, 119]
-    assert found.labels[test].tolist() == [0, 1]
-    assert found.class_names[119] == LAST
-    assert found.paths[0].startswith("Images/n02085620-Chihuahua/")
-    assert found.flags == {"subset"}
+    dataset = load_target("stanford-dogs", DataRoots.parse([str(tree.parent)]))
+    train, test = split_of(dataset)
+    assert [dataset.canonical_ids[i] for i in train] == [f"train/{name}" for name in [*TRAIN][::-1]]
+    assert dataset.labels[train].tolist() == [0, 119]
+    assert dataset.labels[test].tolist() == [0, 1]
+    assert dataset.class_names[119] == LAST
+    assert dataset.paths[0].startswith("Images/n02085620-Chihuahua/")
+    assert dataset.flags == {"subset"}
 
 
 def test_breeds_stand_in_the_order_of_their_wnids() -> None:

@@ -34,20 +34,20 @@ def tree(tmp_path: Path, draw: Callable[..., Path], monkeypatch: pytest.MonkeyPa
 
 
 def test_parts_labels_and_ids(tree: Path) -> None:
-    found = load_target("flowers102", DataRoots.parse([str(tree)]))
-    assert found.canonical_ids == (
+    dataset = load_target("flowers102", DataRoots.parse([str(tree)]))
+    assert dataset.canonical_ids == (
         "test/image_00002.jpg",
         "train/image_00004.jpg",
         "test/image_00005.jpg",
         "train/image_00001.jpg",
     )
-    assert found.labels.tolist() == [0, 0, 4, 76]
-    train, test = split_of(found)
+    assert dataset.labels.tolist() == [0, 0, 4, 76]
+    train, test = split_of(dataset)
     assert (train.tolist(), test.tolist()) == ([1, 3], [0, 2])
-    assert found.class_names[76] == "passion flower"
-    assert found.flags == {"subset"}
-    assert "2 of 1020 train images and 2 of 6149 test images are there" in found.notes[0]
-    assert found.image(3).mode == "RGB"
+    assert dataset.class_names[76] == "passion flower"
+    assert dataset.flags == {"subset"}
+    assert "2 of 1020 train images and 2 of 6149 test images are there" in dataset.notes[0]
+    assert dataset.image(3).mode == "RGB"
 
 
 def test_the_mats_are_checked_by_hash(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +59,8 @@ def test_the_mats_are_checked_by_hash(tree: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_missing_images_are_counted_and_missing_folders_named(tree: Path, tmp_path: Path) -> None:
     (tree / "flowers-102" / "jpg" / "image_00005.jpg").unlink()
-    found = load_target("flower102", DataRoots.parse([f"flowers102={tree / 'flowers-102'}"]))
-    assert "1 of 6149 test images are there; the lists name 4" in found.notes[0]
+    dataset = load_target("flower102", DataRoots.parse([f"flowers102={tree / 'flowers-102'}"]))
+    assert "1 of 6149 test images are there; the lists name 4" in dataset.notes[0]
     (tmp_path / "x" / "flowers102").mkdir(parents=True)
     with pytest.raises(DataError, match=r"lacks flowers-102/jpg"):
         load_target("flowers102", DataRoots.parse([str(tmp_path / "x")]))

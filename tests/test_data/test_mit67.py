@@ -29,14 +29,14 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 
 def test_the_lists_decide_and_other_images_stay_out(tree: Path) -> None:
-    found = load_target("indoor67", DataRoots.parse([str(tree.parent)]))
-    train, test = split_of(found)
-    assert [found.canonical_ids[i] for i in train] == [f"train/{TRAIN[1]}", f"train/{TRAIN[0]}"]
-    assert [found.canonical_ids[i] for i in test] == [f"test/{name}" for name in TEST]
-    assert found.labels[train].tolist() == [0, 66]
-    assert found.labels[test].tolist() == [0, FACTS.classes.index("bar")]
-    assert found.flags == {"subset"}
-    assert len(found) == 4
+    dataset = load_target("indoor67", DataRoots.parse([str(tree.parent)]))
+    train, test = split_of(dataset)
+    assert [dataset.canonical_ids[i] for i in train] == [f"train/{TRAIN[1]}", f"train/{TRAIN[0]}"]
+    assert [dataset.canonical_ids[i] for i in test] == [f"test/{name}" for name in TEST]
+    assert dataset.labels[train].tolist() == [0, 66]
+    assert dataset.labels[test].tolist() == [0, FACTS.classes.index("bar")]
+    assert dataset.flags == {"subset"}
+    assert len(dataset) == 4
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_foreign_lists_are_named(tree: Path, file: str, text: str | None, messag
 
 def test_missing_images_are_counted(tree: Path) -> None:
     (tree / "Images" / TEST[1]).unlink()
-    found = load_target("mit67", DataRoots.parse([str(tree.parent)]))
-    assert "2 of 5360 train images and 1 of 1340 test images" in found.notes[0]
+    dataset = load_target("mit67", DataRoots.parse([str(tree.parent)]))
+    assert "2 of 5360 train images and 1 of 1340 test images" in dataset.notes[0]
     (tree / "Images").rename(tree / "jpg")
     with pytest.raises(DataError, match="lacks Images/"):
         load_target("mit67", DataRoots.parse([str(tree.parent)]))

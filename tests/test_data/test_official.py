@@ -19,8 +19,8 @@ TEST = (Listed(0, "a/3.jpg"), Listed(1, "b/2.jpg"))
 
 @pytest.fixture
 def load(tmp_path: Path, draw: Callable[..., Path]) -> Callable[..., TargetDataset]:
-    for each in (*TRAIN, *TEST):
-        draw(tmp_path / "Images" / each.name)
+    for listed in (*TRAIN, *TEST):
+        draw(tmp_path / "Images" / listed.name)
 
     def make(train: Sequence[Listed] = TRAIN, test: Sequence[Listed] = TEST) -> TargetDataset:
         return official_target(SMALL, tmp_path, tmp_path / "Images", (train, test))
@@ -29,21 +29,24 @@ def load(tmp_path: Path, draw: Callable[..., Path]) -> Callable[..., TargetDatas
 
 
 def test_the_official_numbers_are_complete(load: Callable[..., TargetDataset]) -> None:
-    found = load()
-    assert (found.flags, found.notes) == (frozenset(), ())
+    dataset = load()
+    assert (dataset.flags, dataset.notes) == (frozenset(), ())
 
 
 def test_as_many_images_in_other_parts_are_a_subset(load: Callable[..., TargetDataset]) -> None:
-    found = load(TRAIN[1:], (*TEST, TRAIN[0]))
-    assert found.flags == {"subset"}
-    assert found.notes == (
+    dataset = load(TRAIN[1:], (*TEST, TRAIN[0]))
+    assert dataset.flags == {"subset"}
+    assert dataset.notes == (
         "2 of 3 train images and 3 of 2 test images are there; the lists name 5",
     )
-    assert found.images_hash != load().images_hash
+    assert dataset.images_hash != load().images_hash
 
 
 def test_a_class_without_images_is_a_subset(load: Callable[..., TargetDataset]) -> None:
-    relabelled = [Listed(0, each.name) for each in TRAIN], [Listed(0, each.name) for each in TEST]
+    relabelled = (
+        [Listed(0, listed.name) for listed in TRAIN],
+        [Listed(0, listed.name) for listed in TEST],
+    )
     assert load(*relabelled).flags == {"subset"}
 
 

@@ -36,9 +36,9 @@ def load(root: Path, tmp_path: Path) -> SourceDataset:
     return load_source("pets", DataRoots.parse([str(root)]), tmp_path / "c", 8)
 
 
-def levels(found: SourceDataset) -> list[tuple[int, int]]:
+def levels(dataset: SourceDataset) -> list[tuple[int, int]]:
     """(label, level) of all images, both parts."""
-    parts = (found.train, found.val)
+    parts = (dataset.train, dataset.val)
     return sorted(
         (int(label), int(image[0, 0, 0]))
         for part in parts
@@ -48,11 +48,11 @@ def levels(found: SourceDataset) -> list[tuple[int, int]]:
 
 def test_trainval_in_the_official_classes(tmp_path: Path) -> None:
     write(tmp_path / "root")
-    found = load(tmp_path / "root", tmp_path)
-    wanted = [(k - 1, (10 * k + n) % 256) for k in BREEDS.values() for n in range(PER_CLASS)]
-    assert levels(found) == sorted(wanted)
-    assert found.facts.classes[36] == "Yorkshire Terrier"
-    assert (found.name, found.n_classes, found.flags) == ("pets", 37, {"derived", "subset"})
+    dataset = load(tmp_path / "root", tmp_path)
+    expected = [(k - 1, (10 * k + n) % 256) for k in BREEDS.values() for n in range(PER_CLASS)]
+    assert levels(dataset) == sorted(expected)
+    assert dataset.facts.classes[36] == "Yorkshire Terrier"
+    assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
 
 
 def test_a_tenth_of_every_class_validates_whatever_the_order(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_a_tenth_of_every_class_validates_whatever_the_order(tmp_path: Path) -> 
     a, b = (load(tmp_path / name, tmp_path) for name in "ab")
     assert sorted(a.val.labels.tolist()) == [0, 0, 1, 1, 36, 36]
     assert len(a.train) == 54
-    held = [{int(image[0, 0, 0]) for image in found.val.images} for found in (a, b)]
-    assert held[0] == held[1]
-    assert held[0] != {10, 11, 20, 21, 114, 115}, "not the first ones"
+    validation = [{int(image[0, 0, 0]) for image in dataset.val.images} for dataset in (a, b)]
+    assert validation[0] == validation[1]
+    assert validation[0] != {10, 11, 20, 21, 114, 115}, "not the first ones"
 
 
 def test_the_official_counts_are_no_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

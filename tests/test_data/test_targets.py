@@ -20,30 +20,30 @@ def roots(folder: Path) -> DataRoots:
 
 
 def test_chestx_keeps_single_findings_of_the_seven_and_sorts_by_class_and_id(chestx: Path) -> None:
-    found = load_target("chestx", roots(chestx))
-    assert found.canonical_ids == ("00000003_000", "00000001_000", "00000002_000")
-    assert found.labels.tolist() == [0, 4, 4]
-    assert found.paths[0] == "images/00000003_000.png"
-    assert found.class_counts == {0: 1, 4: 2}
-    assert found.class_names[4] == "Mass"
-    assert found.flags == {"subset"}
-    assert found.image(0).mode == "RGB"
-    assert found.image(0).size == (256, 256)
+    dataset = load_target("chestx", roots(chestx))
+    assert dataset.canonical_ids == ("00000003_000", "00000001_000", "00000002_000")
+    assert dataset.labels.tolist() == [0, 4, 4]
+    assert dataset.paths[0] == "images/00000003_000.png"
+    assert dataset.class_counts == {0: 1, 4: 2}
+    assert dataset.class_names[4] == "Mass"
+    assert dataset.flags == {"subset"}
+    assert dataset.image(0).mode == "RGB"
+    assert dataset.image(0).size == (256, 256)
 
 
 def test_chestx_takes_the_unmerged_folders_and_the_2020_label_file(chestx: Path) -> None:
     (chestx / "Data_Entry_2017.csv").rename(chestx / "Data_Entry_2017_v2020.csv")
     (chestx / "images_001").mkdir()
     (chestx / "images").rename(chestx / "images_001" / "images")
-    found = load_target("ChestX", roots(chestx))
-    assert found.paths[0] == "images_001/images/00000003_000.png"
+    dataset = load_target("ChestX", roots(chestx))
+    assert dataset.paths[0] == "images_001/images/00000003_000.png"
 
 
 def test_rows_without_a_file_are_left_out_and_noted(chestx: Path) -> None:
     (chestx / "images" / "00000001_000.png").unlink()
-    found = load_target("chestx", roots(chestx))
-    assert found.class_counts == {0: 1, 4: 1}
-    assert found.notes == ("1 of 3 images named in Data_Entry_2017.csv are not there",)
+    dataset = load_target("chestx", roots(chestx))
+    assert dataset.class_counts == {0: 1, 4: 1}
+    assert dataset.notes == ("1 of 3 images named in Data_Entry_2017.csv are not there",)
     for path in (chestx / "images").iterdir():
         path.unlink()
     with pytest.raises(DataError, match=r"no image of chestx.*3 of 3 images named"):
@@ -73,9 +73,9 @@ def test_chestx_knows_all_fifteen_labels_of_the_archive() -> None:
 
 
 def test_isic_reads_columns_by_name_and_keeps_official_ids(isic: Path) -> None:
-    found = load_target("ISIC2018", roots(isic))
-    assert found.canonical_ids == ("ISIC_0000002", "ISIC_0000001")
-    assert found.labels.tolist() == [0, 3]  # MEL and AKIEC in the official order
+    dataset = load_target("ISIC2018", roots(isic))
+    assert dataset.canonical_ids == ("ISIC_0000002", "ISIC_0000001")
+    assert dataset.labels.tolist() == [0, 3]  # MEL and AKIEC in the official order
 
 
 def test_isic_takes_images_and_label_file_side_by_side(isic: Path) -> None:
@@ -107,19 +107,23 @@ def test_missing_label_file_is_named(tmp_path: Path, file: str) -> None:
 
 
 def test_eurosat_ids_labels_and_order(eurosat: Path) -> None:
-    found = load_target("eurosat", roots(eurosat))
-    assert found.canonical_ids == ("Forest/Forest_9.jpg", "River/River_1.jpg", "River/River_2.jpg")
-    assert found.labels.tolist() == [1, 8, 8]
-    assert found.paths[0] == "2750/Forest/Forest_9.jpg"
-    assert found.file(0) == eurosat / "2750" / "Forest" / "Forest_9.jpg"
+    dataset = load_target("eurosat", roots(eurosat))
+    assert dataset.canonical_ids == (
+        "Forest/Forest_9.jpg",
+        "River/River_1.jpg",
+        "River/River_2.jpg",
+    )
+    assert dataset.labels.tolist() == [1, 8, 8]
+    assert dataset.paths[0] == "2750/Forest/Forest_9.jpg"
+    assert dataset.file(0) == eurosat / "2750" / "Forest" / "Forest_9.jpg"
 
 
 @pytest.mark.parametrize("place", ["2750", "EuroSAT/2750", "eurosat/2750", "."])
 def test_layouts_of_eurosat_give_the_same_images(tmp_path: Path, draw: Draw, place: str) -> None:
     draw(tmp_path / "x" / place / "River" / "River_1.jpg")
-    found = load_target("eurosat", DataRoots.parse([f"eurosat={tmp_path / 'x'}"]))
-    assert found.canonical_ids == ("River/River_1.jpg",)
-    assert found.image(0).size == (8, 8)
+    dataset = load_target("eurosat", DataRoots.parse([f"eurosat={tmp_path / 'x'}"]))
+    assert dataset.canonical_ids == ("River/River_1.jpg",)
+    assert dataset.image(0).size == (8, 8)
 
 
 def test_a_folder_that_is_no_class_is_named(eurosat: Path) -> None:
@@ -141,9 +145,9 @@ def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, place: str) -> None:
     name = "Tomato___Spider_mites Two-spotted_spider_mite"
     draw(tmp_path / "plant-disease" / place / name / "a,b c.JPG")
     draw(tmp_path / "plant-disease" / Path(place).parent / "test" / name / "other.JPG")
-    found = load_target("plantvillage", DataRoots.parse([str(tmp_path)]))
-    assert found.canonical_ids == (f"{name}/a,b c.JPG",)
-    assert found.labels.tolist() == [33]
+    dataset = load_target("plantvillage", DataRoots.parse([str(tmp_path)]))
+    assert dataset.canonical_ids == (f"{name}/a,b c.JPG",)
+    assert dataset.labels.tolist() == [33]
 
 
 def test_a_larger_plantvillage_is_cut_down_by_the_lists(
@@ -153,12 +157,12 @@ def test_a_larger_plantvillage_is_cut_down_by_the_lists(
     monkeypatch.setattr(crop_module, "FACTS", facts)
     for name in ("a/1.JPG", "a/2.JPG", "b/3.JPG"):
         draw(tmp_path / "cropdisease" / "color" / name)
-    given = DataRoots.parse([str(tmp_path)])
-    assert load_target("cropdisease", given).flags == {"subset"}
+    roots = DataRoots.parse([str(tmp_path)])
+    assert load_target("cropdisease", roots).flags == {"subset"}
     lists = tmp_path / "startup_splits"
     lists.mkdir()
     (lists / "CropDisease_labeled_80.csv").write_text("img_path\na/2.JPG\n")
     (lists / "CropDisease_unlabeled_20.csv").write_text("img_path\nb/3.JPG\n")
-    found = load_target("cropdisease", given)
-    assert found.canonical_ids == ("a/2.JPG", "b/3.JPG")
-    assert not found.flags
+    dataset = load_target("cropdisease", roots)
+    assert dataset.canonical_ids == ("a/2.JPG", "b/3.JPG")
+    assert not dataset.flags

@@ -49,11 +49,11 @@ def write_parquet(path: Path, rows: list[tuple[str, int]]) -> None:
     pq.write_table(pa.table(table), path)
 
 
-def levels(found: SourceDataset) -> list[tuple[str, str, int]]:
+def levels(dataset: SourceDataset) -> list[tuple[str, str, int]]:
     """(split, wnid, grey level) of every image."""
-    parts = (("train", found.train), ("val", found.val))
+    parts = (("train", dataset.train), ("val", dataset.val))
     return sorted(
-        (name, found.facts.classes[label], int(image[0, 0, 0]))
+        (name, dataset.facts.classes[label], int(image[0, 0, 0]))
         for name, part in parts
         for image, label in zip(part.images, part.labels, strict=True)
     )
@@ -66,22 +66,22 @@ def load(folder: Path, tmp_path: Path, ref: str = "tinyimagenet") -> SourceDatas
     return load_source(ref, DataRoots.parse([f"tinyimagenet={folder}"]), tmp_path / "c", 64)
 
 
-def check(found: SourceDataset) -> None:
-    assert levels(found) == EXPECTED
-    assert found.train.images.shape == (4, 3, 64, 64)
-    assert found.train.images.dtype == np.uint8
-    assert found.train.images.flags.c_contiguous
-    assert (found.train.images[:, 0] == found.train.images[:, 2]).all()
-    assert found.train.labels.dtype == np.int64
-    assert found.name == "tinyimagenet"
-    assert found.n_classes == 200
-    assert found.flags == {"subset"}
+def check(dataset: SourceDataset) -> None:
+    assert levels(dataset) == EXPECTED
+    assert dataset.train.images.shape == (4, 3, 64, 64)
+    assert dataset.train.images.dtype == np.uint8
+    assert dataset.train.images.flags.c_contiguous
+    assert (dataset.train.images[:, 0] == dataset.train.images[:, 2]).all()
+    assert dataset.train.labels.dtype == np.int64
+    assert dataset.name == "tinyimagenet"
+    assert dataset.n_classes == 200
+    assert dataset.flags == {"subset"}
 
 
 def test_the_official_tree(tmp_path: Path) -> None:
-    found = load(write_tree(tmp_path / "tin"), tmp_path)
-    check(found)
-    assert set(found.train.labels.tolist()) == {0, 1, 199}
+    dataset = load(write_tree(tmp_path / "tin"), tmp_path)
+    check(dataset)
+    assert set(dataset.train.labels.tolist()) == {0, 1, 199}
 
 
 def test_the_folder_that_the_zip_unpacks_to(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_parquet(tmp_path: Path) -> None:
     write_parquet(tmp_path / "p" / "train-00000-of-00002.parquet", TRAIN[:2])
     write_parquet(tmp_path / "p" / "train-00001-of-00002.parquet", TRAIN[2:])
     write_parquet(tmp_path / "p" / "val-00000-of-00001.parquet", VAL)
-    found = load(tmp_path / "p", tmp_path)
-    check(found)
-    assert found.train.labels.tolist() == [199, 0, 1, 0], "wnids.txt order, without the file"
+    dataset = load(tmp_path / "p", tmp_path)
+    check(dataset)
+    assert dataset.train.labels.tolist() == [199, 0, 1, 0], "wnids.txt order, without the file"
 
 
 def test_changed_parquet_is_read_again(tmp_path: Path) -> None:
@@ -140,21 +140,21 @@ def test_a_hub_copy_gets_the_official_label_ids(
     rows = [(name, n) for n, name in enumerate(WNIDS)]
     write_hub(tmp_path / "zh-plus" / "tiny-imagenet", sorted(WNIDS), rows)
     monkeypatch.chdir(tmp_path)
-    found = load_source("hf-hub:zh-plus/tiny-imagenet", DataRoots(), tmp_path / "c", 64)
-    assert found.name == "tinyimagenet"
-    assert found.facts.classes == WNIDS
-    assert found.train.images[:, 0, 0, 0].tolist() == found.train.labels.tolist()
+    dataset = load_source("hf-hub:zh-plus/tiny-imagenet", DataRoots(), tmp_path / "c", 64)
+    assert dataset.name == "tinyimagenet"
+    assert dataset.facts.classes == WNIDS
+    assert dataset.train.images[:, 0, 0, 0].tolist() == dataset.train.labels.tolist()
 
 
 def test_another_hub_data_set_is_custom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_hub(tmp_path / "org" / "pets", ["dog", "cat"], [("dog", 1), ("cat", 2), ("dog", 3)])
     monkeypatch.chdir(tmp_path)
-    found = load_source("hf-hub:org/pets", DataRoots(), tmp_path / "c", 16)
-    assert found.name == "hub-org-pets"
-    assert found.facts.classes == ("dog", "cat")
-    assert found.train.labels.tolist() == [0, 1, 0]
-    assert found.flags == {"custom"}
-    assert "hub" in found.facts.label_rule
+    dataset = load_source("hf-hub:org/pets", DataRoots(), tmp_path / "c", 16)
+    assert dataset.name == "hub-org-pets"
+    assert dataset.facts.classes == ("dog", "cat")
+    assert dataset.train.labels.tolist() == [0, 1, 0]
+    assert dataset.flags == {"custom"}
+    assert "hub" in dataset.facts.label_rule
 
 
 def test_a_hub_data_set_that_cannot_be_had_is_named(tmp_path: Path) -> None:
@@ -173,11 +173,11 @@ def test_columns_are_named(tmp_path: Path) -> None:
 def test_the_order_of_wnids_txt_decides(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "tin")
     (folder / "wnids.txt").write_text(f"{WNIDS[199]}\n{WNIDS[1]}\n{WNIDS[0]}\n")
-    found = load(folder, tmp_path)
-    assert found.facts.classes == (WNIDS[199], WNIDS[1], WNIDS[0])
-    assert found.train.labels.tolist() == [0, 1, 2, 2]
-    assert found.flags == {"subset"}
-    assert levels(found) == EXPECTED
+    dataset = load(folder, tmp_path)
+    assert dataset.facts.classes == (WNIDS[199], WNIDS[1], WNIDS[0])
+    assert dataset.train.labels.tolist() == [0, 1, 2, 2]
+    assert dataset.flags == {"subset"}
+    assert levels(dataset) == EXPECTED
 
 
 def test_foreign_wnids_and_empty_folders_are_refused(tmp_path: Path) -> None:

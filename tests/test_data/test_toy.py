@@ -113,8 +113,10 @@ def few_shot(net: nn.Sequential, name: str, shots: int = 5) -> float:
     folds = [features[:, k : k + shots].mean(1) for k in range(0, 40, shots)]
     labels = torch.arange(8).repeat_interleave(40)
     right = [torch.cdist(features.flatten(0, 1), m).argmin(1) == labels for m in folds]
-    own = [torch.arange(40).repeat(8) // shots == k for k in range(len(folds))]
-    return float(torch.cat([r[~o] for r, o in zip(right, own, strict=True)]).float().mean())
+    labels_of_fold = [torch.arange(40).repeat(8) // shots == k for k in range(len(folds))]
+    return float(
+        torch.cat([r[~o] for r, o in zip(right, labels_of_fold, strict=True)]).float().mean()
+    )
 
 
 def test_pretraining_on_the_source_helps_on_every_target(source: SourceDataset) -> None:

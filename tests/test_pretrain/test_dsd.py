@@ -59,8 +59,8 @@ def test_a_sparse_phase_fixes_zeros_and_then_trains_them(tmp_path: Path) -> None
     assert sum(int(mask.sum()) for mask in pruned.values()) > 0
     finish_epoch(made)
     made._epoch(lambda images: None)
-    held = zeros(tensors(made), names)
-    assert all(torch.equal(held[name], pruned[name]) for name in names)
+    zero_masks = zeros(tensors(made), names)
+    assert all(torch.equal(zero_masks[name], pruned[name]) for name in names)
     moved = tensors(made)
     assert all(not torch.equal(moved[n], after[n]) for n in names)
     for name in names:

@@ -21,7 +21,7 @@ def test_running_statistics_are_reset_with_the_option(tmp_path: Path) -> None:
 
 
 def test_the_optimizer_is_reset_only_with_the_option(tmp_path: Path) -> None:
-    kept = at_new_data("full_reset", tmp_path / "kept").made.ctx.optimizer_state()
-    assert "momentum_buffer" in kept["fc.weight"]
+    unreset = at_new_data("full_reset", tmp_path / "kept").made.ctx.optimizer_state()
+    assert "momentum_buffer" in unreset["fc.weight"]
     dropped = at_new_data("full_reset", tmp_path / "dropped", "opt_reset=touched")
     assert dropped.made.ctx.optimizer_state() == {}

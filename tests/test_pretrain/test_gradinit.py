@@ -53,7 +53,7 @@ def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
     model, (a, b, c) = smooth(), halves()
     gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
     with at_init(model):
-        found, bound = step_objective(model, (a, b, c), gradinit, adam)
+        value, bound = step_objective(model, (a, b, c), gradinit, adam)
         moved = copy.deepcopy(model)
         loss(moved, a, b).backward()
         gradients = [p.grad for p in moved.parameters() if p.grad is not None]
@@ -65,14 +65,14 @@ def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
                 p -= 0.05 * step
         expected = loss(moved, a, c) / 0.05
     assert not bound
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(value, expected)
 
 
 def test_its_gradient_treats_the_direction_as_a_constant() -> None:
     model, data, gradinit = smooth(), halves(), Gradinit(gamma=1e9)
     scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), 0.1)
     with at_init(model):
-        found = scales.gradient(step_objective(model, data, gradinit, False)[0])
+        gradients = scales.gradient(step_objective(model, data, gradinit, False)[0])
         loss(model, data[0], data[1]).backward()
         grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
         length = torch.cat([g.flatten() for g in grads.values()]).norm()
@@ -89,12 +89,12 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
             return result
 
         h = 1e-6
-        units = torch.eye(len(found), dtype=torch.float64) * h
+        units = torch.eye(len(gradients), dtype=torch.float64) * h
         central = [(value(scales.m + u) - value(scales.m - u)) / (2 * h) for u in units]
     expected = torch.tensor(central, dtype=torch.float64)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(gradients, expected, rtol=1e-5, atol=1e-6)
     assert "1.weight" in scales.live
-    assert float(found.abs().max()) > 1
+    assert float(gradients.abs().max()) > 1
 
 
 @pytest.mark.parametrize("adam", [False, True])

@@ -44,8 +44,8 @@ def test_the_smallest_weights_are_pruned_and_the_rest_rewound(tmp_path: Path) ->
         assert torch.equal(after[name][~dead], start[name][~dead])
 
 
-def dead(found: Tensors, names: set[str]) -> Tensors:
-    return {name: found[name] == 0 for name in names}
+def dead(tensors_by_name: Tensors, names: set[str]) -> Tensors:
+    return {name: tensors_by_name[name] == 0 for name in names}
 
 
 @pytest.mark.parametrize("reset", ["all", "none"])
@@ -54,8 +54,8 @@ def test_pruned_weights_stay_at_zero_and_each_round_prunes_more(tmp_path: Path, 
     names = kernel_names(made)
     first = dead(after, names)
     finish_epoch(made)
-    held = dead(tensors(made), names)
-    assert all(torch.equal(held[n], first[n]) for n in names)
+    pruned = dead(tensors(made), names)
+    assert all(torch.equal(pruned[n], first[n]) for n in names)
     train_round(made)
     before, after = open_round(made)
     assert changed(before, after)
@@ -108,8 +108,8 @@ def test_without_rewinding_only_pruned_weights_change(tmp_path: Path) -> None:
 def test_one_threshold_over_all_layers_spares_those_with_large_weights() -> None:
     weights = {"small": torch.tensor([[1.0, -2, 0, 0]]), "large": torch.tensor([5.0, -6, 7, 8])}
     keep = {"small": torch.tensor([[True, True, False, False]]), "large": torch.ones(4).bool()}
-    own, shared = (prune(weights, keep, 0.5, scope) for scope in ("layer", "global"))
-    assert {n: m.flatten().tolist() for n, m in own.items()} == {
+    per_layer, shared = (prune(weights, keep, 0.5, scope) for scope in ("layer", "global"))
+    assert {n: m.flatten().tolist() for n, m in per_layer.items()} == {
         "small": [False, True, False, False],
         "large": [False, False, True, True],
     }

@@ -47,9 +47,9 @@ def test_the_slim_part_alone_gives_the_outputs_of_the_dense_network(name: str) -
         if value.ndim == 1:  # norms that are not at their initial values
             value.add_(torch.rand(value.shape, dtype=value.dtype) * 0.5)
     roles = architecture.roles(dense)
-    found = slim_sizes(dense, roles, 0.5)
-    small.load_state_dict(slim(dense.state_dict(), found, 0.5))
-    for layer, sizes in found.items():
+    sizes_by_layer = slim_sizes(dense, roles, 0.5)
+    small.load_state_dict(slim(dense.state_dict(), sizes_by_layer, 0.5))
+    for layer, sizes in sizes_by_layer.items():
         for tensor, mask in redraw_masks(dense, layer, *sizes).items():
             dense.get_parameter(tensor).data[mask] = 0
     x = torch.randn(2, 3, 32, 32, dtype=torch.float64)

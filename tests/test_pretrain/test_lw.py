@@ -98,17 +98,17 @@ def active(made: Trainer) -> list[str]:
 
 def test_each_round_adds_a_normaliser_and_keeps_earlier_ones(tmp_path: Path) -> None:
     made = trainer(tiny("lw", *FULL), tmp_path)
-    ends, seen = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"], {}
+    ends, values_by_end = ["layer1.0", "layer2.0", "layer3.0", "layer4.0"], {}
     for k in range(1, 5):
         open_round(made)
         assert active(made) == ends[:k]
         state = {n: t.clone() for n, t in made.ctx.model.state_dict().items() if "normal" in n}
-        assert all(torch.equal(state[n], seen[n]) for n in seen)
+        assert all(torch.equal(state[n], values_by_end[n]) for n in values_by_end)
         finish_epoch(made)
         now = made.ctx.model.state_dict()
         assert all(torch.equal(now[n], t) for n, t in state.items())
         assert not any("normal" in name for name, _ in made.ctx.model.named_parameters())
-        seen = {n: t for n, t in state.items() if n.startswith(tuple(ends[:k]))}
+        values_by_end = {n: t for n, t in state.items() if n.startswith(tuple(ends[:k]))}
 
 
 @pytest.mark.parametrize("statistics", ["scalar", "per_channel"])
@@ -117,14 +117,14 @@ def test_block_outputs_are_normalised_and_running_statistics_unchanged(
 ) -> None:
     made = at_round(2, tmp_path, f"lw.statistics={statistics}", "width=8", "batch_size=16")
     before, after = open_round(made)
-    kept = [n for n in before if in_blocks(n, 2) and ("running" in n or "tracked" in n)]
-    assert len(kept) == 18
-    assert all(torch.equal(before[n], after[n]) for n in kept)
-    seen: list[Tensor] = []
+    unchanged = [n for n in before if in_blocks(n, 2) and ("running" in n or "tracked" in n)]
+    assert len(unchanged) == 18
+    assert all(torch.equal(before[n], after[n]) for n in unchanged)
+    batches: list[Tensor] = []
     block = made.ctx.model.get_submodule("layer2.0")
-    block.register_forward_hook(lambda module, inputs, output: seen.append(output.detach()))
+    block.register_forward_hook(lambda module, inputs, output: batches.append(output.detach()))
     made.ctx.model(made.ctx.loader.batch(made.ctx.clock).images)
-    z = seen[0].double()
+    z = batches[0].double()
     dims = (0, 1, 2, 3) if statistics == "scalar" else (0, 2, 3)
     torch.testing.assert_close(
         z.mean(dims), torch.zeros(z.mean(dims).shape).double(), atol=1e-5, rtol=0
@@ -187,8 +187,8 @@ def test_ablations_leave_one_part_out(tmp_path: Path, setting: str, missing: str
     open_round(made)
     parts = ("blocks 1..2", "normaliser", "above")
     notes = [r["note"] for r in lines(tmp_path, "rewrites.jsonl") if r["round"] == 1]
-    found = {part for part in parts if any(part in note for note in notes)}
-    assert found == set(parts) - {missing}
+    logged = {part for part in parts if any(part in note for note in notes)}
+    assert logged == set(parts) - {missing}
 
 
 def test_frozen_blocks_do_not_move(tmp_path: Path) -> None:
@@ -223,14 +223,14 @@ def test_measuring_statistics_does_not_change_the_network(tmp_path: Path) -> Non
     model, images = made.ctx.model, made.ctx.loader.batch(made.ctx.clock).images
     before = {n: t.clone() for n, t in model.state_dict().items()}
     with batch_statistics(model):
-        found = outputs(model, ["layer2.0"], images)["layer2.0"]
+        measured = outputs(model, ["layer2.0"], images)["layer2.0"]
     assert equal(before, model.state_dict())
     assert all(m.track_running_stats for m in model.modules() if isinstance(m, nn.BatchNorm2d))
     twin = copy.deepcopy(model)
-    kept: list[Tensor] = []
-    twin.get_submodule("layer2.0").register_forward_hook(lambda m, i, o: kept.append(o.detach()))
+    hooked: list[Tensor] = []
+    twin.get_submodule("layer2.0").register_forward_hook(lambda m, i, o: hooked.append(o.detach()))
     twin(images)
-    assert torch.equal(found, kept[0])
+    assert torch.equal(measured, hooked[0])
 
 
 def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> None:
@@ -241,25 +241,25 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["normalizers"] == {f"layer{i}.0": [] for i in (1, 2, 3, 4)}
     images = torch.from_numpy(source().val.images)
-    found = backbones.classifier(f"run:{tmp_path}")
+    exported = backbones.classifier(f"run:{tmp_path}")
     backbone = backbones.load(f"run:{tmp_path}")
     made.ctx.model.eval()
     with torch.no_grad():
         x = made.validation.normalise(images)
-        torch.testing.assert_close(found.model(x), made.ctx.model(x))
+        torch.testing.assert_close(exported.model(x), made.ctx.model(x))
         pooled = outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
     torch.testing.assert_close(backbone.features(images), pooled)
-    assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
+    assert made.validation.accuracy(exported.model) == lines(tmp_path)[-1]["val_accuracy"]
     assert backbone.facts.weights_hash == record["weights_hash"]
 
 
-@pytest.mark.parametrize("found", [{}, {"layer9.0": []}, {"layer1.0": [3]}, {"layer1.0": [0]}])
+@pytest.mark.parametrize("shapes", [{}, {"layer9.0": []}, {"layer1.0": [3]}, {"layer1.0": [0]}])
 def test_an_export_whose_record_and_weights_differ_is_refused(
-    tmp_path: Path, found: dict[str, list[int]]
+    tmp_path: Path, shapes: dict[str, list[int]]
 ) -> None:
     pretrain(tiny("lw"), source(), tmp_path)
     path = tmp_path / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": found}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": shapes}))
     with pytest.raises(CheckpointError, match="normalizer"):
         backbones.load(f"run:{tmp_path}")
 

@@ -18,12 +18,12 @@ from pretrain.training.loop import pretrain
 RATE = "rate."
 
 
-def by_hand(model: nn.Module, given: Weights, task: Task) -> Tensor:
-    adapted = {name: weight for name, weight in given.items() if not name.startswith(RATE)}
+def by_hand(model: nn.Module, weights: Weights, task: Task) -> Tensor:
+    adapted = {name: weight for name, weight in weights.items() if not name.startswith(RATE)}
     loss = functional.cross_entropy(logits(model, adapted, task.support), task.support_labels)
     steps = torch.autograd.grad(loss, list(adapted.values()), create_graph=True)
     adapted = {
-        name: weight - given[RATE + name] * step
+        name: weight - weights[RATE + name] * step
         for (name, weight), step in zip(adapted.items(), steps, strict=True)
     }
     return logits(model, adapted, task.query)
@@ -58,11 +58,11 @@ def test_rates_go_through_a_checkpoint_and_stay_out_of_the_network(
 ) -> None:
     recipe = tiny("metasgd")
     killed_at(9, recipe, tmp_path / "run", monkeypatch)
-    found = checkpoint.load(tmp_path / "run")
-    assert found is not None
-    kept = found[0]["memory/metasgd/rate.fc.weight"]
-    assert kept.std() > 0
+    stored = checkpoint.load(tmp_path / "run")
+    assert stored is not None
+    rate = stored[0]["memory/metasgd/rate.fc.weight"]
+    assert rate.std() > 0
     made = trainer(recipe, tmp_path / "run")
-    assert torch.equal(made.ctx.parameters["rate.fc.weight"].detach(), kept)
+    assert torch.equal(made.ctx.parameters["rate.fc.weight"].detach(), rate)
     pretrain(recipe, source(), tmp_path / "run")
     assert not [name for name in weights(tmp_path / "run") if RATE in name]

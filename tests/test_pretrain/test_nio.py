@@ -63,7 +63,7 @@ def test_the_parts_of_the_official_code() -> None:
 def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
     model, data, borders = smooth(), batch(), [(0, 9), (7, 16)]
     with at_init(model):
-        found = part_gradients(model, data, borders, graph=False)
+        gradients = part_gradients(model, data, borders, graph=False)
         rows = []
         for start, stop in borders:
             model.zero_grad()
@@ -74,12 +74,12 @@ def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
                 torch.cat([p.grad.flatten() for m in kernels for p in m.parameters()])  # type: ignore[union-attr]
             )
     expected = torch.stack(rows)
-    assert found.shape[1] == sum(p.numel() for m in kernels for p in m.parameters())
-    torch.testing.assert_close(found.sort().values, expected.sort().values)
-    torch.testing.assert_close(gradient_norms(found), expected.norm(dim=1))
+    assert gradients.shape[1] == sum(p.numel() for m in kernels for p in m.parameters())
+    torch.testing.assert_close(gradients.sort().values, expected.sort().values)
+    torch.testing.assert_close(gradient_norms(gradients), expected.norm(dim=1))
     dot = float(expected[0] @ expected[1])
     gc = dot / float(expected[0].norm() * expected[1].norm())
-    assert float(grad_cosine(found)) == pytest.approx(gc)
+    assert float(grad_cosine(gradients)) == pytest.approx(gc)
     assert -1 <= gc <= 1
 
 
@@ -115,13 +115,13 @@ def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, n
     with at_init(model):
         at = scales.m * 1.1
         scales.write(at)
-        found = scales.gradient(objective(part_gradients(model, data, borders, graph=True), kind))
+        slopes = scales.gradient(objective(part_gradients(model, data, borders, graph=True), kind))
         h = 1e-5
         units = torch.eye(len(at), dtype=torch.float64) * h
         central = [(value(at + unit) - value(at - unit)) / (2 * h) for unit in units]
     expected = torch.tensor(central, dtype=torch.float64)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
-    assert float(found.abs().max()) > 1e-3
+    torch.testing.assert_close(slopes, expected, rtol=1e-5, atol=1e-7)
+    assert float(slopes.abs().max()) > 1e-3
 
 
 def test_the_steps_are_those_of_gradinits_adam() -> None:
@@ -260,5 +260,5 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
 
 def test_the_derivative_of_an_independent_tensor_is_zero() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
-    found = derivative(a.sum(), [a, b])
-    assert [g.tolist() for g in found] == [[1.0, 1.0], [0.0, 0.0, 0.0]]
+    gradients = derivative(a.sum(), [a, b])
+    assert [g.tolist() for g in gradients] == [[1.0, 1.0], [0.0, 0.0, 0.0]]

@@ -51,8 +51,8 @@ def test_features_are_what_reaches_the_head_before_dropout(tmp_path: Path) -> No
 
 
 def test_it_learns_and_leaves_the_head_as_it_was_drawn(tmp_path: Path) -> None:
-    given = ("plan.epochs=8", "plan.epoch_images=40", "lr=0.01", "augmentation=none")
-    recipe = tiny("protonet", *given)
+    overrides = ("plan.epochs=8", "plan.epoch_images=40", "lr=0.01", "augmentation=none")
+    recipe = tiny("protonet", *overrides)
     drawn = Prepared(tmp_path / "start", "protonet").ctx.model.state_dict()["fc.weight"]
     pretrain(recipe, source(), tmp_path / "run")
     losses = [line["train_loss"] for line in lines(tmp_path / "run")]

@@ -69,8 +69,8 @@ def test_ash_and_adams_shrinks_and_adds_noise_to_layers_alone(tmp_path: Path) ->
 def test_it_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> None:
     recipe = tiny("shrink_perturb").replace(scenarios.fields("continual-full"))
     pretrain(recipe, source(), tmp_path)
-    found = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]
-    assert found == [(stage, 2 * stage) for stage in range(1, 10)]
+    events = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]
+    assert events == [(stage, 2 * stage) for stage in range(1, 10)]
 
 
 def test_a_kill_after_the_event_resumes_to_the_same_bits(

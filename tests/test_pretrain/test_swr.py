@@ -168,9 +168,9 @@ def test_shared_weights_are_refused_unless_allowed() -> None:
 
 def test_networks_that_the_options_are_not_defined_for_are_refused(tmp_path: Path) -> None:
     for network in ("toy_resnet", "scnn"):
-        given = (f"architecture={network}", "swr.scale_running_stats=true")
+        overrides = (f"architecture={network}", "swr.scale_running_stats=true")
         with pytest.raises(UsageError, match="scale_running_stats needs a chain"):
-            trainer(tiny("swr", *given), tmp_path / network)
+            trainer(tiny("swr", *overrides), tmp_path / network)
     model, roles = build("mlp", side=4)
     bare = RoleMap(roles.layers, roles.blocks, roles.head, roles.fully_connected, roles.stages)
     with pytest.raises(UsageError, match="which its roles do not name"):

@@ -19,15 +19,15 @@ from pretrain.weights import scaling
 
 def anchored_epochs(made: Trainer) -> list[int]:
     """Epochs, counted over the whole run, at whose start the target is the current norms."""
-    found = []
+    anchored = []
     for epoch in range(made.recipe.plan.total_epochs):
         made._open_epoch(2)
         target = made.ctx.memories["swr_reanchor"]["norms"]
         if epoch and torch.equal(target, scaling.norms(layer_weights(made.ctx))):
-            found.append(epoch)
+            anchored.append(epoch)
         made._step(2)
         epochs(made, 1)
-    return found
+    return anchored
 
 
 def test_learning_rate_drops_reanchor(tmp_path: Path) -> None:

@@ -92,9 +92,9 @@ def test_a_raw_map_passes_the_gradient_of_w_to_v() -> None:
 def test_weights_outside_the_range_are_clamped_and_counted(name: str) -> None:
     mapping, bound = compander(name), 0.7 * RANGE[name]
     w = f64(0.1, bound, -2 * bound, 0.9 * bound)
-    found = mapping(mapping.right_inverse(w))
+    clamped = mapping(mapping.right_inverse(w))
     limit = (1 - 1e-3) * bound
-    torch.testing.assert_close(found, f64(0.1, limit, -limit, 0.9 * bound))
+    torch.testing.assert_close(clamped, f64(0.1, limit, -limit, 0.9 * bound))
     assert int(mapping.clamped) == 2
 
 
@@ -118,8 +118,8 @@ def test_clamps_are_logged_at_the_start_and_at_every_rewrite(tmp_path: Path) -> 
     made.ctx.acting = "weight_compander"
     made.ctx.rewrite({"fc.weight": torch.full((4, 16), 9.0)}, "large")
     assert lines(tmp_path, "rewrites.jsonl")[1]["note"] == "large; 64 elements clamped to the range"
-    found = surgery.get_weight(made.ctx.model, "fc.weight").detach()
-    torch.testing.assert_close(found, torch.full((4, 16), limit))
+    weight = surgery.get_weight(made.ctx.model, "fc.weight").detach()
+    torch.testing.assert_close(weight, torch.full((4, 16), limit))
 
 
 def scalars(made: Trainer) -> dict[str, Tensor]:
@@ -134,17 +134,17 @@ def test_learned_scalars_move_and_do_not_decay(
     fields = (f"weight_compander.learnable={learnable}", f"optimizer={optimizer}", "lr=0.01")
     made = trainer(tiny("weight_compander", *fields, "weight_compander.b=1"), tmp_path)
     epochs(made, 1)
-    found = scalars(made)
+    learned = scalars(made)
     assert len(made.ctx.roles.layers) == 13
-    assert len(found) == 2 * pairs
-    assert all(float(p.detach()) not in (0.7, 1.0) for p in found.values())
+    assert len(learned) == 2 * pairs
+    assert all(float(p.detach()) not in (0.7, 1.0) for p in learned.values())
     decays = {
         id(p): (g["weight_decay"], g["effective_decay"])
         for g in made.ctx.optimizer.param_groups
         for p in g["params"]
     }
-    assert {decays[id(p)] for p in found.values()} == {(0.0, 0.0)}
-    assert {decays[id(p)] for n, p in made.ctx.parameters.items() if n not in found} == {
+    assert {decays[id(p)] for p in learned.values()} == {(0.0, 0.0)}
+    assert {decays[id(p)] for n, p in made.ctx.parameters.items() if n not in learned} == {
         (made.recipe.weight_decay, 0.0)
     }
 
@@ -154,11 +154,11 @@ def test_a_learned_b_stays_away_from_zero(tmp_path: Path) -> None:
     epochs(made, 1)
     name = next(n for n in scalars(made) if n.endswith(".b"))
     b = made.ctx.parameters[name]
-    for start, kept in ((1e-5, 1e-3), (-1e-5, -1e-3), (-0.5, -0.5)):
+    for start, expected in ((1e-5, 1e-3), (-1e-5, -1e-3), (-0.5, -0.5)):
         b.data.fill_(start)
         made.ctx.memory["before"] = made.ctx.memory["slopes"] = []
         made.ctx.call("after_step")
-        assert float(b.detach()) == pytest.approx(kept)
+        assert float(b.detach()) == pytest.approx(expected)
 
 
 def test_weights_stay_inside_the_range_however_large_the_rate(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ def test_the_default_redraws_a_fifth(tmp_path: Path) -> None:
 def test_the_masks_are_in_the_checkpoint_and_survive_a_copy(tmp_path: Path) -> None:
     made = trainer(tiny("wels"), tmp_path)
     made._epoch(lambda images: None)
-    found = checkpoint.load(tmp_path)
-    assert found is not None
+    stored = checkpoint.load(tmp_path)
+    assert stored is not None
     masks, copied = made.ctx.memories["wels"], copy.deepcopy(made.ctx.memories["wels"])
     assert masks.keys() == kernel_names(made)
     for name, mask in masks.items():
-        assert torch.equal(found[0][f"memory/wels/{name}"], mask)
+        assert torch.equal(stored[0][f"memory/wels/{name}"], mask)
         assert torch.equal(copied[name], mask)
 
 

@@ -83,14 +83,14 @@ def test_the_rescaled_network_is_stationary_and_computes_the_same() -> None:
     weights = chain(0)
     biases = [torch.linspace(-1, 1, len(w), dtype=torch.float64) for w in weights]
     factors = find_balancing_factors(weights)
-    found = rescaled(weights, factors)
-    for before, after in pairwise(found):
+    balanced = rescaled(weights, factors)
+    for before, after in pairwise(balanced):
         torch.testing.assert_close(before.square().sum(1), after.square().sum(0), rtol=1e-3, atol=0)
     moved = [a * b for a, b in zip([*factors, torch.ones(3)], biases, strict=True)]
     x = chain(1, (5, 9))[0]
-    torch.testing.assert_close(outputs(found, moved, x), outputs(weights, biases, x))
-    assert norm(found) / norm(weights) == pytest.approx(compute_balancedness(weights), rel=1e-12)
-    assert compute_balancedness(found) == pytest.approx(1, abs=1e-8)
+    torch.testing.assert_close(outputs(balanced, moved, x), outputs(weights, biases, x))
+    assert norm(balanced) / norm(weights) == pytest.approx(compute_balancedness(weights), rel=1e-12)
+    assert compute_balancedness(balanced) == pytest.approx(1, abs=1e-8)
 
 
 def test_against_a_general_minimizer() -> None:
@@ -108,17 +108,19 @@ def test_against_a_general_minimizer() -> None:
         return float(value.detach()), torch.autograd.grad(value, logs)[0].numpy()
 
     start = torch.zeros(13, dtype=torch.float64).numpy()
-    found = minimize(value_and_slope, start, jac=True, options={"gtol": 1e-9})
-    assert compute_balancedness(weights) == pytest.approx(found.fun**0.5 / norm(weights), rel=1e-8)
+    minimum = minimize(value_and_slope, start, jac=True, options={"gtol": 1e-9})
+    assert compute_balancedness(weights) == pytest.approx(
+        minimum.fun**0.5 / norm(weights), rel=1e-8
+    )
 
 
 def test_more_updates_lower_the_norm_and_the_tolerance_stops_them() -> None:
     weights = rescaled(chain(5), [torch.full((n,), 3.0).double() for n in SIZES[1:-1]])
-    found = [compute_balancedness(weights, updates=n) for n in (0, 1, 2, 5, 100)]
-    assert found[0] == 1
-    assert found == sorted(found, reverse=True)
-    assert len(set(found)) == 5
-    assert compute_balancedness(weights, tolerance=10) == found[1]
+    values = [compute_balancedness(weights, updates=n) for n in (0, 1, 2, 5, 100)]
+    assert values[0] == 1
+    assert values == sorted(values, reverse=True)
+    assert len(set(values)) == 5
+    assert compute_balancedness(weights, tolerance=10) == values[1]
 
 
 def test_units_without_incoming_or_outgoing_weights_are_left_alone() -> None:

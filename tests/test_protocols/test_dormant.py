@@ -73,20 +73,20 @@ def test_channels_come_last_behind_a_linear_layer_on_tokens_and_maps() -> None:
 def test_shares_of_layers_and_of_the_network() -> None:
     trunk = nn.Sequential(nn.Conv2d(3, 8, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     wide = nn.Sequential(trunk, nn.Linear(8, 4), nn.ReLU())
-    given = analysis_input(wide, nn.Linear(4, 4), spread=0.1)
+    inputs = analysis_input(wide, nn.Linear(4, 4), spread=0.1)
     bias = trunk[0].bias
     bias.data[:] = torch.tensor([-9, -9, -9, 9, 9, 9, 9, 9])  # type: ignore[union-attr]
-    x, _ = normalised_images(given)
+    x, _ = normalised_images(inputs)
     with torch.no_grad():
         parts = [trunk[:2](x).mean(dim=(0, 2, 3)), wide(x).mean(dim=0)]
     expected = [float((p <= 0.025 * p.mean()).double().mean()) for p in parts]
     assert expected[0] == 3 / 8
-    finding = run(given, DormantSettings(batch_size=16))
-    found = {m.name: m.value for m in finding.measures}
+    finding = run(inputs, DormantSettings(batch_size=16))
+    values = {m.name: m.value for m in finding.measures}
     assert finding.views[0].values == pytest.approx([100 * e for e in expected])
-    assert found["units"] == 12
-    assert found["dormant units (tau 0.025)"] == (3 + 4 * expected[1]) / 12
-    assert found["dormant units, worst layer"] == max(expected)
+    assert values["units"] == 12
+    assert values["dormant units (tau 0.025)"] == (3 + 4 * expected[1]) / 12
+    assert values["dormant units, worst layer"] == max(expected)
 
 
 def test_a_network_without_activations_has_no_dormant_units() -> None:

@@ -28,19 +28,19 @@ def test_by_hand(singular: list[float], rank: float) -> None:
 def test_it_lies_between_one_and_the_rank_whatever_the_scale(
     values: list[float], by: float
 ) -> None:
-    found = compute_effective_rank(torch.tensor(values, dtype=torch.float64))
-    assert 1 - 1e-9 <= found <= len(values) * (1 + 1e-9)
+    rank = compute_effective_rank(torch.tensor(values, dtype=torch.float64))
+    assert 1 - 1e-9 <= rank <= len(values) * (1 + 1e-9)
     scaled = compute_effective_rank(by * torch.tensor(values, dtype=torch.float64))
-    assert scaled == pytest.approx(found, rel=1e-9)
+    assert scaled == pytest.approx(rank, rel=1e-9)
 
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("part", ["train", "val"])
 def test_it_is_that_of_the_backbones_features(centred: bool, part: str) -> None:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
-    given = analysis_input(trunk, nn.Linear(12, 4))
-    chosen = given.split(part)  # type: ignore[arg-type]
-    features = given.backbone.features(torch.from_numpy(chosen.images)).double().numpy()
+    inputs = analysis_input(trunk, nn.Linear(12, 4))
+    chosen = inputs.split(part)  # type: ignore[arg-type]
+    features = inputs.backbone.features(torch.from_numpy(chosen.images)).double().numpy()
     features = features - features.mean(0) if centred else features
     values = np.linalg.svd(features, compute_uv=False)
     shares = values / values.sum()
@@ -48,12 +48,12 @@ def test_it_is_that_of_the_backbones_features(centred: bool, part: str) -> None:
     settings = EffectiveRankSettings.model_validate(
         {"centred": centred, "part": part, "batch_size": 9}
     )
-    finding = run(given, settings)
-    found = {m.name: m.value for m in finding.measures}
-    assert found["effective rank"] == pytest.approx(expected, rel=1e-5)
-    assert found["features"] == 12
-    assert found["images"] == len(chosen)
-    assert found["effective rank / features"] == found["effective rank"] / 12
+    finding = run(inputs, settings)
+    by_name = {m.name: m.value for m in finding.measures}
+    assert by_name["effective rank"] == pytest.approx(expected, rel=1e-5)
+    assert by_name["features"] == 12
+    assert by_name["images"] == len(chosen)
+    assert by_name["effective rank / features"] == by_name["effective rank"] / 12
     assert finding.views[0].values == pytest.approx(values / values[0], rel=1e-4)
 
 
@@ -68,16 +68,16 @@ class Constant(nn.Module):
 
 @pytest.mark.parametrize(("value", "centred"), [(0.0, False), (1.0, True), (float("nan"), False)])
 def test_features_without_any_direction_are_refused(value: float, centred: bool) -> None:
-    given = analysis_input(Constant(value), nn.Linear(12, 4))
-    given.backbone.module.value.data.fill_(value)  # type: ignore[union-attr,operator]
+    inputs = analysis_input(Constant(value), nn.Linear(12, 4))
+    inputs.backbone.module.value.data.fill_(value)  # type: ignore[union-attr,operator]
     with pytest.raises(CheckpointError, match="not finite or all the same"):
-        run(given, EffectiveRankSettings(centred=centred))
+        run(inputs, EffectiveRankSettings(centred=centred))
 
 
 def test_small_networks_see_the_same_images() -> None:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
-    given = analysis_input(trunk, nn.Linear(12, 4))
-    x, _ = normalised_images(given, 10)
+    inputs = analysis_input(trunk, nn.Linear(12, 4))
+    x, _ = normalised_images(inputs, 10)
     expected = compute_effective_rank(torch.linalg.svdvals(trunk(x).double()))
-    finding = run(given, EffectiveRankSettings(images=10))
+    finding = run(inputs, EffectiveRankSettings(images=10))
     assert finding.measures[2].value == pytest.approx(expected)

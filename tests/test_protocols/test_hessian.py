@@ -41,10 +41,10 @@ class Double(nn.Module):
 
 
 def dense(
-    given: AnalysisInput, x: Tensor, y: Tensor, decay: float, smoothing: float = 0.0
+    inputs: AnalysisInput, x: Tensor, y: Tensor, decay: float, smoothing: float = 0.0
 ) -> NDArray[np.float64]:
     """All eigenvalues of the Hessian of mean cross-entropy plus (decay / 2) |w|^2."""
-    model = given.network.model
+    model = inputs.network.model
     values = dict(model.named_parameters())
     sizes = [v.numel() for v in values.values()]
 
@@ -62,18 +62,18 @@ def dense(
 
 
 def expected(
-    given: AnalysisInput, decay: float, smoothing: float = 0.0, kind: str = "none"
+    inputs: AnalysisInput, decay: float, smoothing: float = 0.0, kind: str = "none"
 ) -> NDArray[np.float64]:
     """The three largest in magnitude of both mini-batches, in descending order."""
-    chosen = given.sample("train", 8, 0)
+    chosen = inputs.sample("train", 8, 0)
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (FACTS.mean, FACTS.std))
     pooled: list[float] = []
     for start in (0, 4):
         pixels = torch.from_numpy(chosen.images[start : start + 4])
         pixels = augment(pixels, kind, ("hessian", 0, "augmentation", start))  # type: ignore[arg-type]
         y = torch.from_numpy(chosen.labels[start : start + 4]) % 3
-        found = dense(given, (pixels / 255 - mean) / std, y, decay, smoothing)
-        pooled += sorted(found, key=abs)[-3:]
+        hessian = dense(inputs, (pixels / 255 - mean) / std, y, decay, smoothing)
+        pooled += sorted(hessian, key=abs)[-3:]
     return np.sort(pooled)[::-1]
 
 
@@ -82,7 +82,7 @@ def _three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny source has four classes, the network three."""
     plain = AnalysisInput.batches
     monkeypatch.setattr(
-        AnalysisInput, "batches", lambda *given: ((x, y % 3) for x, y in plain(*given))
+        AnalysisInput, "batches", lambda *arguments: ((x, y % 3) for x, y in plain(*arguments))
     )
 
 
@@ -95,37 +95,37 @@ def measure(finding: Finding, name: str) -> float:
 
 
 def test_pooled_eigenvalues_are_those_of_the_dense_hessians() -> None:
-    given = network(weight_decay=0.01)
-    found = run(given, SETTINGS)
-    assert values(found) == pytest.approx(expected(given, 0.01), rel=1e-8)
-    assert measure(found, "mini-batches") == 2
-    assert measure(found, "largest eigenvalue") == values(found)[0]
-    assert measure(found, "negative eigenvalues") == (values(found) < 0).mean()
-    assert measure(found, "weight decay in the loss") == 0.01
-    assert measure(found, "augmented images") == 0
+    inputs = network(weight_decay=0.01)
+    finding = run(inputs, SETTINGS)
+    assert values(finding) == pytest.approx(expected(inputs, 0.01), rel=1e-8)
+    assert measure(finding, "mini-batches") == 2
+    assert measure(finding, "largest eigenvalue") == values(finding)[0]
+    assert measure(finding, "negative eigenvalues") == (values(finding) < 0).mean()
+    assert measure(finding, "weight decay in the loss") == 0.01
+    assert measure(finding, "augmented images") == 0
 
 
 def test_the_l2_term_moves_every_eigenvalue_by_the_decay() -> None:
-    given = network(weight_decay=0.5)
-    without = run(given, SETTINGS.model_copy(update={"l2": False}))
-    assert values(without) == pytest.approx(expected(given, 0.0), rel=1e-8)
+    inputs = network(weight_decay=0.5)
+    without = run(inputs, SETTINGS.model_copy(update={"l2": False}))
+    assert values(without) == pytest.approx(expected(inputs, 0.0), rel=1e-8)
     assert measure(without, "weight decay in the loss") == 0
-    assert values(run(given, SETTINGS)) == pytest.approx(expected(given, 0.5), rel=1e-8)
+    assert values(run(inputs, SETTINGS)) == pytest.approx(expected(inputs, 0.5), rel=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["crop_flip", "resize_crop_flip", "flip"])
 def test_augmentation_is_the_recipes_own(kind: str) -> None:
-    given = network(augmentation=kind)
-    found = run(given, SETTINGS.model_copy(update={"augmentation": True}))
-    assert values(found) == pytest.approx(expected(given, 0.0, kind=kind), rel=1e-6)
-    assert values(found) != pytest.approx(expected(given, 0.0), rel=1e-4)
-    assert measure(found, "augmented images") == 1
+    inputs = network(augmentation=kind)
+    finding = run(inputs, SETTINGS.model_copy(update={"augmentation": True}))
+    assert values(finding) == pytest.approx(expected(inputs, 0.0, kind=kind), rel=1e-6)
+    assert values(finding) != pytest.approx(expected(inputs, 0.0), rel=1e-4)
+    assert measure(finding, "augmented images") == 1
 
 
 def test_label_smoothing_is_in_the_loss_when_asked() -> None:
-    given = network()
-    found = run(given, SETTINGS.model_copy(update={"label_smoothing": 0.3}))
-    assert values(found) == pytest.approx(expected(given, 0.0, smoothing=0.3), rel=1e-8)
+    inputs = network()
+    finding = run(inputs, SETTINGS.model_copy(update={"label_smoothing": 0.3}))
+    assert values(finding) == pytest.approx(expected(inputs, 0.0, smoothing=0.3), rel=1e-8)
 
 
 def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:
@@ -135,8 +135,8 @@ def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:
     product = make_hessian_product(loss, [w, unused])
     hand = torch.tensor([[12.0, 0.5, -2.0], [0.5, 48.0, 1.0], [-2.0, 1.0, 3.0]])
     v = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
-    found = product(torch.cat([v, torch.ones(1).double()]))
-    torch.testing.assert_close(found, torch.cat([hand.double() @ v, torch.zeros(1).double()]))
+    result = product(torch.cat([v, torch.ones(1).double()]))
+    torch.testing.assert_close(result, torch.cat([hand.double() @ v, torch.zeros(1).double()]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -146,8 +146,8 @@ def test_the_largest_magnitudes_are_found_negative_ones_too(dtype: torch.dtype) 
         dtype
     )
     matrix = turn @ spectrum.diag() @ turn.T
-    found = compute_top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
-    assert found == pytest.approx([-4, 3, 5], rel=1e-5)
+    eigenvalues = compute_top_eigenvalues(lambda v: matrix @ v, torch.ones(8, dtype=dtype), 3)
+    assert eigenvalues == pytest.approx([-4, 3, 5], rel=1e-5)
 
 
 def test_what_cannot_be_found_says_so() -> None:
@@ -164,8 +164,8 @@ def test_what_cannot_be_found_says_so() -> None:
 
 def test_batch_statistics_play_no_part() -> None:
     """One image a batch: in training mode BatchNorm would refuse or differ."""
-    given = network()
+    inputs = network()
     x, y = torch.zeros(1, 3, 8, 8), torch.zeros(1, dtype=torch.int64)
-    loss = cross_entropy(given.network.model(x), y)
+    loss = cross_entropy(inputs.network.model(x), y)
     assert loss.isfinite()
-    assert not any(module.training for module in given.network.model.modules())
+    assert not any(module.training for module in inputs.network.model.modules())

@@ -50,11 +50,11 @@ def outputs(network: Classifier, images: NDArray[np.uint8]) -> tuple[list[Tensor
     ).view(3, 1, 1)
     with torch.no_grad():
         logits = model(x)
-        x, found = model.bn1(model.conv1(x)).relu(), []  # type: ignore[operator]
+        x, features = model.bn1(model.conv1(x)).relu(), []  # type: ignore[operator]
         for stage in ("layer1", "layer2", "layer3", "layer4"):
             x = getattr(model, stage)(x)
-            found.append(x.clone())
-    return found, logits
+            features.append(x.clone())
+    return features, logits
 
 
 @pytest.mark.parametrize("pooling", ["average", "flatten"])
@@ -64,16 +64,18 @@ def test_it_is_scikit_learns_probe_behind_every_block(
 ) -> None:
     reference, query = unlearnable(), source().val
     spec = KnnDepthSettings.model_validate({"pooling": pooling, "metric": metric, "batch_size": 7})
-    found = probe_blocks(network, reference, query, spec)
-    (seen, _), (asked, logits) = (outputs(network, s.images) for s in (reference, query))
-    assert found.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
-    assert np.array_equal(found.predicted, logits.argmax(1).numpy())
-    for block, (train, test) in enumerate(zip(seen, asked, strict=True)):
+    result = probe_blocks(network, reference, query, spec)
+    (reference_features, _), (query_features, logits) = (
+        outputs(network, s.images) for s in (reference, query)
+    )
+    assert result.blocks == ("layer1.0", "layer2.0", "layer3.0", "layer4.0")
+    assert np.array_equal(result.predicted, logits.argmax(1).numpy())
+    for block, (train, test) in enumerate(zip(reference_features, query_features, strict=True)):
         flat = [x.mean((2, 3)) if pooling == "average" else x.flatten(1) for x in (train, test)]
         knn = KNeighborsClassifier(5, metric=metric, algorithm="brute")
         expected = knn.fit(flat[0].double(), reference.labels).predict(flat[1].double())
-        assert np.array_equal(found.probes[block], expected)
-        assert found.accuracies[block] == (expected == query.labels).mean()
+        assert np.array_equal(result.probes[block], expected)
+        assert result.accuracies[block] == (expected == query.labels).mean()
 
 
 def test_batches_and_memory_change_nothing(network: Classifier) -> None:
@@ -90,9 +92,9 @@ def test_batches_and_memory_change_nothing(network: Classifier) -> None:
 
 
 def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifier) -> None:
-    found = probe_blocks(network, source().val, source().val, KnnDepthSettings(k=1))
-    assert (found.probes == source().val.labels).all()
-    assert (found.accuracies == 1).all()
+    result = probe_blocks(network, source().val, source().val, KnnDepthSettings(k=1))
+    assert (result.probes == source().val.labels).all()
+    assert (result.accuracies == 1).all()
 
 
 def test_it_leaves_the_network_as_it_was(network: Classifier) -> None:
@@ -122,9 +124,9 @@ def test_the_smallest_label_wins_a_tie_and_the_most_votes_win() -> None:
 def test_depth_is_the_first_probe_from_which_on_all_agree() -> None:
     probes = np.array([[1, 1, 2, 2, 1], [1, 2, 2, 1, 1], [1, 1, 1, 2, 2]])
     predicted = np.array([1, 1, 1, 1, 1])
-    found = KnnDepth(("a", "b", "c"), probes, predicted, np.array([1, 2, 1, 2, 2]))
-    assert found.depths.tolist() == [0, 2, 2, 3, 3]
-    assert found.accuracies.tolist() == [2 / 5, 2 / 5, 4 / 5]
+    result = KnnDepth(("a", "b", "c"), probes, predicted, np.array([1, 2, 1, 2, 2]))
+    assert result.depths.tolist() == [0, 2, 2, 3, 3]
+    assert result.accuracies.tolist() == [2 / 5, 2 / 5, 4 / 5]
 
 
 def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
@@ -134,18 +136,18 @@ def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
 
 
 def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifier) -> None:
-    given = AnalysisInput(backbones.load(network.facts.ref), network, source())
+    inputs = AnalysisInput(backbones.load(network.facts.ref), network, source())
     whole = probe_blocks(network, source().train, source().val)
-    finding = run(given, KnnDepthSettings())
+    finding = run(inputs, KnnDepthSettings())
     accuracy, depth = finding.views
     assert accuracy.values == tuple(100 * whole.accuracies)
     assert accuracy.places == whole.blocks
     counts = [(whole.depths == d).sum() for d in range(len(whole.blocks) + 1)]
     assert depth.values == pytest.approx([100 * n / 12 for n in counts])
-    found = {m.name: m.value for m in finding.measures}
-    assert (found["reference images"], found["query images"]) == (40, 12)
-    assert found["mean prediction depth (blocks)"] == whole.depths.mean()
-    assert found["accuracy behind block 4 (layer4.0)"] == whole.accuracies[3]
+    values = {m.name: m.value for m in finding.measures}
+    assert (values["reference images"], values["query images"]) == (40, 12)
+    assert values["mean prediction depth (blocks)"] == whole.depths.mean()
+    assert values["accuracy behind block 4 (layer4.0)"] == whole.accuracies[3]
 
 
 def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> None:

@@ -26,26 +26,26 @@ def measures(finding: Finding) -> dict[str, float]:
     return {m.name: m.value for m in finding.measures}
 
 
-def by_hand(given: AnalysisInput, sigma: float, draw: int) -> tuple[float, float]:
+def by_hand(inputs: AnalysisInput, sigma: float, draw: int) -> tuple[float, float]:
     """Loss and accuracy (%) with noise drawn parameter by parameter."""
-    model = given.network.model
-    kept = {n: p.detach().clone() for n, p in model.named_parameters()}
+    model = inputs.network.model
+    originals = {n: p.detach().clone() for n, p in model.named_parameters()}
     generator = torch_generator("sharpness", 0, draw)
-    x, y = normalised_images(given)
+    x, y = normalised_images(inputs)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += sigma * torch.randn(parameter.shape, generator=generator)
         logits = model(x).double()
         for name, parameter in model.named_parameters():
-            parameter.copy_(kept[name])
+            parameter.copy_(originals[name])
     return float(cross_entropy(logits, y)), 100 * float((logits.argmax(1) == y).double().mean())
 
 
 def test_losses_and_accuracies_are_those_of_networks_with_noise_added() -> None:
-    given = network()
-    table = [[by_hand(given, sigma, draw) for draw in range(2)] for sigma in (0.1, 0.5)]
-    clean, accuracy = by_hand(given, 0.0, 0)
-    finding = run(given, SETTINGS)
+    inputs = network()
+    table = [[by_hand(inputs, sigma, draw) for draw in range(2)] for sigma in (0.1, 0.5)]
+    clean, accuracy = by_hand(inputs, 0.0, 0)
+    finding = run(inputs, SETTINGS)
     loss, right = finding.views
     assert loss.at == right.at == (0.1, 0.5)
     for i, row in enumerate(table):
@@ -54,12 +54,12 @@ def test_losses_and_accuracies_are_those_of_networks_with_noise_added() -> None:
         assert loss.low[i] == pytest.approx(min(losses) - clean, rel=1e-4)
         assert loss.high[i] == pytest.approx(max(losses) - clean, rel=1e-4)
         assert right.values[i] == pytest.approx(sum(accuracies) / 2)
-    found = measures(finding)
-    assert found["images"] == 40
-    assert found["train loss"] == pytest.approx(clean, rel=1e-5)
-    assert 100 * found["train accuracy"] == pytest.approx(accuracy)
-    assert found["loss increase at sigma 0.5"] == loss.values[1]
-    assert found["draws without a finite loss"] == 0
+    values = measures(finding)
+    assert values["images"] == 40
+    assert values["train loss"] == pytest.approx(clean, rel=1e-5)
+    assert 100 * values["train accuracy"] == pytest.approx(accuracy)
+    assert values["loss increase at sigma 0.5"] == loss.values[1]
+    assert values["draws without a finite loss"] == 0
 
 
 def test_noise_is_gaussian_and_scales() -> None:
@@ -100,7 +100,7 @@ def test_a_draw_without_a_finite_loss_is_counted_and_its_sigma_left_out() -> Non
 
 
 def test_a_broken_network_is_refused() -> None:
-    given = network()
-    given.network.model.get_parameter("fc.bias").data[0] = float("inf")
+    inputs = network()
+    inputs.network.model.get_parameter("fc.bias").data[0] = float("inf")
     with pytest.raises(CheckpointError, match="no finite loss"):
-        run(given, SETTINGS)
+        run(inputs, SETTINGS)

@@ -36,10 +36,10 @@ def network() -> nn.Module:
 
 
 def test_by_hand() -> None:
-    found = measure_percentiles(linear([-0.5, 0.009, 0.3, -0.01, -0.002]), (0, 10, 50, 75, 100))
-    assert list(found) == ["", "all"]
-    assert found["all"] == found[""]
-    spread = found["all"]
+    layers = measure_percentiles(linear([-0.5, 0.009, 0.3, -0.01, -0.002]), (0, 10, 50, 75, 100))
+    assert list(layers) == ["", "all"]
+    assert layers["all"] == layers[""]
+    spread = layers["all"]
     assert spread.n == 5
     assert spread.percentiles == pytest.approx((-0.5, -0.304, -0.002, 0.009, 0.3))
     assert spread.largest == 0.5
@@ -53,16 +53,16 @@ def test_the_lines_of_the_paper_figures() -> None:
 
 def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
     model = network()
-    found = measure_percentiles(model)
-    assert list(found) == ["0", "3", "all"]
+    layers = measure_percentiles(model)
+    assert list(layers) == ["0", "3", "all"]
     parts = [model[i].weight.detach().flatten().double().numpy() for i in (0, 3)]
-    for name, values in zip(found, (*parts, np.concatenate(parts)), strict=True):
-        assert found[name].n == len(values)
+    for name, values in zip(layers, (*parts, np.concatenate(parts)), strict=True):
+        assert layers[name].n == len(values)
         expected = np.percentile(values, PERCENTILES)
-        assert found[name].percentiles == pytest.approx(expected, rel=1e-14, abs=1e-16)
-        assert found[name].largest == np.abs(values).max()
-        assert found[name].dead == np.mean(np.abs(values) < DEAD)
-        assert 0.05 < found[name].dead < 0.5
+        assert layers[name].percentiles == pytest.approx(expected, rel=1e-14, abs=1e-16)
+        assert layers[name].largest == np.abs(values).max()
+        assert layers[name].dead == np.mean(np.abs(values) < DEAD)
+        assert 0.05 < layers[name].dead < 0.5
 
 
 def test_looking_changes_nothing() -> None:
@@ -112,11 +112,11 @@ class Arctan(nn.Module):
 def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
     layer = linear([-1e6, 0.004, 1.0])
     parametrize.register_parametrization(layer, "weight", Arctan())
-    found = measure_percentiles(layer, (100,))
-    assert list(found) == ["", "all"]
-    assert found["all"].largest == pytest.approx(math.pi / 4, rel=1e-5)
-    assert found["all"].percentiles == pytest.approx((math.pi / 8,))
-    assert found["all"].dead == 1 / 3
+    layers = measure_percentiles(layer, (100,))
+    assert list(layers) == ["", "all"]
+    assert layers["all"].largest == pytest.approx(math.pi / 4, rel=1e-5)
+    assert layers["all"].percentiles == pytest.approx((math.pi / 8,))
+    assert layers["all"].dead == 1 / 3
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -128,20 +128,20 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["without BN", "with BN"])
 def test_a_real_run_is_seen_before_training(kind: str) -> None:
     job = NioJob(kind, "gc", 2, 1)
-    found = run_nio(job)
+    effect = run_nio(job)
     bn = kind == "with BN"
     with seeding.stream(*nio_gradcosine.nio_recipe(job).stream("init")):
         model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
-    assert set(found.factors) == {n for n, _ in model.named_parameters()} - zero
-    assert found.zeros == (len(zero), len(zero))
-    assert found.misfit <= 1e-6
+    assert set(effect.factors) == {n for n, _ in model.named_parameters()} - zero
+    assert effect.zeros == (len(zero), len(zero))
+    assert effect.misfit <= 1e-6
     rate = SETTINGS[kind].rate
-    first = {abs(m - 1) for m in found.factors.values()}
+    first = {abs(m - 1) for m in effect.factors.values()}
     assert 0 < max(first) <= 2.1 * rate  # two steps of Adam
-    assert found.before[0] != found.after[0]
-    assert -1 <= found.after[0] <= 1
+    assert effect.before[0] != effect.after[0]
+    assert -1 <= effect.after[0] <= 1
 
 
 @pytest.mark.usefixtures("few")
@@ -156,9 +156,9 @@ def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch)
             self.live["fc.weight"][0, 0] *= 1.1
 
     monkeypatch.setattr(scales.Scales, "write", turned)
-    found = run_nio(NioJob("without BN", "gc", 1, 0))
-    assert found.misfit > 1e-3
-    assert not has_valid_factors(found)
+    effect = run_nio(NioJob("without BN", "gc", 1, 0))
+    assert effect.misfit > 1e-3
+    assert not has_valid_factors(effect)
 
 
 def test_settings_of_the_appendix() -> None:

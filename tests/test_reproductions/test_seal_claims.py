@@ -89,15 +89,15 @@ PRINTED: ProbeMeans = {
 
 
 def test_figures_as_the_paper_has_them_are_reproduced() -> None:
-    found = judge_probes(PRINTED)
-    assert [figure.verdict for figure in found] == ["reproduced"] * 6
-    assert found[0].ours == "+18.60"
-    assert found[2].what == "block 1: accuracy (%)"
+    figures = judge_probes(PRINTED)
+    assert [figure.verdict for figure in figures] == ["reproduced"] * 6
+    assert figures[0].ours == "+18.60"
+    assert figures[2].what == "block 1: accuracy (%)"
 
 
 def test_figures_the_other_way_round_are_not() -> None:
-    found = judge_probes({**PRINTED, "seal": PRINTED["normal"], "normal": PRINTED["seal"]})
-    assert {figure.verdict for figure in found} == {"not reproduced"}
+    figures = judge_probes({**PRINTED, "seal": PRINTED["normal"], "normal": PRINTED["seal"]})
+    assert {figure.verdict for figure in figures} == {"not reproduced"}
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,12 @@ def two_sided(wins: int, losses: int) -> float:
 
 @pytest.mark.parametrize("network", networks())
 def test_p_values_are_exact_and_corrected_step_down(network: str) -> None:
-    found = reinit_table3.compare_methods(network)
-    ordered = [found[pair] for pair in found if methods().index(pair[0]) < methods().index(pair[1])]
+    comparisons = reinit_table3.compare_methods(network)
+    ordered = [
+        comparisons[pair]
+        for pair in comparisons
+        if methods().index(pair[0]) < methods().index(pair[1])
+    ]
     assert len(ordered) == 15
     largest = 0.0
     for rank, pair in enumerate(sorted(ordered, key=lambda pair: pair.p)):

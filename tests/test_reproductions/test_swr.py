@@ -45,13 +45,13 @@ def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
 
 def test_the_paired_difference_by_hand() -> None:
     """Differences 1, 2, 3: mean 2, deviation 1, error 1 / sqrt(3)."""
-    found = _swr.paired_difference([2, 4, 6], [1, 2, 3])
-    assert found == pytest.approx((2, 3**-0.5))
-    assert str(found) == "+2.00 ± 0.58"
+    gain = _swr.paired_difference([2, 4, 6], [1, 2, 3])
+    assert gain == pytest.approx((2, 3**-0.5))
+    assert str(gain) == "+2.00 ± 0.58"
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("gain", "verdict"),
     [
         (PairedDifference(1.0, 0.4), "reproduced"),
         (PairedDifference(1.0, 0.6), "direction only"),
@@ -59,8 +59,8 @@ def test_the_paired_difference_by_hand() -> None:
         (PairedDifference(-1.0, 0.1), "not reproduced"),
     ],
 )
-def test_above(found: PairedDifference, verdict: str) -> None:
-    assert _swr.judge_above(found) == verdict
+def test_above(gain: PairedDifference, verdict: str) -> None:
+    assert _swr.judge_above(gain) == verdict
 
 
 def test_a_curve_is_the_mean_over_runs() -> None:

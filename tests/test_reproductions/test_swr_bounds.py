@@ -53,12 +53,12 @@ def test_a_tiny_run_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(swr_bounds, "EPOCHS", 2)
     monkeypatch.setattr(swr_bounds, "BATCH", 256)
     monkeypatch.setattr(swr_bounds, "METHODS", {"SWR": {"name": "swr", "lam": 1.0}})
-    found = swr_bounds._trace_run(("SWR", 0))
-    assert found.sizes == [19200, 10000, 1000]
-    assert len(found.norms) == len(found.balance) == 3
-    assert len(found.accuracy) == 2
-    assert found.norms[2] == pytest.approx(found.norms[0], rel=1e-5)
-    assert all(0.5 < value < 1 for value in found.balance)
-    assert found.balance[0] != found.balance[2]
-    outcome = swr_bounds._build_panels({"SWR": [found, found]})
+    trace = swr_bounds._trace_run(("SWR", 0))
+    assert trace.sizes == [19200, 10000, 1000]
+    assert len(trace.norms) == len(trace.balance) == 3
+    assert len(trace.accuracy) == 2
+    assert trace.norms[2] == pytest.approx(trace.norms[0], rel=1e-5)
+    assert all(0.5 < value < 1 for value in trace.balance)
+    assert trace.balance[0] != trace.balance[2]
+    outcome = swr_bounds._build_panels({"SWR": [trace, trace]})
     assert [panel.curves[0].x for panel in outcome] == [(0, 1, 2), (0, 1, 2), (1, 2)]

@@ -14,7 +14,7 @@ def test_the_growth_kept_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "kept", "verdict"),
+    ("method", "growths", "verdict"),
     [
         ("SWR", {"SWR": 0.4}, "reproduced"),
         ("SWR", {"SWR": 0.8}, "direction only"),
@@ -24,8 +24,8 @@ def test_the_growth_kept_by_hand() -> None:
         ("vanilla", {"SWR": 0.4, "vanilla": 0.3}, "not reproduced"),
     ],
 )
-def test_judge(method: str, kept: dict[str, float], verdict: str) -> None:
-    assert judge_growth(method, kept) == verdict
+def test_judge(method: str, growths: dict[str, float], verdict: str) -> None:
+    assert judge_growth(method, growths) == verdict
 
 
 def test_accuracy_is_that_of_the_last_epoch() -> None:
@@ -46,9 +46,9 @@ def test_only_re_anchored_norms_stay_where_the_drop_finds_them(
     for method in swr_decay.METHODS.values():
         if "lam" in method:
             monkeypatch.setitem(method, "lam", 0.2)
-    found = {method: swr_decay._trace_run((method, 0)) for method in swr_decay.METHODS}
-    assert all(len(seen.norm) == 5 and len(seen.accuracy) == 4 for seen in found.values())
-    assert len({seen.norm[0] for seen in found.values()}) == 1
-    assert found["SWR"].norm[2] == found["SWR + re-init"].norm[2]
-    assert found["SWR"].preserved_growth < 0.5 < 0.95 < found["SWR + re-init"].preserved_growth
-    assert found["vanilla"].norm[-1] > found["vanilla"].norm[2]
+    traces = {method: swr_decay._trace_run((method, 0)) for method in swr_decay.METHODS}
+    assert all(len(trace.norm) == 5 and len(trace.accuracy) == 4 for trace in traces.values())
+    assert len({trace.norm[0] for trace in traces.values()}) == 1
+    assert traces["SWR"].norm[2] == traces["SWR + re-init"].norm[2]
+    assert traces["SWR"].preserved_growth < 0.5 < 0.95 < traces["SWR + re-init"].preserved_growth
+    assert traces["vanilla"].norm[-1] > traces["vanilla"].norm[2]

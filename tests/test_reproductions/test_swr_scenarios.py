@@ -34,11 +34,11 @@ def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three stages of two epochs; switches 60 -> 50 and 80 -> 85."""
     monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 2))
     run = AccuracyTrace([40, 60, 50, 80, 85, 91], [60, 80, 91])
-    found = {
+    measures = {
         measure: swr_scenarios.measure_trace(measure, "continual-full", run)
         for measure in ("final", "later", "switch", "drop")
     }
-    assert found == {"final": 91, "later": 85.5, "switch": -2.5, "drop": 2.5}
+    assert measures == {"final": 91, "later": 85.5, "switch": -2.5, "drop": 2.5}
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_judge(comparable: bool, gained: PairedDifference, verdict: str) -> None
 
 
 def test_a_figure_takes_the_sides_in_order() -> None:
-    found = {
+    traces = {
         ("warm-start", "SWR"): [AccuracyTrace([], [1, 90]), AccuracyTrace([], [1, 92])],
         ("warm-start", "vanilla"): [AccuracyTrace([], [5, 80]), AccuracyTrace([], [5, 81])],
     }
     figure = swr_scenarios.judge_statement(
-        ScenarioStatement("warm-start", "final", "SWR", "vanilla"), found
+        ScenarioStatement("warm-start", "final", "SWR", "vanilla"), traces
     )
     assert figure.what == "warm-start, final: SWR above vanilla"
     assert (figure.ours, figure.verdict) == ("+10.50 ± 0.50", "reproduced")
@@ -78,16 +78,16 @@ def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_sees_the_images_and_epochs_of_its_scenario(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[tuple[int, int, int]] = []
+    calls: list[tuple[int, int, int]] = []
 
     def train(recipe: Recipe, source: SourceDataset) -> AccuracyTrace:
-        seen.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
+        calls.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
         return AccuracyTrace([], [])
 
     monkeypatch.setattr(_swr, "train_recipe", train)
     for scenario in SETUPS:
         swr_scenarios._run_job((scenario, "SWR", 0))
-    assert seen == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
+    assert calls == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
 
 
 def test_every_method_is_held_against_swr() -> None:
@@ -102,6 +102,6 @@ def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatc
     run = swr_scenarios._run_job(("warm-start", name, 0))
     assert len(run.stages) == 2
     assert run.epochs == run.stages
-    found = {("warm-start", m): [run, run] for m in METHODS}
-    assert len(swr_scenarios._scenario_panel("warm-start", found).curves[0].x) == 1
-    assert swr_scenarios._describe_finals("warm-start", found).count(f"{run.stages[-1]:.1f}") == 7
+    traces = {("warm-start", m): [run, run] for m in METHODS}
+    assert len(swr_scenarios._scenario_panel("warm-start", traces).curves[0].x) == 1
+    assert swr_scenarios._describe_finals("warm-start", traces).count(f"{run.stages[-1]:.1f}") == 7

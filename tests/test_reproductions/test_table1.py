@@ -53,7 +53,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
     monkeypatch.setattr(_synthetic, "ROUNDS", 2)
     monkeypatch.setattr(_synthetic, "STEPS", 3)
     recipe, source = _synthetic.column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
-    found = load_file(pretrain(recipe, source, tmp_path / "run") / "model.safetensors")
+    weights = load_file(pretrain(recipe, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*recipe.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]
@@ -69,7 +69,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
         z = (((x @ w[0].T + w[1]).relu()) @ w[2].T + w[3]).relu() @ w[4].T + w[5]
         gradients = torch.autograd.grad(functional.cross_entropy(z, y), w)
         w = [(p - 0.05 * g).detach() for p, g in zip(w, gradients, strict=True)]
-    for ours, reference in zip((found[n] for n, _ in model.named_parameters()), w, strict=True):
+    for ours, reference in zip((weights[n] for n, _ in model.named_parameters()), w, strict=True):
         torch.testing.assert_close(ours.double(), reference, rtol=1e-5, atol=1e-6)
 
 
@@ -168,8 +168,8 @@ def test_one_seed_has_no_deviation() -> None:
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [("BL", 2.0, 0, a) for a in ("study_mlp", "study_mlp_he")]
     runs.insert(1, ("FC", 2.0, 0, "study_mlp"))
-    found = reinit_table1._run_table_jobs(runs, SILENT)
-    assert found == [
+    accuracies = reinit_table1._run_table_jobs(runs, SILENT)
+    assert accuracies == [
         100
         * _synthetic.train_and_score(_synthetic.column_recipe(method, seed, architecture), signal)
         for method, signal, seed, architecture in runs

@@ -52,7 +52,7 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
         table5_recipe(Table5Job("Rescaling", 0.1, "sgd", 5)),
         _synthetic.draw_source(0.5, 5),
     )
-    found = load_file(pretrain(chosen, source, tmp_path / "run") / "model.safetensors")
+    weights = load_file(pretrain(chosen, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*chosen.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]
@@ -67,7 +67,7 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
         loss = functional.cross_entropy(z, y) + 0.1 * sum((p**2).sum() for p in w[::2])
         gradients = torch.autograd.grad(loss, w)
         w = [(p - 0.05 * g).detach() for p, g in zip(w, gradients, strict=True)]
-    for ours, reference in zip((found[n] for n, _ in model.named_parameters()), w, strict=True):
+    for ours, reference in zip((weights[n] for n, _ in model.named_parameters()), w, strict=True):
         torch.testing.assert_close(ours.double(), reference, rtol=1e-5, atol=1e-6)
 
 
@@ -100,16 +100,16 @@ def scores(by_column: dict[str, Sequence[float]]) -> AccuraciesByCell:
 
 
 def test_a_cell_is_judged_against_its_own_reference() -> None:
-    found = scores({"Baseline": (0.20, 0.21), "Rescaling": (0.40, 0.41), "LW": (0.10, 0.12)})
-    assert judge_table_cell(found, 1, "Rescaling").verdict == "direction only"
-    assert judge_table_cell(found, 1, "LW").verdict == "not reproduced"
-    assert judge_table_cell(found, 1, "Baseline").verdict == "not reproduced"
-    assert judge_table_cell(found, 0, "Baseline").verdict == "reproduced"
-    assert judge_table_cell(found, 0, "LW").what == "L2 0: LW"
-    assert judge_table_cell(found, 0, "LW").ours == "0.11 ± 0.01"
-    found["Baseline", PENALTIES[1], "sgd"] = (0.42, 0.43)
-    assert judge_table_cell(found, 1, "Baseline").verdict == "direction only"
-    assert judge_table_cell(found, 1, "Rescaling").verdict == "not reproduced"
+    cells = scores({"Baseline": (0.20, 0.21), "Rescaling": (0.40, 0.41), "LW": (0.10, 0.12)})
+    assert judge_table_cell(cells, 1, "Rescaling").verdict == "direction only"
+    assert judge_table_cell(cells, 1, "LW").verdict == "not reproduced"
+    assert judge_table_cell(cells, 1, "Baseline").verdict == "not reproduced"
+    assert judge_table_cell(cells, 0, "Baseline").verdict == "reproduced"
+    assert judge_table_cell(cells, 0, "LW").what == "L2 0: LW"
+    assert judge_table_cell(cells, 0, "LW").ours == "0.11 ± 0.01"
+    cells["Baseline", PENALTIES[1], "sgd"] = (0.42, 0.43)
+    assert judge_table_cell(cells, 1, "Baseline").verdict == "direction only"
+    assert judge_table_cell(cells, 1, "Rescaling").verdict == "not reproduced"
 
 
 def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,12 +143,12 @@ def test_without_a_penalty_the_row_comes_out() -> None:
 
     The bounds are 3 standard errors of 4 seeds, .03, away.
     """
-    found = {
+    means = {
         column: mean(
             reinit_table5._train_job(Table5Job(column, 0.0, "sgd", seed)) for seed in range(4)
         )
         for column in PUBLISHED
     }
     expected = {"Baseline": 0.21, "Rescaling": 0.24, "LW": 0.26}
-    assert found == pytest.approx(expected, abs=0.03)
-    assert found["Baseline"] < found["Rescaling"] < found["LW"]
+    assert means == pytest.approx(expected, abs=0.03)
+    assert means["Baseline"] < means["Rescaling"] < means["LW"]

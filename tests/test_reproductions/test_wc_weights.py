@@ -67,10 +67,10 @@ COMPANDED = trace(largest=1.0, dead=0.2, width=0.4, later=0.25)
 
 
 def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome(monkeypatch, [PLAINS] * 2, [COMPANDED] * 2)
-    assert [figure.verdict for figure in found.figures] == ["reproduced"] * 6
-    assert found.verdict == "reproduced"
-    ours = [figure.ours for figure in found.figures]
+    result = outcome(monkeypatch, [PLAINS] * 2, [COMPANDED] * 2)
+    assert [figure.verdict for figure in result.figures] == ["reproduced"] * 6
+    assert result.verdict == "reproduced"
+    ours = [figure.ours for figure in result.figures]
     assert ours[IN] == "1.000"
     assert ours[PEAK:] == [
         "2 without, 1 with",
@@ -96,16 +96,16 @@ def test_the_other_way_round_is_not_reproduced(
 
 
 def test_one_seed_against_the_mean_leaves_the_direction(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, trace(2.1, 0.6, 0.19, 0.1)])
-    assert found[PEAK:] == ["direction only"] * 4
+    by_figure = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, trace(2.1, 0.6, 0.19, 0.1)])
+    assert by_figure[PEAK:] == ["direction only"] * 4
 
 
 def test_the_bound_holds_for_every_layer_and_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     for layer in (FIRST, LATER):
         outside = trace(largest=1.0)
         outside.epochs[1][layer] = spread(BOUND, 0.2, 0.4)  # type: ignore[index]
-        found = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, outside])
-        assert found[IN] == "not reproduced"
+        by_figure = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, outside])
+        assert by_figure[IN] == "not reproduced"
 
 
 def test_another_start_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
