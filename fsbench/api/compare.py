@@ -31,7 +31,8 @@ from fsbench.results.reading import cells, verified
 from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
-from leaderboard.board.board import Board, Column, column_of
+from leaderboard.board.board import Board
+from leaderboard.board.columns import Column, column_of
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.rank import ALPHA, Outcomes
 

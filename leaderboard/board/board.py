@@ -30,18 +30,14 @@ from fsbench.results.names import MODEL_FILE
 from fsbench.results.rules import Loaded
 from leaderboard.board import badges, official
 from leaderboard.board.badges import Badge
-from leaderboard.board.columns import Column, column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE
-from leaderboard.board.published import published
 from leaderboard.submission import chain as chains
 from leaderboard.submission import result_cache
 from leaderboard.submission.chain import HashChain
 from leaderboard.submission.result_cache import ResultCache
 from leaderboard.submission.staging import place_entry, recover_entries
 from leaderboard.submission.submission import Candidate
-
-__all__ = ["Board", "BoardFile", "Column", "Entry", "EntryFile", "column_of", "published"]
 
 ENTRY_FILE = "entry.json"
 

@@ -11,7 +11,9 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.tasks import ColumnId
 from fsbench.results.tracks import Track
-from leaderboard.board.board import Board, BoardFile, Column, Entry, column_of
+from leaderboard.board.board import Board, Entry
+from leaderboard.board.columns import Column, column_of
+from leaderboard.board.definition import BoardFile
 from leaderboard.board.published import PublishedEntry, published
 from leaderboard.board.tables import Table, stands, tables
 from leaderboard.ranking.outcomes import extract_outcomes

@@ -10,7 +10,8 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.rules import Loaded
 from leaderboard.board.badges import Badge, standing
 from leaderboard.board.badges import read as read_badges
-from leaderboard.board.board import Board, Entry, column_of
+from leaderboard.board.board import Board, Entry
+from leaderboard.board.columns import column_of
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import View, mark, of_table
 from leaderboard.board.tables import tables

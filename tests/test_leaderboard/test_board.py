@@ -14,7 +14,9 @@ from support.fakes import DECLARATION
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
-from leaderboard.board.board import Board, BoardFile, Column, EntryFile, column_of
+from leaderboard.board.board import Board, EntryFile
+from leaderboard.board.columns import Column, column_of
+from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import views
 from leaderboard.submission.intake import submit
 from leaderboard.submission.submission import read_submissions

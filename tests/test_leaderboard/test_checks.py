@@ -16,7 +16,9 @@ from support.fakes import DECLARATION
 from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import records_digest, summarise
-from leaderboard.board.board import Board, BoardFile, Column, column_of
+from leaderboard.board.board import Board
+from leaderboard.board.columns import Column, column_of
+from leaderboard.board.definition import BoardFile
 from leaderboard.submission.checks import RULES, check_submission
 from leaderboard.submission.intake import submit
 from leaderboard.submission.submission import read_submissions

@@ -10,7 +10,8 @@ from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.board.board import Board, BoardFile
+from leaderboard.board.board import Board
+from leaderboard.board.definition import BoardFile
 from leaderboard.board.freezing import freeze
 from leaderboard.board.standing import views
 from leaderboard.submission.inspection import inspect_board

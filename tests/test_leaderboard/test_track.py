@@ -14,7 +14,8 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore, table
 from fsbench.results.tracks import Track
-from leaderboard.board.board import Board, BoardFile
+from leaderboard.board.board import Board
+from leaderboard.board.definition import BoardFile
 from leaderboard.board.standing import views
 from leaderboard.submission.intake import submit
 
