@@ -32,9 +32,9 @@ from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
 from leaderboard.board.board import Board
-from leaderboard.board.columns import Column, column_of
+from leaderboard.board.definition import Column, identify_column
 from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.rank import ALPHA, Outcomes
+from leaderboard.ranking.tiers import ALPHA, Outcomes
 
 if TYPE_CHECKING:
     import pandas
@@ -478,7 +478,7 @@ def shared_tasks(
     patterns = [TaskPattern.parse(text) for text in texts]
     left, right = (
         {
-            column_of(loaded.result): loaded
+            identify_column(loaded.result): loaded
             for loaded in results_of(source, board)
             if (not few_shot or isinstance(loaded.result.spec, EpisodicSpec))
             and (not patterns or any(covers(pattern, loaded.result) for pattern in patterns))

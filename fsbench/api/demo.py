@@ -56,7 +56,7 @@ def run_demo(
             Models((f"run:{run}",)), request, output=results, machine=machine, report=report
         )
     board = output / "board"
-    intake.submit(results, board, DECLARATION, replace=True)
+    intake.submit_results(results, board, DECLARATION, replace=True)
     return board
 
 

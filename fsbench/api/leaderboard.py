@@ -10,7 +10,7 @@ from fsbench.core.folders import cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.text_table import text_table
 from leaderboard.board.board import Board
-from leaderboard.board.standing import View, views
+from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render
 
 if TYPE_CHECKING:
@@ -26,18 +26,18 @@ class RankedBoard:
         The ranking of each track, with scores, tiers and flags.
     """
 
-    def __init__(self, tracks: tuple[View, ...]) -> None:
+    def __init__(self, tracks: tuple[BoardTable, ...]) -> None:
         self.tracks = tracks
 
-    def tables(self) -> list[render.Table]:
+    def tables(self) -> list[render.TextTable]:
         """Return the tables that people read, in percent: measured entries, then published ones."""
-        return [table for view in self.tracks for table in render.tables(view)]
+        return [table for view in self.tracks for table in render.make_board_tables(view)]
 
     def to_markdown(self) -> str:
-        return "\n".join(map(render.markdown, self.tracks))
+        return "\n".join(map(render.render_board, self.tracks))
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [render.as_json(view) for view in self.tracks]
+        return [render.board_json(view) for view in self.tracks]
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per measured entry and track.
@@ -65,7 +65,7 @@ class RankedBoard:
                 "link": view.links[standing.name],
             }
             for view in self.tracks
-            for standing in view.ranking.standings
+            for standing in view.ranking.entries
         ]
         head = ["track", "entry", "tier", "overall"]
         columns = dict.fromkeys(column for view in self.tracks for column in view.ranking.columns)
@@ -134,4 +134,4 @@ def leaderboard(
     report = progress if not isinstance(progress, bool) else SILENT
     report = console_reporter() if progress is True else report
     where = cache_folder(None if cache is None else Path(cache))
-    return RankedBoard(views(Path(folder), where, report))
+    return RankedBoard(rank_board(Path(folder), where, report))

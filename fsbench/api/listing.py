@@ -304,7 +304,7 @@ def analyses() -> list[Row]:
 
 
 def entries() -> list[Row]:
-    from leaderboard.board.published import published
+    from leaderboard.board.published import load_published
 
     return [
         {
@@ -313,7 +313,7 @@ def entries() -> list[Row]:
             "source": entry.source,
             "cells": len(entry.cells),
         }
-        for entry in published()
+        for entry in load_published()
     ]
 
 

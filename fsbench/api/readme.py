@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
-from leaderboard.reports.render import markdown_table
+from leaderboard.reports.render import render_table
 
 DOCUMENTS = (
     "README.md",
@@ -136,7 +136,7 @@ def pilot_gains() -> str:
     from leaderboard.methods.board import read_method_boards
 
     boards = [b.model_copy(update={"board": "pilot study"}) for b in read_method_boards(ENTRIES)]
-    return "\n\n".join(markdown_table(tables.make_gain_table(board)) for board in boards)
+    return "\n\n".join(render_table(tables.make_gain_table(board)) for board in boards)
 
 
 def pilot_analyses() -> str:

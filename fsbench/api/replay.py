@@ -27,7 +27,7 @@ from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, Result
 from fsbench.core.specs import EpisodicSpec, Spec
 from fsbench.core.tasks import FOLDER, Options
-from leaderboard.board.board import Entry
+from leaderboard.board.board import BoardEntry
 
 Command = tuple[str, ...]
 PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
@@ -68,7 +68,7 @@ class Replay:
         return "\n".join([*lines, *(shlex.join(command) for command in self.commands)]) + "\n"
 
 
-def replays(entry: Entry, board: str) -> list[Replay]:
+def replays(entry: BoardEntry, board: str) -> list[Replay]:
     """One a machine that results were made on. Raises ValidationFailed for an entry whose texts
     could do harm where they are printed or pasted: control characters, or `py:` code."""
     groups: dict[str, list[Result]] = {}

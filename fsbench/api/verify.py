@@ -39,7 +39,7 @@ from fsbench.results.building import SAME_BACKBONE, differing
 from fsbench.results.rules import Loaded
 from leaderboard.board import badges
 from leaderboard.board.badges import Badge, CellCheck
-from leaderboard.board.board import Board, Entry
+from leaderboard.board.board import Board, BoardEntry
 from leaderboard.submission.chain import build_chain
 from protocols import EPISODIC
 
@@ -111,7 +111,7 @@ def verify(
     return badge
 
 
-def match_machine(machine: Machine, entry: Entry) -> Machine:
+def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
     """Return the machine with the entry's threads and batch size where none are set."""
     made = entry.cells[0].result.provenance
     threads = machine.threads or min(made.threads, os.cpu_count() or 1)
@@ -173,7 +173,7 @@ def draw(samples: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sampl
     return drawn
 
 
-def require_weights(entry: Entry, facts: BackboneFacts) -> None:
+def require_weights(entry: BoardEntry, facts: BackboneFacts) -> None:
     """Raise CheckpointError naming the facts in which the backbone is another one."""
     stated = entry.cells[0].result.backbone
     wrong = [name for name in SAME_BACKBONE if getattr(stated, name) != getattr(facts, name)]
@@ -242,7 +242,7 @@ class Recomputation:
 
 
 def make_badge(
-    entry: Entry, check: Check, samples: Sequence[Sample], recomputation: Recomputation
+    entry: BoardEntry, check: Check, samples: Sequence[Sample], recomputation: Recomputation
 ) -> Badge:
     """Recompute and compare every sample."""
     environment = recomputation.context.environment
@@ -271,7 +271,7 @@ def store_badge(board: Path, name: str, badge: Badge) -> Path:
             raise ValidationFailed(
                 f"'{name}' was replaced while its episodes were recomputed", fix="verify it again"
             )
-        return badges.store(board / name, badge)
+        return badges.write_badge(board / name, badge)
 
 
 def compare_episodes(

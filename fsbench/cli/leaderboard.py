@@ -12,8 +12,8 @@ from fsbench.cli import _verification, console, options
 
 if TYPE_CHECKING:
     from leaderboard.ranking.friedman import FriedmanTest
-    from leaderboard.ranking.record import Branch, WinnerTree
     from leaderboard.ranking.summary import BoardStatistics
+    from leaderboard.ranking.winner_tree import TreeBranch, WinnerTree
 
 ShowFormat = Annotated[Literal["table", "md", "json"], typer.Option("--format", help="Format.")]
 StatsFormat = Annotated[Literal["table", "json"], typer.Option("--format", help="Format.")]
@@ -95,22 +95,22 @@ def check(board: options.Board) -> None:
 
 def init(board: options.Board, official: Official = None, version: OfficialVersion = None) -> None:
     """Start a board: an official one with frozen columns, or a free one for any results."""
-    from leaderboard.board.official import init as write_board
+    from leaderboard.board.official import init_board
 
-    file = write_board(board, official, version)
+    file = init_board(board, official, version)
     kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"
     typer.echo(f"{board}: {file.title} ({kind})")
 
 
 def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
-    from leaderboard.board import overview
+    from leaderboard.board import official
 
     if as_json:
-        console.emit_json(overview.as_json())
+        console.emit_json(official.official_boards_json())
         return
-    console.table("official boards", overview.HEADER, overview.rows())
-    console.log(overview.NOTE)
+    console.table("official boards", official.OFFICIAL_HEADER, official.list_official_tracks())
+    console.log(official.OFFICIAL_NOTE)
 
 
 def freeze(
@@ -121,9 +121,9 @@ def freeze(
     Digests in board.json reveal a copy that was changed afterwards.
     """
     from fsbench.core.folders import cache_folder
-    from leaderboard.board.freezing import freeze as write_version
+    from leaderboard.board.versions import freeze_board
 
-    file = write_version(board, version, about, cache_folder(cache), console.reporter())
+    file = freeze_board(board, version, about, cache_folder(cache), console.reporter())
     typer.echo(f"{board}: {file.title} ({len(file.columns or ())} columns, {file.date})")
 
 
@@ -162,11 +162,11 @@ def stats(board: options.Board, shape: StatsFormat = "table", cache: options.Cac
     """Print rank intervals, average ranks with critical difference, and which entry wins where."""
     from fsbench.core.folders import cache_folder
     from leaderboard.board.board import Board
-    from leaderboard.board.standing import views
+    from leaderboard.board.tables import rank_board
     from leaderboard.ranking.summary import summarize_board
 
     Board.existing(board)
-    tracks = views(board, cache_folder(cache), console.reporter())
+    tracks = rank_board(board, cache_folder(cache), console.reporter())
     statistics = [summarize_board(track) for track in tracks]
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
@@ -220,7 +220,7 @@ def winner_lines(tree: WinnerTree) -> Iterator[str]:
     yield from branch_lines(tree.root)
 
 
-def branch_lines(branch: Branch, depth: int = 0, answer: str = "") -> Iterator[str]:
+def branch_lines(branch: TreeBranch, depth: int = 0, answer: str = "") -> Iterator[str]:
     """Yield the questions of a branch and its leaves, indented."""
     indent = "  " * depth + answer
     if branch.question is None or branch.yes is None or branch.no is None:

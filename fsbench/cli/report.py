@@ -48,9 +48,9 @@ def report(
     require_one(results, board)
     write_report = downloads.FORMATS.load(shape).make
     if board:
-        sheets = reports.of_board(board, control, cache_folder(cache), console.reporter())
+        sheets = reports.report_board(board, control, cache_folder(cache), console.reporter())
     else:
-        sheets = reports.of_results(results or [], control)
+        sheets = reports.report_results(results or [], control)
     text = write_report(sheets)
     if output is None:
         typer.echo(text, nl=False)

@@ -18,7 +18,7 @@ from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbo
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Workplace
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 
 class SubmissionJob(Job):
@@ -81,7 +81,7 @@ class SubmissionJob(Job):
         if own:
             copy_missing_results(place.board / self.name, place.results)
         models = (self.backbone.label,)
-        submit(place.results, place.board, self.declaration, models=models, replace=own)
+        submit_results(place.results, place.board, self.declaration, models=models, replace=own)
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:

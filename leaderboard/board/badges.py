@@ -22,8 +22,8 @@ from fsbench.core.schema import Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.results.names import BADGES
 
-Verdict = Literal["verified", "within tolerance", "failed"]
-VERDICTS: tuple[Verdict, ...] = ("verified", "within tolerance", "failed")
+BadgeVerdict = Literal["verified", "within tolerance", "failed"]
+BADGE_VERDICTS: tuple[BadgeVerdict, ...] = ("verified", "within tolerance", "failed")
 """From the best to the worst; an entry has the worst of its cells."""
 
 
@@ -42,7 +42,7 @@ class CellCheck(Frozen):
     other: Text | None = Field(None, description="what differs and is no outcome of a query")
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> BadgeVerdict:
         if self.other is not None or self.flipped > self.allowed:
             return "failed"
         return "within tolerance" if self.flipped else "verified"
@@ -60,8 +60,8 @@ class Badge(Frozen):
     not_verified: tuple[Text, ...] = Field((), description="cells that were not run again")
 
     @property
-    def verdict(self) -> Verdict:
-        return max((cell.verdict for cell in self.cells), key=VERDICTS.index)
+    def verdict(self) -> BadgeVerdict:
+        return max((cell.verdict for cell in self.cells), key=BADGE_VERDICTS.index)
 
     @property
     def episodes(self) -> int:
@@ -73,7 +73,7 @@ class Badge(Frozen):
         return f"{self.verdict} {self.date[:10]}: {self.episodes} episodes"
 
 
-def store(entry: Path, badge: Badge) -> Path:
+def write_badge(entry: Path, badge: Badge) -> Path:
     """Write a badge into the folder of its entry."""
     stamp = "".join(c for c in badge.date if c.isdecimal())[:14]
     path = entry / BADGES / f"{stamp}-{badge.digest()[:8]}.json"
@@ -81,7 +81,7 @@ def store(entry: Path, badge: Badge) -> Path:
     return path
 
 
-def read(entry: Path) -> list[Badge]:
+def read_badges(entry: Path) -> list[Badge]:
     """All badges of an entry, the oldest first. Raises ValidationFailed naming a wrong file."""
     return [read_badge(path) for path in sorted((entry / BADGES).glob("*.json"))]
 
@@ -95,7 +95,7 @@ def read_badge(path: Path) -> Badge:
     return badge
 
 
-def standing(badges: Iterable[Badge], chain: str) -> Badge | None:
+def select_badge(badges: Iterable[Badge], chain: str) -> Badge | None:
     """The badge that counts for these results: a failed one, else the newest; None without any."""
     about = sorted((b for b in badges if b.chain == chain), key=lambda b: b.date)
     failed = [badge for badge in about if badge.verdict == "failed"]

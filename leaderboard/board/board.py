@@ -37,7 +37,7 @@ from leaderboard.submission import result_cache
 from leaderboard.submission.chain import HashChain
 from leaderboard.submission.result_cache import ResultCache
 from leaderboard.submission.staging import place_entry, recover_entries
-from leaderboard.submission.submission import Candidate
+from leaderboard.submission.submission import Submission
 
 ENTRY_FILE = "entry.json"
 
@@ -58,7 +58,7 @@ class EntryFile(Frozen):
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class BoardEntry:
     """A measured entry with its verified results; badge: of those who ran it again, if any did."""
 
     file: EntryFile
@@ -84,7 +84,7 @@ class Board:
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
         path = folder / BOARD_FILE
         default = BoardFile(name="board")
-        return cls(folder, official.read(path) if path.is_file() else default)
+        return cls(folder, official.read_board_file(path) if path.is_file() else default)
 
     @classmethod
     def existing(cls, folder: Path) -> Board:
@@ -99,7 +99,7 @@ class Board:
         """Names of the measured entries, sorted."""
         return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))
 
-    def entries(self, cache: Path | None = None, report: Reporter = SILENT) -> list[Entry]:
+    def entries(self, cache: Path | None = None, report: Reporter = SILENT) -> list[BoardEntry]:
         """All measured entries, every result verified, once for each content where there is a cache
         folder (verdicts.py). Raises ValidationFailed."""
         names, found = self.names(), []
@@ -112,7 +112,7 @@ class Board:
                 advance(1)
         return found
 
-    def entry(self, name: str, results: ResultCache | None = None) -> Entry:
+    def entry(self, name: str, results: ResultCache | None = None) -> BoardEntry:
         folder = self.folder / name
         file = read_record(folder / ENTRY_FILE, EntryFile)
         if file.declaration.name != name:
@@ -123,11 +123,11 @@ class Board:
         found = (results or ResultCache(self.folder)).read_results(folder)
         if file.chain is not None:
             chains.require_unchanged(file.chain, found, str(folder))
-        held = badges.read(folder)
-        badge = badges.standing(held, chains.build_chain(found).end) if held else None
-        return Entry(file, found, badge)
+        held = badges.read_badges(folder)
+        badge = badges.select_badge(held, chains.build_chain(found).end) if held else None
+        return BoardEntry(file, found, badge)
 
-    def select_columns(self, candidate: Candidate) -> Candidate:
+    def select_columns(self, candidate: Submission) -> Submission:
         """The candidate without results that bear the name of no column of this board."""
         if self.file.columns is None:
             return candidate
@@ -135,7 +135,7 @@ class Board:
         names = {cell.result.column for cell in candidate.cells} - self.file.named.keys()
         return candidate.with_results(kept, [str(name) for name in sorted(names)])
 
-    def add(self, candidates: Sequence[Candidate], replace: bool = False) -> list[Path]:
+    def add(self, candidates: Sequence[Submission], replace: bool = False) -> list[Path]:
         """Store checked candidates. Raises ValidationFailed when a name is taken."""
         with self.lock():
             recover_entries(self.folder)
@@ -155,7 +155,7 @@ class Board:
                 fix="choose another --name, or give --replace to replace your own entry",
             )
 
-    def store(self, candidate: Candidate) -> Path:
+    def store(self, candidate: Submission) -> Path:
         """Write an entry beside the board's others, then move it into place."""
         held = self.taken(candidate.name)
         return place_entry(
@@ -171,7 +171,7 @@ class Board:
             yield
 
 
-def write_entry(folder: Path, candidate: Candidate) -> None:
+def write_entry(folder: Path, candidate: Submission) -> None:
     """The entry as a folder: written anew from parsed records, nothing is copied."""
     home = folder / candidate.model / candidate.facts.weights_hash[:12]
     write_record(home / MODEL_FILE, candidate.facts)

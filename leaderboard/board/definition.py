@@ -15,13 +15,55 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.schema import Name, Sha256, Text
+from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
-from leaderboard.board.columns import Column
 
-Rule = Literal["leader-tiers-1"]
-RULES: dict[Rule, str] = {
+
+class Column(Frozen):
+    """Results of equal spec on equal images, hence equal episodes.
+
+    fingerprint: null on a board with a version where nobody has published the hash of the official
+    images. Then their number is asserted, and where the list of ids is known its hash, as the flags
+    of a result assert it; the entries of the column still have to agree on one fingerprint.
+    """
+
+    name: ColumnId = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
+    spec_digest: Sha256
+    fingerprint: Sha256 | None = Field(
+        description="of the images, and of the groups of a disjoint track"
+    )
+    images: int | None = Field(
+        None, ge=1, exclude_if=lambda value: value is None, description="official images"
+    )
+    images_hash: Sha256 | None = Field(
+        None, exclude_if=lambda value: value is None, description="of the official ids"
+    )
+
+    def same_cell(self, result: Result) -> bool:
+        """Whether a result is of this task and spec, on whatever images."""
+        return (self.name, self.spec_digest) == (result.column, result.spec_digest)
+
+    def official(self, result: Result) -> bool:
+        """Whether a result of this task and spec is one of all official images."""
+        data = result.dataset
+        known = (
+            (self.fingerprint, data.identity),
+            (self.images_hash, data.images_hash),
+            (self.images, sum(data.class_counts)),
+        )
+        return not result.flags and all(wanted in {None, found} for wanted, found in known)
+
+
+def identify_column(result: Result) -> Column:
+    """The column a result belongs to."""
+    return Column(
+        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.identity
+    )
+
+
+RankingRule = Literal["leader-tiers-1"]
+RANKING_RULES: dict[RankingRule, str] = {
     "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
     "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
     "lacks a column is unranked"
@@ -38,7 +80,7 @@ class BoardFile(Frozen):
     date: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$", description="of the version")
     about: Text | None = None
     official: bool = Field(False, description="refuses every flag and every target seen")
-    ranking: Rule = "leader-tiers-1"
+    ranking: RankingRule = "leader-tiers-1"
     columns: tuple[Column, ...] | None = None
     frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
 
@@ -73,7 +115,7 @@ class BoardFile(Frozen):
     def digests(self) -> dict[str, str]:
         """Field -> sha-256 of its canonical JSON, for all that a version freezes."""
         data = self.model_dump(mode="json", include=set(FROZEN))
-        return {field: digest(data[field]) for field in FROZEN}
+        return {field: digest_field(data[field]) for field in FROZEN}
 
     @classmethod
     def freeze(cls, **fields: Any) -> Self:
@@ -83,14 +125,14 @@ class BoardFile(Frozen):
 
     def changed(self) -> list[str]:
         """Fields that are no longer what the digests say."""
-        return [] if self.frozen is None else unequal(self.digests(), self.frozen)
+        return [] if self.frozen is None else differing_keys(self.digests(), self.frozen)
 
 
-def unequal(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
+def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """Keys whose values differ, in the order of `a`."""
     return [key for key in {**a, **b} if a.get(key) != b.get(key)]
 
 
-def digest(value: Any) -> str:
+def digest_field(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import read_record, write_record
+from fsbench.core.specs import (
+    SAMPLING,
+    EpisodeSpec,
+    EpisodicSpec,
+    ImageSpec,
+    ProbeSpec,
+    Protocol,
+    Spec,
+)
+from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.data.catalog import TARGETS, all_facts, groups
 from fsbench.results.names import safe
-from leaderboard.board.columns import Column
-from leaderboard.board.definition import BoardFile, unequal
+from fsbench.results.tracks import Track
+from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
@@ -23,16 +36,16 @@ SHOWN = 4
 
 
 @cache
-def official() -> tuple[BoardFile, ...]:
+def load_official_boards() -> tuple[BoardFile, ...]:
     """All versions of all official boards, by name, the newest last. Raises ValidationFailed."""
     files = [read_record(path, BoardFile) for path in BOARDS.glob("*.json")]
     return tuple(sorted(files, key=lambda file: (file.name, file.version or 0)))
 
 
-def find(name: str, version: int | None = None) -> BoardFile:
+def find_official_board(name: str, version: int | None = None) -> BoardFile:
     """A version of an official board, the newest if none is given. Raises UnknownName."""
-    titles = {file.title: file for file in official()}
-    newest = {file.name: file for file in official()}
+    titles = {file.title: file for file in load_official_boards()}
+    newest = {file.name: file for file in load_official_boards()}
     known = titles if version is not None else {**titles, **newest}
     wanted = name if version is None else f"{name}-{version}"
     if wanted not in known:
@@ -40,7 +53,7 @@ def find(name: str, version: int | None = None) -> BoardFile:
     return known[wanted]
 
 
-def init(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
+def init_board(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
     """Write board.json: of an official board, or without a name of a free one named as the folder.
 
     Raises UsageError where a board or, for an official one, any entry already lies, UnknownName.
@@ -54,22 +67,26 @@ def init(folder: Path, name: str | None = None, version: int | None = None) -> B
             f"{folder} already holds entries, which were not checked for an official board",
             fix="give a new folder and submit them to it",
         )
-    file = BoardFile(name=safe(folder.resolve().name)) if name is None else find(name, version)
+    file = (
+        BoardFile(name=safe(folder.resolve().name))
+        if name is None
+        else find_official_board(name, version)
+    )
     write_record(folder / BOARD_FILE, file)
     return file
 
 
-def read(path: Path) -> BoardFile:
+def read_board_file(path: Path) -> BoardFile:
     """A board.json, of a version as it was frozen. Raises ValidationFailed saying what differs."""
     file = read_record(path, BoardFile)
     if file.frozen is None:
         return file
-    shipped = {each.title: each for each in official()}
-    if file.title not in shipped and file.name in {each.name for each in official()}:
+    shipped = {each.title: each for each in load_official_boards()}
+    if file.title not in shipped and file.name in {each.name for each in load_official_boards()}:
         raise ValidationFailed(
             f"{path} is {file.title}; this fsbench knows {', '.join(shipped)}", fix="update fsbench"
         )
-    found = differences(file, shipped.get(file.title, file)) or file.changed()
+    found = describe_changes(file, shipped.get(file.title, file)) or file.changed()
     if found:
         raise ValidationFailed(
             f"{path}: the frozen board {file.title} was changed: {'; '.join(found)}",
@@ -78,19 +95,19 @@ def read(path: Path) -> BoardFile:
     return file
 
 
-def differences(file: BoardFile, shipped: BoardFile) -> list[str]:
+def describe_changes(file: BoardFile, shipped: BoardFile) -> list[str]:
     """What stands in a copy in place of what ships."""
-    changed = unequal(file.digests(), shipped.digests())
+    changed = differing_keys(file.digests(), shipped.digests())
     plain = [
         f"{field} is {getattr(file, field)!r}, not {getattr(shipped, field)!r}"
         for field in changed
         if field != "columns"
     ]
-    moved = column_differences(file.columns or (), shipped.columns or ())
+    moved = describe_column_changes(file.columns or (), shipped.columns or ())
     return plain + (moved if "columns" in changed else [])
 
 
-def column_differences(held: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
+def describe_column_changes(held: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
     """Columns that are missing, added or other ones, by name."""
     ours, theirs = ({str(c.name): c for c in columns} for columns in (held, shipped))
     kinds = {
@@ -98,10 +115,154 @@ def column_differences(held: Sequence[Column], shipped: Sequence[Column]) -> lis
         "added columns": [name for name in ours if name not in theirs],
         "changed columns": [n for n in ours if n in theirs and ours[n] != theirs[n]],
     }
-    found = [f"{kind}: {listed(names)}" for kind, names in kinds.items() if names]
+    found = [f"{kind}: {shorten_list(names)}" for kind, names in kinds.items() if names]
     return found or ["columns in another order"]
 
 
-def listed(names: Sequence[str]) -> str:
+def shorten_list(names: Sequence[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+SIZES = (224, 64)
+SHOTS = (1, 5, 20, 50)
+HEADS = ("linear", "affine", "soft_kmeans")
+PROTOCOLS: tuple[Protocol, ...] = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
+UNKNOWN_IMAGES = (
+    "The hashes of the official images are not published, so fingerprints are null: the number of "
+    "images is asserted, and for the startup pool the hash of its list of ids."
+)
+
+
+def draft_cdfsl() -> BoardFile:
+    """CD-FSL: 5-way, 15 queries, 600 episodes; linear and affine as in SEAL Tables 4 and 5, and the
+    one head that is transductive."""
+    cells = product(HEADS, PROTOCOLS, SIZES, groups()["cdfsl"], SHOTS)
+    columns = [
+        draft_column(dataset, draft_spec(head, protocol, size, k))
+        for head, protocol, size, dataset, k in cells
+        if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups
+    ]
+    return BoardFile.freeze(
+        name="cdfsl",
+        version=1,
+        date="2026-11-21",
+        about=f"Cross-domain few-shot learning: four targets, 1 to 50 shots. {UNKNOWN_IMAGES}",
+        official=True,
+        columns=columns,
+    )
+
+
+def draft_transfer() -> BoardFile:
+    """Linear probes on official splits, as in SEAL Table 1; the rate as the paper chose it, best on
+    the test images, and chosen on images held out of the training part."""
+    probes = (ProbeSpec(held_out=0.1), ProbeSpec(held_out=0.1, select="held_out"))
+    columns = [
+        draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
+        for probe, size, dataset in product(probes, SIZES, groups()["transfer"])
+    ]
+    return BoardFile.freeze(
+        name="transfer",
+        version=1,
+        date="2026-11-21",
+        about=f"Linear probes of five natural image sets. {UNKNOWN_IMAGES}",
+        official=True,
+        columns=columns,
+    )
+
+
+def draft_spec(head: str, protocol: Protocol, size: int, k_shot: int) -> EpisodicSpec:
+    return EpisodicSpec(
+        adaptation=head,
+        episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
+        image=ImageSpec(input_size=size),
+    )
+
+
+def draft_column(dataset: str, spec: Spec) -> Column:
+    """What is known of its official images: how many, or which where a list of ids is published."""
+    startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
+    lists = getattr(TARGETS.load(dataset), "LISTS", None)
+    return Column(
+        name=ColumnId.of(TaskId.of(dataset, spec), spec),
+        spec_digest=spec.digest(),
+        fingerprint=None,
+        images=None if startup else all_facts()[dataset].n_images,
+        images_hash=lists.labeled_80_hash if startup and lists else None,
+    )
+
+
+def write_draft(file: BoardFile) -> bool:
+    """Whether it was written: a version that lies there stays as it is."""
+    path = BOARDS / f"{file.title}.json"
+    if new := not path.exists():
+        write_record(path, file)
+    return new
+
+
+if __name__ == "__main__":
+    for draft in (draft_cdfsl(), draft_transfer()):
+        write_draft(draft)
+
+
+OFFICIAL_HEADER = ("board", "date", "track", "columns", "data sets", "tasks")
+OFFICIAL_NOTE = (
+    "Every track stands twice: on official data, where an entry needs all its columns and has no "
+    "flag, and as `subset`, which takes the same columns with flags. fsbench leaderboard init "
+    "--board DIR --official NAME starts a board."
+)
+
+
+def list_official_tracks() -> list[tuple[str, ...]]:
+    """A row a track of every version, in the order of the files."""
+    return [
+        (
+            file.title,
+            file.date or "-",
+            track_label(track),
+            str(len(columns)),
+            *describe_columns(columns),
+        )
+        for file in load_official_boards()
+        for track, columns in columns_by_track(file).items()
+    ]
+
+
+def columns_by_track(file: BoardFile) -> dict[Track, list[Column]]:
+    """The columns of each track on official data."""
+    found: dict[Track, list[Column]] = {}
+    for column in file.columns or ():
+        found.setdefault(Track.of(column.name, "official"), []).append(column)
+    return found
+
+
+def track_label(track: Track) -> str:
+    return track.label.removesuffix(" official")
+
+
+def describe_columns(columns: list[Column]) -> tuple[str, str]:
+    """Data sets and shapes, e.g. 'chestx, isic' and '5w1s, 5w5s'."""
+    tasks = [column.name.task for column in columns]
+    parts = ([task.dataset for task in tasks], [task.shape for task in tasks])
+    sets, shapes = (", ".join(dict.fromkeys(part)) for part in parts)
+    return sets, shapes
+
+
+def official_boards_json() -> list[dict[str, Any]]:
+    """Every version whole, with its rule in words and its tracks."""
+    return [
+        {
+            **file.model_dump(mode="json"),
+            "title": file.title,
+            "rule": RANKING_RULES[file.ranking],
+            "tracks": [
+                {
+                    **track.model_copy(update={"data": data}).model_dump(mode="json"),
+                    "columns": [str(column.name) for column in columns],
+                }
+                for data in ("official", "subset")
+                for track, columns in columns_by_track(file).items()
+            ],
+        }
+        for file in load_official_boards()
+    ]

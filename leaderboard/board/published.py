@@ -94,7 +94,7 @@ class PublishedEntry(Frozen):
 
 
 @cache
-def published() -> tuple[PublishedEntry, ...]:
+def load_published() -> tuple[PublishedEntry, ...]:
     """All published entries, by name. Raises ValidationFailed naming a wrong file."""
     paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
     return tuple(read_published(path) for path in paths)

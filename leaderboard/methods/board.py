@@ -14,7 +14,7 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
-from leaderboard.board.standing import View, views
+from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
 from leaderboard.methods.gains import adjust_gains, gain_over, pair_runs
@@ -37,7 +37,7 @@ from leaderboard.methods.seeds import (
     interval_over_seeds,
     seed_variance,
 )
-from leaderboard.ranking.rank import ALPHA, Contenders
+from leaderboard.ranking.tiers import ALPHA, Contenders
 
 
 def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
@@ -77,10 +77,10 @@ def read_method_boards(
     folder: Path, cache: Path | None = None, report: Reporter = SILENT
 ) -> tuple[MethodBoard, ...]:
     """One a track. Raises ValidationFailed, UsageError."""
-    return tuple(build_from_table(view) for view in views(folder, cache, report))
+    return tuple(build_from_table(view) for view in rank_board(folder, cache, report))
 
 
-def build_from_table(view: View) -> MethodBoard:
+def build_from_table(view: BoardTable) -> MethodBoard:
     found = build_method_board(view.name, view.ranking.columns, view.contenders, view.backbones)
     return found.model_copy(update={"track": view.track.label if view.track else ""})
 

@@ -26,7 +26,7 @@ from fsbench.core.power import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
-from leaderboard.reports.render import shorten
+from leaderboard.reports.render import shorten_columns
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""
@@ -106,7 +106,7 @@ def build_heat_map(
     return heat_map.HeatMap(
         title=title,
         rows=tuple(row.name for row in rows),
-        columns=tuple(shorten(board.columns)[0]),
+        columns=tuple(shorten_columns(board.columns)[0]),
         values=tuple(tuple(gain.gap if gain else None for gain in line) for line in gains),
         low=tuple(tuple(low for low, _ in line) for line in ends),
         high=tuple(tuple(high for _, high in line) for line in ends),

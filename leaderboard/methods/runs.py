@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.training import Training, digest
-from leaderboard.ranking.rank import Outcomes
+from leaderboard.ranking.tiers import Outcomes
 
 RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
-from leaderboard.reports.csv import guarded
-from leaderboard.reports.render import Table, markdown_table, shorten
+from leaderboard.reports.csv import guard_formula
+from leaderboard.reports.render import TextTable, render_table, shorten_columns
 
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 ROW_FIELDS = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")
@@ -35,7 +35,7 @@ def render_csv(boards: Sequence[MethodBoard]) -> str:
             cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
             for column, cell in cells.items():
                 shown = (board.track, *csv_values(row, column, cell))
-                writer.writerow([guarded(v) if isinstance(v, str) else v for v in shown])
+                writer.writerow([guard_formula(v) if isinstance(v, str) else v for v in shown])
     return out.getvalue()
 
 
@@ -73,11 +73,11 @@ TARGET_NOTE = "Accuracy (gain over normal) by column."
 NO_ROWS = "No runs of our own yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
 
 
-def make_tables(board: MethodBoard) -> list[Table]:
+def make_tables(board: MethodBoard) -> list[TextTable]:
     """Gains, gains by column, costs."""
     if not board.rows:
         note = " ".join([NO_ROWS, *list_left_out(board)])
-        return [Table(make_title(board), ("method",), (), note)]
+        return [TextTable(make_title(board), ("method",), (), note)]
     return [make_gain_table(board), make_target_table(board), make_cost_table(board)]
 
 
@@ -85,7 +85,7 @@ def make_title(board: MethodBoard) -> str:
     return f"{board.board}: methods" + (f", {board.track}" if board.track else "")
 
 
-def make_gain_table(board: MethodBoard) -> Table:
+def make_gain_table(board: MethodBoard) -> TextTable:
     """Overall, and what each row has over its controls; '-' with the reason in the note."""
     kinds = compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
@@ -102,7 +102,7 @@ def make_gain_table(board: MethodBoard) -> Table:
     note = "\n".join(
         [GAIN_NOTE.format(alpha=board.alpha), *list_missing_controls(board), *list_left_out(board)]
     )
-    return Table(make_title(board), head, tuple(rows), note)
+    return TextTable(make_title(board), head, tuple(rows), note)
 
 
 def compared_kinds(board: MethodBoard) -> list[ControlKind]:
@@ -111,9 +111,9 @@ def compared_kinds(board: MethodBoard) -> list[ControlKind]:
     return [kind for kind in HEADINGS if kind in there or kind == "normal"]
 
 
-def make_target_table(board: MethodBoard) -> Table:
+def make_target_table(board: MethodBoard) -> TextTable:
     """Method x target."""
-    short, common = shorten(board.columns)
+    short, common = shorten_columns(board.columns)
     rows = [
         (
             row.name,
@@ -125,10 +125,10 @@ def make_target_table(board: MethodBoard) -> Table:
         for row in board.rows
     ]
     name = "targets" + (f": {common}" if common else "")
-    return Table(name, ("method", *short), tuple(rows), TARGET_NOTE)
+    return TextTable(name, ("method", *short), tuple(rows), TARGET_NOTE)
 
 
-def make_cost_table(board: MethodBoard) -> Table:
+def make_cost_table(board: MethodBoard) -> TextTable:
     head = ("method", "steps", "images", "TFLOPs", "hours", "memory (GB)", "device", "front")
     rows = [
         (
@@ -140,7 +140,7 @@ def make_cost_table(board: MethodBoard) -> Table:
         )
         for row in board.rows
     ]
-    return Table("costs", head, tuple(rows), COST_NOTE)
+    return TextTable("costs", head, tuple(rows), COST_NOTE)
 
 
 def format_percent(fraction: float, sign: str = "") -> str:
@@ -209,4 +209,4 @@ def list_left_out(board: MethodBoard) -> list[str]:
 
 def render_markdown(board: MethodBoard) -> str:
     """GitHub Markdown; every text escaped."""
-    return "\n\n".join(markdown_table(table) for table in make_tables(board)) + "\n"
+    return "\n\n".join(render_table(table) for table in make_tables(board)) + "\n"

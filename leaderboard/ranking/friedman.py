@@ -17,8 +17,8 @@ from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
-from leaderboard.ranking.rank import Ranking
 from leaderboard.ranking.rank_intervals import DIGITS
+from leaderboard.ranking.tiers import Ranking
 
 FEWEST = (3, 2)
 """Minimum numbers of entries and columns."""

@@ -18,7 +18,7 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Frozen
-from leaderboard.ranking.rank import Contenders, Ranking, Standing
+from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -79,7 +79,7 @@ def bootstrap_ranks(
     )
 
 
-def widen_interval(standing: Standing, rank: int, low: int, high: int) -> RankInterval:
+def widen_interval(standing: RankedEntry, rank: int, low: int, high: int) -> RankInterval:
     """Return the percentile interval, widened to contain the observed rank."""
     return RankInterval(
         name=standing.name,
@@ -91,7 +91,7 @@ def widen_interval(standing: Standing, rank: int, low: int, high: int) -> RankIn
     )
 
 
-def sort_by_overall(ranking: Ranking) -> list[Standing]:
+def sort_by_overall(ranking: Ranking) -> list[RankedEntry]:
     """Return the ranked entries by overall mean, then by name; a tier may skip an entry."""
     ranked = [standing for tier in ranking.tiers for standing in tier]
     return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))

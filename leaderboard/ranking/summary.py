@@ -10,11 +10,10 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
-from leaderboard.board.standing import View
+from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
-from leaderboard.ranking.record import WinnerTree
-from leaderboard.ranking.winners import winner_tree
+from leaderboard.ranking.winner_tree import WinnerTree, grow_winner_tree
 
 T = TypeVar("T")
 
@@ -40,7 +39,7 @@ class BoardStatistics(Frozen):
     notes: tuple[str, ...] = ()
 
 
-def summarize_board(view: View) -> BoardStatistics:
+def summarize_board(view: BoardTable) -> BoardStatistics:
     """Compute tiers, rank intervals, average ranks and the tree of winners of one table."""
     ranking, notes = view.ranking, list[str]()
     intervals = attempt(lambda: bootstrap_ranks(ranking, view.contenders), notes)
@@ -54,7 +53,7 @@ def summarize_board(view: View) -> BoardStatistics:
         unranked=tuple(standing.name for standing in ranking.unranked),
         rank_intervals=intervals,
         friedman=tested,
-        winners=attempt(lambda: winner_tree(ranking), notes),
+        winners=attempt(lambda: grow_winner_tree(ranking), notes),
         notes=(*notes, *(list_caveats(tested, ranking.columns) if tested else ())),
     )
 

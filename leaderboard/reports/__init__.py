@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 from fsbench.core.registry import Registry
 
 if TYPE_CHECKING:
-    from leaderboard.reports._sheet import Sheet
+    from leaderboard.reports.table import ReportTable
 
 
 @dataclass(frozen=True)
-class Format:
+class ReportFormat:
     """suffix: of the file, without a dot; make: the text of such a file."""
 
     suffix: str
-    make: Callable[[Sequence[Sheet]], str]
+    make: Callable[[Sequence[ReportTable]], str]
 
 
-def pick(module: ModuleType) -> Format:
-    return Format(module.SUFFIX, module.make)
+def load_format(module: ModuleType) -> ReportFormat:
+    return ReportFormat(module.SUFFIX, module.make)
 
 
-FORMATS: Registry[Format] = Registry(
-    "format", "leaderboard.reports", pick, machinery=("render", "report")
+FORMATS: Registry[ReportFormat] = Registry(
+    "format", "leaderboard.reports", load_format, machinery=("render", "report", "table")
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from leaderboard.ranking.rank import ALPHA
-from leaderboard.reports._sheet import BETTER, WORSE, Cell, Row, Sheet
-from leaderboard.reports.render import percent, shorten, split_labels
+from leaderboard.ranking.tiers import ALPHA
+from leaderboard.reports.render import shorten_columns, split_labels, to_percent
+from leaderboard.reports.table import BETTER, WORSE, ReportRow, ReportScore, ReportTable
 
 FLAGS = {
     "subset": "other image counts than official",
@@ -29,24 +29,24 @@ OVERALL = "Overall: unweighted mean over the columns; '-' where one is missing."
 SOURCE = "Source: accuracy on the data of pretraining."
 
 
-def title(sheet: Sheet) -> str:
+def caption_title(sheet: ReportTable) -> str:
     """The name of the table and what all its columns share."""
-    kind = shorten(sheet.columns)[1] or sheet.track
+    kind = shorten_columns(sheet.columns)[1] or sheet.track
     return f"{sheet.title}: {kind}" if kind else sheet.title
 
 
-def labels(sheet: Sheet) -> list[str]:
+def short_labels(sheet: ReportTable) -> list[str]:
     """Of the columns, without what all share."""
-    return shorten(sheet.columns)[0]
+    return shorten_columns(sheet.columns)[0]
 
 
-def grouped(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
     parts = split_labels(columns)[0]
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
-def sentences(sheet: Sheet) -> list[str]:
+def caption_sentences(sheet: ReportTable) -> list[str]:
     """What stands below the table."""
     found = [INTERVAL, BEST]
     if sheet.marked:
@@ -64,26 +64,26 @@ def sentences(sheet: Sheet) -> list[str]:
     return found + [f"{note.removesuffix('.')}." for note in sheet.notes]
 
 
-def ends(sheet: Sheet) -> list[str]:
+def extra_columns(sheet: ReportTable) -> list[str]:
     """Columns after the tasks."""
     found = (("overall", sheet.has_overall), ("source", sheet.has_source))
     return [name for name, there in found if there]
 
 
-def texts(
-    sheet: Sheet,
-    row: Row,
-    number: Callable[[Cell | None, Sheet], str],
+def row_texts(
+    sheet: ReportTable,
+    row: ReportRow,
+    number: Callable[[ReportScore | None, ReportTable], str],
     escape: Callable[[str], str],
 ) -> list[str]:
     """A row in the spelling of a format: the name, a number a task, then those of `ends`."""
     cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
     cells += [number(row.overall, sheet)] if sheet.has_overall else []
     if sheet.has_source:
-        cells.append("-" if row.source is None else percent(row.source))
+        cells.append("-" if row.source is None else to_percent(row.source))
     return [escape(row.name), *cells]
 
 
-def superscript(cell: Cell, sheet: Sheet) -> str:
+def format_superscript(cell: ReportScore, sheet: ReportTable) -> str:
     """Mark of significance, then the letters of the flags."""
     return cell.mark() + "".join(sheet.letters[flag] for flag in cell.flags)

@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from leaderboard.reports import _caption as caption
-from leaderboard.reports._sheet import Sheet
-from leaderboard.reports.render import interval, percent
+from leaderboard.reports.render import format_score, to_percent
+from leaderboard.reports.table import ReportTable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -18,13 +18,15 @@ SUFFIX = "html"
 TEMPLATE = "_report.html.j2"
 
 
-def make(sheets: Sequence[Sheet]) -> str:
+def make(sheets: Sequence[ReportTable]) -> str:
     """Every text escaped."""
-    return template().render(sheets=sheets, caption=caption, interval=interval, percent=percent)
+    return load_template().render(
+        sheets=sheets, caption=caption, interval=format_score, percent=to_percent
+    )
 
 
 @cache
-def template() -> Template:
+def load_template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     source = files("leaderboard.reports").joinpath(TEMPLATE).read_text(encoding="utf8")

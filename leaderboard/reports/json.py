@@ -6,46 +6,46 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from leaderboard.ranking.rank import ALPHA
-from leaderboard.reports._caption import sentences, title
-from leaderboard.reports._sheet import Cell, Row, Sheet
-from leaderboard.reports.render import finite, score_json
+from leaderboard.ranking.tiers import ALPHA
+from leaderboard.reports._caption import caption_sentences, caption_title
+from leaderboard.reports.render import finite_or_none, score_json
+from leaderboard.reports.table import ReportRow, ReportScore, ReportTable
 
 SUFFIX = "json"
 
 
-def make(sheets: Sequence[Sheet]) -> str:
+def make(sheets: Sequence[ReportTable]) -> str:
     """A list, one object a table."""
-    return json.dumps([table(sheet) for sheet in sheets], indent=1, allow_nan=False) + "\n"
+    return json.dumps([table_json(sheet) for sheet in sheets], indent=1, allow_nan=False) + "\n"
 
 
-def table(sheet: Sheet) -> dict[str, Any]:
+def table_json(sheet: ReportTable) -> dict[str, Any]:
     return {
         "table": sheet.title,
         "track": sheet.track,
-        "title": title(sheet),
+        "title": caption_title(sheet),
         "columns": list(sheet.columns),
         "control": sheet.control,
         "alpha": ALPHA,
-        "notes": sentences(sheet),
-        "entries": [entry(row) for row in sheet.rows],
+        "notes": caption_sentences(sheet),
+        "entries": [row_json(row) for row in sheet.rows],
     }
 
 
-def entry(row: Row) -> dict[str, Any]:
+def row_json(row: ReportRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "tier": row.tier,
-        "overall": row.overall and number(row.overall),
+        "overall": row.overall and report_score_json(row.overall),
         "source_accuracy": row.source,
-        "scores": {column: number(cell) for column, cell in row.cells.items()},
+        "scores": {column: report_score_json(cell) for column, cell in row.cells.items()},
     }
 
 
-def number(cell: Cell) -> dict[str, Any]:
+def report_score_json(cell: ReportScore) -> dict[str, Any]:
     gap = cell.gap and {
         "gap": cell.gap.gap,
-        "ci95": finite(cell.gap.ci95),
+        "ci95": finite_or_none(cell.gap.ci95),
         "p_holm": cell.p,
         "n": cell.gap.n,
     }

@@ -12,23 +12,23 @@ from typing import Any
 from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.published import PublishedCell, PublishedEntry
-from leaderboard.board.standing import View, shared_tasks
-from leaderboard.ranking.rank import Standing
+from leaderboard.board.tables import BoardTable, list_shared_tasks
+from leaderboard.ranking.tiers import RankedEntry
 
-RULE = (
+TIER_NOTE = (
     "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
     "or test images, Holm, alpha 0.05). Overall: unweighted mean over the columns. "
     "± is the 95 % interval over episodes or images, not over pretraining seeds."
 )
-PUBLISHED = (
+PUBLISHED_NOTE = (
     "Printed in papers, without outcomes: not ranked, and not comparable with the rows above."
 )
-SPREAD = "(±): as printed, over seeds; the papers do not say what it is."
+SPREAD_NOTE = "(±): as printed, over seeds; the papers do not say what it is."
 """What stands behind a published number that is no interval over episodes."""
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A titled table of plain text."""
 
     title: str
@@ -37,84 +37,89 @@ class Table:
     note: str = ""
 
 
-def tables(view: View) -> list[Table]:
+def make_board_tables(view: BoardTable) -> list[TextTable]:
     """The measured entries, then the published ones apart."""
-    return [measured(view), *(t for t in (printed(view), in_domain(view)) if t.rows)]
+    return [
+        make_measured_table(view),
+        *(t for t in (make_published_table(view), make_in_domain_table(view)) if t.rows),
+    ]
 
 
-def measured(view: View) -> Table:
+def make_measured_table(view: BoardTable) -> TextTable:
     """One row an entry: tier, overall and every column in percent."""
     columns = view.ranking.columns
-    short, common = shorten(columns)
+    short, common = shorten_columns(columns)
     kind = view.track.label if view.track and view.track.data else common
     title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
-    rows = [row(standing, view) for standing in view.ranking.standings]
-    note = RULE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
-    return Table(title, ("tier", "entry", "overall", *short, "source", "flags"), tuple(rows), note)
+    rows = [format_entry(standing, view) for standing in view.ranking.entries]
+    note = TIER_NOTE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
+    return TextTable(
+        title, ("tier", "entry", "overall", *short, "source", "flags"), tuple(rows), note
+    )
 
 
-def row(standing: Standing, view: View) -> tuple[str, ...]:
+def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
     source = view.sources[standing.name]
     return (
         "-" if standing.tier is None else str(standing.tier),
         standing.name,
-        "-" if standing.overall is None else percent(standing.overall),
-        *(interval(standing.scores.get(column)) for column in view.ranking.columns),
-        "-" if source is None else percent(source),
+        "-" if standing.overall is None else to_percent(standing.overall),
+        *(format_score(standing.scores.get(column)) for column in view.ranking.columns),
+        "-" if source is None else to_percent(source),
         ", ".join(view.flags[standing.name]) or "-",
     )
 
 
-def printed(view: View) -> Table:
+def make_published_table(view: BoardTable) -> TextTable:
     """Published numbers on the board's data sets: one row a task, one column an entry."""
     entries = [entry for entry in view.published if entry.transfers]
     datasets = {ColumnId.parse(column).task.dataset for column in view.ranking.columns}
-    tasks = list(dict.fromkeys(t for e in entries for t in shared_tasks(e, datasets)))
-    rows = [(task, *(number(entry.cell(task)) for entry in entries)) for task in tasks]
+    tasks = list(dict.fromkeys(t for e in entries for t in list_shared_tasks(e, datasets)))
+    rows = [(task, *(format_published(entry.cell(task)) for entry in entries)) for task in tasks]
     header = ("task", *(entry.name for entry in entries))
-    return Table("published", header, tuple(rows), note(entries))
+    return TextTable("published", header, tuple(rows), published_note(entries))
 
 
-def in_domain(view: View) -> Table:
+def make_in_domain_table(view: BoardTable) -> TextTable:
     """Published accuracies on the images of pretraining alone: one row a number."""
     entries = [entry for entry in view.published if not entry.transfers]
     rows = [
-        (entry.name, entry.backbone, cell.task, number(cell), cell.table)
+        (entry.name, entry.backbone, cell.task, format_published(cell), cell.table)
         for entry in entries
         for cell in entry.cells
     ]
     header = ("entry", "backbone", "task", "accuracy", "table")
-    return Table("published, in-domain", header, tuple(rows), note(entries))
+    return TextTable("published, in-domain", header, tuple(rows), published_note(entries))
 
 
-def note(entries: Sequence[PublishedEntry]) -> str:
+def published_note(entries: Sequence[PublishedEntry]) -> str:
     spread = any(cell.spread is not None for entry in entries for cell in entry.cells)
     sources = "; ".join(dict.fromkeys(entry.source for entry in entries))
-    return f"{PUBLISHED} {sources}.{f' {SPREAD}' if spread else ''}"
+    return f"{PUBLISHED_NOTE} {sources}.{f' {SPREAD_NOTE}' if spread else ''}"
 
 
-def percent(fraction: float) -> str:
+def to_percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
 
 
-def interval(score: Score | None) -> str:
+def format_score(score: Score | None) -> str:
     """e.g. 57.75 ± 0.88"""
     if score is None:
         return "-"
-    half = "" if math.isnan(score.ci95) else f" ± {percent(score.ci95)}"
-    return percent(score.mean) + half
+    half = "" if math.isnan(score.ci95) else f" ± {to_percent(score.ci95)}"
+    return to_percent(score.mean) + half
 
 
-def number(cell: PublishedCell | None) -> str:
+def format_published(cell: PublishedCell | None) -> str:
     """e.g. 57.75 ± 0.88, 65.93 (± 0.12) for what is no interval over episodes; * has a note."""
     if cell is None:
         return "-"
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
-    spread = "" if cell.spread is None else f" (± {percent(cell.spread)})"
-    return interval(score) + spread + ("*" if cell.note else "")
+    spread = "" if cell.spread is None else f" (± {to_percent(cell.spread)})"
+    return format_score(score) + spread + ("*" if cell.note else "")
 
 
-def shorten(columns: Sequence[str]) -> tuple[list[str], str]:
+def shorten_columns(columns: Sequence[str]) -> tuple[list[str], str]:
     """Return column labels without the parts that all columns share, and those parts."""
     parts, common = split_labels(columns)
     return [f"{dataset}:{rest}" for dataset, rest in parts], common
@@ -136,25 +141,35 @@ def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
     return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)
 
 
-def markdown(view: View) -> str:
+def render_board(view: BoardTable) -> str:
     """GitHub Markdown; every text escaped."""
-    return "\n\n".join(markdown_table(table) for table in tables(view)) + "\n"
+    return "\n\n".join(render_table(table) for table in make_board_tables(view)) + "\n"
 
 
-def markdown_table(table: Table) -> str:
-    head = "| " + " | ".join(map(escape, table.columns)) + " |"
+def render_table(table: TextTable) -> str:
+    head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
     rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
-    body = ["| " + " | ".join(map(escape, row)) + " |" for row in table.rows]
-    return "\n".join([f"### {escape(table.title)}", "", head, rule, *body, "", escape(table.note)])
+    body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
+    return "\n".join(
+        [
+            f"### {escape_markdown(table.title)}",
+            "",
+            head,
+            rule,
+            *body,
+            "",
+            escape_markdown(table.note),
+        ]
+    )
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown and HTML show as it is."""
     plain = " ".join(html.escape(text, quote=False).split())
     return re.sub(r"([\\`*_\[\]|#])", r"\\\1", plain)
 
 
-def as_json(view: View) -> dict[str, Any]:
+def board_json(view: BoardTable) -> dict[str, Any]:
     """Everything in the table as data; fractions, null where nothing is known."""
     ranking = view.ranking
     return {
@@ -162,14 +177,14 @@ def as_json(view: View) -> dict[str, Any]:
         "official": view.official,
         "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
-        "rule": RULE,
+        "rule": TIER_NOTE,
         "columns": list(ranking.columns),
-        "entries": [standing_json(standing, view) for standing in ranking.standings],
+        "entries": [entry_json(standing, view) for standing in ranking.entries],
         "published": [entry.model_dump(mode="json") for entry in view.published],
     }
 
 
-def standing_json(standing: Standing, view: View) -> dict[str, Any]:
+def entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
     behind = standing.behind
     return {
         "name": standing.name,
@@ -178,7 +193,12 @@ def standing_json(standing: Standing, view: View) -> dict[str, Any]:
         "scores": {c: score_json(score) for c, score in standing.scores.items()},
         "missing": list(standing.missing),
         "behind_leader": behind
-        and {"gap": behind.gap, "ci95": finite(behind.ci95), "p_holm": standing.p, "n": behind.n},
+        and {
+            "gap": behind.gap,
+            "ci95": finite_or_none(behind.ci95),
+            "p_holm": standing.p,
+            "n": behind.n,
+        },
         "source_accuracy": view.sources[standing.name],
         "flags": list(view.flags[standing.name]),
         "link": view.links[standing.name],
@@ -186,9 +206,9 @@ def standing_json(standing: Standing, view: View) -> dict[str, Any]:
 
 
 def score_json(score: Score) -> dict[str, Any]:
-    return {"mean": score.mean, "ci95": finite(score.ci95), "n": score.n}
+    return {"mean": score.mean, "ci95": finite_or_none(score.ci95), "n": score.n}
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """JSON knows no NaN."""
     return value if math.isfinite(value) else None

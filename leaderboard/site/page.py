@@ -19,7 +19,7 @@ from fsbench.core.plotting import DARK, LIGHT, css_variables
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.board.board import Board
 from leaderboard.site import data, palette, source
-from leaderboard.site.packing import embedded
+from leaderboard.site.packing import embed_json
 
 CSS = ("base", "frame", "table", "entry", "charts", "print")
 JS = (
@@ -60,14 +60,14 @@ def render_page(data: dict[str, Any]) -> str:
         policy=security_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        json=Markup(embedded(data)),
+        json=Markup(embed_json(data)),
     )
 
 
 def join_styles(home: Traversable) -> str:
     """Return all style sheets, and the colours of cells and charts for light and dark pages."""
-    light = palette.variables(palette.LIGHT) + css_variables(LIGHT)
-    dark = palette.variables(palette.DARK) + css_variables(DARK)
+    light = palette.palette_variables(palette.LIGHT) + css_variables(LIGHT)
+    dark = palette.palette_variables(palette.DARK) + css_variables(DARK)
     scale = (
         f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root:not([data-theme=light])"
         f"{{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"
@@ -112,7 +112,7 @@ def build_site(
     Board.existing(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    text = render_page(data.of_board(source.read(board, cache, report)))
+    text = render_page(data.page_data(source.read_board(board, cache, report)))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX

@@ -18,30 +18,32 @@ CHROMA = (0.035, 0.105)
 RGB = tuple[float, float, float]
 
 
-def scale(ends: tuple[float, float]) -> list[RGB]:
+def color_scale(ends: tuple[float, float]) -> list[RGB]:
     """The steps from the lowest value to the highest, sRGB in [0, 1]."""
     parts = [i / (STEPS - 1) for i in range(STEPS)]
-    return [srgb(between(ends, t), between(CHROMA, t), between(HUES, t)) for t in parts]
+    return [
+        to_srgb(interpolate(ends, t), interpolate(CHROMA, t), interpolate(HUES, t)) for t in parts
+    ]
 
 
-def between(ends: tuple[float, float], t: float) -> float:
+def interpolate(ends: tuple[float, float], t: float) -> float:
     return ends[0] + t * (ends[1] - ends[0])
 
 
-def srgb(lightness: float, chroma: float, hue: float) -> RGB:
+def to_srgb(lightness: float, chroma: float, hue: float) -> RGB:
     """OKLCH to sRGB (B. Ottosson, A perceptual color space for image processing, 2020), clipped."""
     a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
     l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
     s = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
     return (
-        companded(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
-        companded(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
-        companded(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s),
+        compand(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+        compand(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+        compand(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s),
     )
 
 
-def companded(linear: float) -> float:
+def compand(linear: float) -> float:
     value = min(max(linear, 0.0), 1.0)
     return 12.92 * value if value <= 0.0031308 else 1.055 * value ** (1 / 2.4) - 0.055
 
@@ -58,17 +60,17 @@ def contrast(a: RGB, b: RGB) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def ink(colour: RGB) -> RGB:
+def text_color(colour: RGB) -> RGB:
     """Black or white."""
     black, white = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     return black if contrast(colour, black) >= contrast(colour, white) else white
 
 
-def hexadecimal(colour: RGB) -> str:
+def to_hex(colour: RGB) -> str:
     return "#" + "".join(f"{round(255 * c):02x}" for c in colour)
 
 
-def variables(ends: tuple[float, float]) -> str:
+def palette_variables(ends: tuple[float, float]) -> str:
     """CSS: --q0..--q8 for cells, --t0..--t8 for the text on them."""
-    steps = enumerate(scale(ends))
-    return "".join(f"--q{i}:{hexadecimal(c)};--t{i}:{hexadecimal(ink(c))};" for i, c in steps)
+    steps = enumerate(color_scale(ends))
+    return "".join(f"--q{i}:{to_hex(c)};--t{i}:{to_hex(text_color(c))};" for i, c in steps)

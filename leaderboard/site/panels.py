@@ -18,8 +18,8 @@ from leaderboard.methods.board import build_from_table
 from leaderboard.methods.figures import build_heat_map
 from leaderboard.methods.record import ControlKind, MethodBoard
 from leaderboard.ranking.summary import BoardStatistics, list_caveats
-from leaderboard.site import pairs
-from leaderboard.site.source import Track
+from leaderboard.site import packing
+from leaderboard.site.source import SiteTable
 
 PHONE, HALF, WHOLE = 358, 590, 1180
 """Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
@@ -38,7 +38,7 @@ ChartRecord = dict[str, Any]
 """Title, note and drawings of a chart, as the page stores them."""
 
 
-def draw_track(track: Track, statistics: BoardStatistics) -> list[ChartRecord]:
+def draw_track(track: SiteTable, statistics: BoardStatistics) -> list[ChartRecord]:
     """Return every chart that the track has the data for."""
     if not track.names:
         return []
@@ -103,7 +103,7 @@ def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
         yield draw_chart(chart.title, note, partial(scatter.draw, chart))
 
 
-def draw_shots(track: Track) -> Iterator[ChartRecord]:
+def draw_shots(track: SiteTable) -> Iterator[ChartRecord]:
     """Yield the mean over the data sets at each number of shots, for the best entries."""
     for adaptation, columns_by_shots in group_by_shots(track).items():
         columns = {column for group in columns_by_shots.values() for column in group}
@@ -122,7 +122,7 @@ def draw_shots(track: Track) -> Iterator[ChartRecord]:
         yield draw_chart(chart.title, note, partial(draw_panels, [chart], chart.title))
 
 
-def group_by_shots(track: Track) -> dict[str, dict[int, list[str]]]:
+def group_by_shots(track: SiteTable) -> dict[str, dict[int, list[str]]]:
     """Return columns by adaptation and shots, of data sets with every number of shots.
 
     An adaptation with one number of shots is left out.
@@ -142,11 +142,11 @@ def group_by_shots(track: Track) -> dict[str, dict[int, list[str]]]:
     return groups
 
 
-def build_curve(track: Track, name: str, columns_by_shots: dict[int, list[str]]) -> Curve:
+def build_curve(track: SiteTable, name: str, columns_by_shots: dict[int, list[str]]) -> Curve:
     """Return means and 95 % intervals of an entry by shots, in percent."""
     outcomes, groups = track.view.contenders[name], columns_by_shots.values()
     means = [float(np.mean([outcomes[c].values.mean() for c in columns])) for columns in groups]
-    halves = [Z95 * pairs.overall_error(outcomes, columns) for columns in groups]
+    halves = [Z95 * packing.overall_error(outcomes, columns) for columns in groups]
     ends = [*zip(means, halves, strict=True)] if not any(np.isnan(halves)) else []
     return Curve(
         label=name,

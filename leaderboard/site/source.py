@@ -8,29 +8,26 @@ from pathlib import Path
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.rules import Loaded
-from leaderboard.board.badges import Badge, standing
-from leaderboard.board.badges import read as read_badges
-from leaderboard.board.board import Board, Entry
-from leaderboard.board.columns import column_of
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.standing import View, mark, of_table
-from leaderboard.board.tables import tables
+from leaderboard.board.badges import Badge, read_badges, select_badge
+from leaderboard.board.board import Board, BoardEntry
+from leaderboard.board.definition import BoardFile, identify_column
+from leaderboard.board.tables import BoardTable, mark, rank_table, split_by_track
 from leaderboard.submission.chain import build_chain
 
-Cells = Mapping[str, Mapping[str, Loaded]]
+ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
 
 
 @dataclass(frozen=True)
-class Track:
+class SiteTable:
     """One table of the site. cells: entry -> column of the view -> result."""
 
-    view: View
-    cells: Cells
+    view: BoardTable
+    cells: ResultsByEntry
 
     @property
     def names(self) -> list[str]:
         """Entries in the order of their standing."""
-        return [standing.name for standing in self.view.ranking.standings]
+        return [standing.name for standing in self.view.ranking.entries]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -38,7 +35,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Source:
+class SiteBoard:
     """A board as the site needs it.
 
     entries: name -> entry, of all tracks; badges: name -> the verification that counts, if any.
@@ -46,28 +43,30 @@ class Source:
 
     name: str
     official: bool
-    entries: Mapping[str, Entry]
-    tracks: tuple[Track, ...]
+    entries: Mapping[str, BoardEntry]
+    tracks: tuple[SiteTable, ...]
     badges: Mapping[str, Badge]
 
 
-def read(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> Source:
+def read_board(folder: Path, cache: Path | None = None, report: Reporter = SILENT) -> SiteBoard:
     """Read, verify and rank a board. Raises ValidationFailed, UsageError."""
     board = Board.open(folder)
     entries = board.entries(cache, report)
     badges = {entry.name: read_badges(folder / entry.name) for entry in entries}
-    return of_entries(board.file, entries, badges)
+    return arrange_board(board.file, entries, badges)
 
 
-def of_entries(
-    file: BoardFile, entries: Sequence[Entry], badges: Mapping[str, Sequence[Badge]]
-) -> Source:
+def arrange_board(
+    file: BoardFile, entries: Sequence[BoardEntry], badges: Mapping[str, Sequence[Badge]]
+) -> SiteBoard:
     """A board of verified entries, ranked. badges: all that lie in the entries."""
     results = [cell.result for entry in entries for cell in entry.cells]
-    views = [of_table(file, entries, table) for table in tables(file, results)]
-    tracks = tuple(Track(view, cells_of(view, entries)) for view in views)
-    held = {each.name: standing(badges[each.name], build_chain(each.cells).end) for each in entries}
-    return Source(
+    views = [rank_table(file, entries, table) for table in split_by_track(file, results)]
+    tracks = tuple(SiteTable(view, results_by_entry(view, entries)) for view in views)
+    held = {
+        each.name: select_badge(badges[each.name], build_chain(each.cells).end) for each in entries
+    }
+    return SiteBoard(
         name=file.title,
         official=file.official,
         entries={entry.name: entry for entry in entries},
@@ -76,12 +75,12 @@ def of_entries(
     )
 
 
-def cells_of(view: View, entries: Iterable[Entry]) -> Cells:
+def results_by_entry(view: BoardTable, entries: Iterable[BoardEntry]) -> ResultsByEntry:
     """The results that stand in a view, under its names of the columns."""
     found: dict[str, dict[str, Loaded]] = {name: {} for name in view.contenders}
     for entry in entries:
         for cell in entry.cells:
-            column = column_of(cell.result)
+            column = identify_column(cell.result)
             spelled = {str(column.name), str(mark(column))}
             for name in spelled & view.contenders.get(entry.name, {}).keys():
                 found[entry.name][name] = cell

@@ -23,7 +23,7 @@ from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
 from leaderboard.submission.checks import check_submission
 from leaderboard.submission.staging import list_leftovers
-from leaderboard.submission.submission import Candidate, read_submissions
+from leaderboard.submission.submission import Submission, read_submissions
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
 REMOVE = "remove it from the board"
@@ -39,7 +39,7 @@ class Inspection:
     episodes: int = 0
     badges: int = 0
 
-    def count(self, submission: Candidate, n_badges: int) -> None:
+    def count(self, submission: Submission, n_badges: int) -> None:
         self.entries += 1
         self.results += len(submission.cells)
         self.badges += n_badges
@@ -123,7 +123,7 @@ def inspect_entry(
     if file.chain is not None:
         yield from chain.find_changes(file.chain, submission.cells, str(home))
     yield from check_entry_files(home, submission)
-    entry_badges = badges.read(home)
+    entry_badges = badges.read_badges(home)
     end = chain.build_chain(submission.cells).end
     for badge in entry_badges:
         if badge.chain != end:
@@ -136,7 +136,7 @@ def inspect_entry(
             copies[loaded.result.records_digest].append((weights, str(loaded.path)))
 
 
-def check_entry_files(home: Path, submission: Candidate) -> Iterator[Problem]:
+def check_entry_files(home: Path, submission: Submission) -> Iterator[Problem]:
     """Yield a Problem for every file but results, badges and a model.json of the same backbone."""
     expected = {home / ENTRY_FILE}
     for loaded in submission.cells:

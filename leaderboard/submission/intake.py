@@ -12,14 +12,14 @@ from leaderboard.board.board import Board
 from leaderboard.submission.archive import open_submission
 from leaderboard.submission.checks import check_submission
 from leaderboard.submission.submission import (
-    Candidate,
+    Submission,
     find_declaration,
     read_declaration,
     read_submissions,
 )
 
 
-def submit(
+def submit_results(
     results: Path,
     board: Path,
     declaration: Declaration | Mapping[str, Any],
@@ -28,7 +28,7 @@ def submit(
     models: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
-) -> list[Candidate]:
+) -> list[Submission]:
     """Check results and add one entry per model; return the entries added.
 
     declaration: complete, or some fields, completed from `file` or from a declaration file in the
@@ -49,7 +49,7 @@ def submit(
     return submissions
 
 
-def require_valid(submissions: Sequence[Candidate], board: Board, replace: bool) -> None:
+def require_valid(submissions: Sequence[Submission], board: Board, replace: bool) -> None:
     """Raise ValidationFailed with all problems of all submissions."""
     problems = dict.fromkeys(
         problem

@@ -62,7 +62,7 @@ def parse_names(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Submission:
     """The results of one model with a declaration; on a board it becomes an entry.
 
     model: name of the model's folder; broken: a Problem for each file that could not be parsed;
@@ -86,16 +86,16 @@ class Candidate:
             raise UsageError(f"{self.name} has no readable result", fix="see the problems above")
         return self.cells[0].result.backbone
 
-    def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> Candidate:
+    def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> Submission:
         return replace(self, cells=tuple(results), left_out=tuple(left_out))
 
-    def with_name(self, name: str) -> Candidate:
+    def with_name(self, name: str) -> Submission:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 
 def read_submissions(
     folder: Path, declaration: Declaration, models: Sequence[str] = ()
-) -> list[Candidate]:
+) -> list[Submission]:
     """Read one submission per model below `folder`; several models extend the declared name.
 
     models: names or references to read; all if empty. Raises UnknownName for one that is not
@@ -113,11 +113,11 @@ def read_submissions(
             continue
         groups[loaded.model, loaded.result.backbone.weights_hash].append(budget.add(loaded))
     submissions = [
-        Candidate(declaration, model, tuple(results), tuple(broken))
+        Submission(declaration, model, tuple(results), tuple(broken))
         for (model, _), results in sorted(select_models(groups, models).items())
     ]
     if not submissions:
-        return [Candidate(declaration, "unnamed", (), tuple(broken))]
+        return [Submission(declaration, "unnamed", (), tuple(broken))]
     if len(submissions) == 1:
         return submissions
     return [add_model_suffix(submission, submissions) for submission in submissions]
@@ -137,7 +137,7 @@ def select_models(
     return {key: groups[key] for key, names in spellings.items() if names & set(models)}
 
 
-def add_model_suffix(submission: Candidate, submissions: Sequence[Candidate]) -> Candidate:
+def add_model_suffix(submission: Submission, submissions: Sequence[Submission]) -> Submission:
     """Name a submission NAME-MODEL; add a part of the weights hash if two models share a name."""
     twins = [other for other in submissions if other.model == submission.model]
     tail = f"-{submission.facts.weights_hash[:6]}" if len(twins) > 1 else ""

@@ -25,8 +25,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from leaderboard.board.board import Board
-from leaderboard.board.standing import of_table
-from leaderboard.board.tables import tables
+from leaderboard.board.tables import rank_table, split_by_track
 from leaderboard.site import page
 
 SIZES = (50, 100, 200, 400, 1000)
@@ -62,8 +61,8 @@ def again(folder: Path, cache: Path, found: Seconds) -> None:
         entries = board.entries(cache)
         results = [cell.result for entry in entries for cell in entry.cells]
     with timed(found, "rank"):
-        for each in tables(board.file, results):
-            of_table(board.file, entries, each)
+        for each in split_by_track(board.file, results):
+            rank_table(board.file, entries, each)
 
 
 def build(folder: Path, cache: Path, found: Seconds) -> None:

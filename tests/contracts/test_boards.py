@@ -12,10 +12,9 @@ from fsbench.api.request import ProbeSettings, published_split
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.data.catalog import TARGETS, all_facts
 from fsbench.results.tracks import Track
-from leaderboard.board import drafts
-from leaderboard.board.columns import Column
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import BOARDS, find, official
+from leaderboard.board import official as drafts
+from leaderboard.board.definition import BoardFile, Column
+from leaderboard.board.official import BOARDS, find_official_board, load_official_boards
 
 PINNED = {
     "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",
@@ -23,7 +22,7 @@ PINNED = {
 }
 """Of files that must never change: a change of the suite's defaults is a new version."""
 
-COLUMNS = [(file.title, column) for file in official() for column in file.columns or ()]
+COLUMNS = [(file.title, column) for file in load_official_boards() for column in file.columns or ()]
 IMAGES = {
     "chestx": 25_848,
     "isic": 10_015,
@@ -41,10 +40,10 @@ IMAGES = {
 def test_no_version_is_ever_changed() -> None:
     files = {path.stem: sha256(path.read_bytes()).hexdigest() for path in BOARDS.iterdir()}
     assert files == PINNED
-    assert {file.title for file in official()} == set(PINNED)
+    assert {file.title for file in load_official_boards()} == set(PINNED)
 
 
-@pytest.mark.parametrize("file", official(), ids=lambda file: file.title)
+@pytest.mark.parametrize("file", load_official_boards(), ids=lambda file: file.title)
 def test_a_version_is_whole(file: BoardFile) -> None:
     assert file.changed() == []
     assert file.official
@@ -52,11 +51,11 @@ def test_a_version_is_whole(file: BoardFile) -> None:
     assert BoardFile.model_validate_json(file.model_dump_json()) == file
 
 
-@pytest.mark.parametrize("draft", [drafts.cdfsl, drafts.transfer])
+@pytest.mark.parametrize("draft", [drafts.draft_cdfsl, drafts.draft_transfer])
 def test_the_newest_version_is_that_of_todays_defaults(draft: object) -> None:
     """Where it is not, a default changed: write the draft under the next version."""
     made = draft()  # type: ignore[operator]
-    assert find(made.name) == made
+    assert find_official_board(made.name) == made
 
 
 def test_each_column_is_what_the_command_line_evaluates() -> None:

@@ -15,13 +15,13 @@ from fsbench.data import groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.names import stem
 from leaderboard.board.board import Board
-from leaderboard.board.published import ENTRIES, PublishedEntry, published, read_published
+from leaderboard.board.published import ENTRIES, PublishedEntry, load_published, read_published
 from leaderboard.submission.inspection import inspect_board
 
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
 
 
-@pytest.mark.parametrize("entry", published(), ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", load_published(), ids=lambda e: e.name)
 def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None:
     assert entry.kind == "published"
     assert entry.link.startswith("https://") or entry.link == "no public code"
@@ -38,7 +38,7 @@ def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None
 def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> None:
     files = [path for path in ENTRIES.iterdir() if path.is_file()]
     folders = [path for path in ENTRIES.iterdir() if path.is_dir()]
-    assert {path.name for path in files} == {f"{e.name}.json" for e in published()}
+    assert {path.name for path in files} == {f"{e.name}.json" for e in load_published()}
     assert sorted(path.name for path in folders) == Board.open(ENTRIES).names()
 
 
@@ -206,7 +206,7 @@ def test_reinitialization_rows(name: str, task: str, mean: float, spread: float)
 
 
 def test_every_method_of_the_study_stands_on_every_architecture() -> None:
-    names = {e.name.removeprefix("reinit-paper-") for e in published() if "reinit-p" in e.name}
+    names = {e.name.removeprefix("reinit-paper-") for e in load_published() if "reinit-p" in e.name}
     archs = ("scnn", "vgg16", "mobilenet", "resnet50")
     assert names == {
         f"{m}-{a}" for m in ("baseline", "welsr", "dsd", "wels", "fc", "lw") for a in archs

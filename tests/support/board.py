@@ -26,7 +26,7 @@ from fsbench.results.names import model_name, stem
 from fsbench.results.rules import Loaded
 from fsbench.results.summary import Records
 from leaderboard.board.board import write_entry
-from leaderboard.submission.submission import Candidate
+from leaderboard.submission.submission import Submission
 
 TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)
@@ -64,7 +64,7 @@ def board(
         ]
         declared = fakes.DECLARATION.model_copy(update={"name": name})
         with patch.object(building, "write", write):
-            write_entry(folder / name, Candidate(declared, model_name(facts), tuple(cells)))
+            write_entry(folder / name, Submission(declared, model_name(facts), tuple(cells)))
     return folder
 
 

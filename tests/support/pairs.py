@@ -12,7 +12,7 @@ from support import fakes
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
-from leaderboard.ranking.rank import Outcomes
+from leaderboard.ranking.tiers import Outcomes
 
 N = 40
 COUNT = 30

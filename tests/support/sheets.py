@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fsbench.results.tracks import Track
-from leaderboard.board.standing import CellFlags, View
+from leaderboard.board.tables import BoardTable, CellFlags
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.ranking.rank import rank
-from leaderboard.reports._sheet import Sheet, sheet
+from leaderboard.ranking.tiers import rank_entries
+from leaderboard.reports.table import ReportTable, build_report_table
 
 N = 100
 COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")
@@ -37,12 +37,12 @@ def view(
     held: Mapping[str, Mapping[str, Outcomes]],
     columns: tuple[str, ...] = COLUMNS,
     flags: CellFlags | None = None,
-) -> View:
-    return View(
+) -> BoardTable:
+    return BoardTable(
         name="mine",
         official=False,
         track=Track(protocol="ibm", input_size=64),
-        ranking=rank(held, columns),
+        ranking=rank_entries(held, columns),
         flags=dict.fromkeys(held, ()),
         sources=dict.fromkeys(held),
         links={},
@@ -52,9 +52,9 @@ def view(
     )
 
 
-def hostile() -> Sheet:
+def hostile() -> ReportTable:
     """One column; the first name is the control, the last is flagged."""
     column = "evil=&_:5w1s/linear@ibm 64px"
     held = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
     flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
-    return sheet(view(held, (column,), flags), HOSTILE[0], ["a note & more"])
+    return build_report_table(view(held, (column,), flags), HOSTILE[0], ["a note & more"])

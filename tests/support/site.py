@@ -16,10 +16,10 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
 from fsbench.results import building
 from fsbench.results.names import stem
-from leaderboard.board.board import Entry, EntryFile
+from leaderboard.board.board import BoardEntry, EntryFile
 from leaderboard.board.definition import BoardFile
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
-from leaderboard.site.source import Source, of_entries
+from leaderboard.site.source import SiteBoard, arrange_board
 
 QUERIES = 75
 
@@ -31,7 +31,7 @@ def source(
     shots: Sequence[int] = (1, 5),
     n_episodes: int = 60,
     backbones: Mapping[str, BackboneFacts] | None = None,
-) -> Source:
+) -> SiteBoard:
     """The better the earlier: each name is half a point below the one before it.
 
     Episodes are as hard for every entry, so that pairing narrows intervals about twofold.
@@ -41,7 +41,7 @@ def source(
     entries = [
         entry(name, known[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
-    return of_entries(BoardFile(name="fake"), entries, {each.name: () for each in entries})
+    return arrange_board(BoardFile(name="fake"), entries, {each.name: () for each in entries})
 
 
 def entry(
@@ -50,12 +50,12 @@ def entry(
     accuracy: float,
     targets: Sequence[str],
     specs: Sequence[EpisodicSpec],
-) -> Entry:
+) -> BoardEntry:
     cells = [cell(name, facts, accuracy, target, spec) for target in targets for spec in specs]
     # The name is put in without the checks that a board makes: the page must bear any text.
     declaration = fakes.DECLARATION.model_copy(update={"name": name, "statement": f"By {name}."})
     file = EntryFile(declaration=declaration, submitted="2026-01-01T00:00:00", fsbench="0.1.0")
-    return Entry(file.model_copy(update={"declaration": declaration}), tuple(cells))
+    return BoardEntry(file.model_copy(update={"declaration": declaration}), tuple(cells))
 
 
 def cell(

@@ -14,7 +14,7 @@ import pytest
 from support.fakes import DECLARATION
 
 import fsbench
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = ROOT / "leaderboard" / "entries"
@@ -63,7 +63,7 @@ def test_examples_of_docstrings_run(
         folder = ENTRIES / f"pilot-{entry}-s0" / f"pilot-{entry}-s0"
         shutil.copytree(folder, tmp_path / "results" / entry / folder.name)
     if module == "api.leaderboard":
-        submit(tmp_path / "results" / "seal", tmp_path / "board", DECLARATION)
+        submit_results(tmp_path / "results" / "seal", tmp_path / "board", DECLARATION)
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     done = doctest.testmod(importlib.import_module(name), optionflags=flags)

@@ -20,7 +20,7 @@ from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.tasks import Options
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     request = EvaluationRequest(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
     machine = Machine(threads=1, cache=root / "cache")
     run_request(MODEL, request, output=root / "results", machine=machine)
-    submit(root / "results", root / "board", DECLARATION)
+    submit_results(root / "results", root / "board", DECLARATION)
     return root
 
 
@@ -67,7 +67,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     request = EvaluationRequest(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
     run_request(MODEL, request, output=tmp_path / "results", machine=machine)
-    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "results", tmp_path / "board", DECLARATION)
     badge = check(tmp_path / "board", made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
     other = verify(

@@ -15,7 +15,7 @@ from support.pairs import pair as known
 from fsbench.api.compare import describe_needed, format_p, format_points
 from fsbench.cli.main import run
 from fsbench.core.power import Goal, episodes_needed
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 
 def call(*arguments: str) -> int:
@@ -198,7 +198,7 @@ def test_entries_of_a_board_and_only_shared_episodes(
 ) -> None:
     board = tmp_path / "board"
     for path in pair:
-        submit(
+        submit_results(
             Path(path),
             board,
             fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),

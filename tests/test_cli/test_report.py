@@ -15,7 +15,7 @@ from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.reading import read
 from fsbench.results.store import ResultStore
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 
 def call(*arguments: str | Path) -> int:
@@ -104,7 +104,7 @@ def test_a_board_reports_as_its_results_do(
     board = tmp_path / "board"
     for name in ("weak", "strong"):
         given: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
-        submit(results, board, given.model_dump(), models=[name])
+        submit_results(results, board, given.model_dump(), models=[name])
     assert call("report", "--board", board, "--format", "csv", "--control", "weak") == 0
     shown = capsys.readouterr().out
     assert call("report", results, "--format", "csv", "--control", "weak") == 0

@@ -10,16 +10,15 @@ from support import fakes
 
 from fsbench.core.tasks import ColumnId
 from fsbench.results.tracks import Data, Track
-from leaderboard.board.columns import Column
-from leaderboard.board.standing import beside
-from leaderboard.board.tables import Table
+from leaderboard.board.definition import Column
+from leaderboard.board.tables import TrackColumns, select_published
 
 LINEAR = "isic:5w1s/linear@ibm 64px"
 
 
-def table(name: str, data: Data | None = None) -> Table:
+def table(name: str, data: Data | None = None) -> TrackColumns:
     column = Column(name=ColumnId.parse(name), spec_digest="a" * 64, fingerprint=None)
-    return Table(Track.of(column.name, data), (column,))
+    return TrackColumns(Track.of(column.name, data), (column,))
 
 
 def entry(*pretraining_data: str) -> Any:
@@ -42,22 +41,24 @@ def tasks(found: tuple[Any, ...]) -> set[str]:
     ],
 )
 def test_tracks_that_no_paper_measured_stand_alone(name: str, data: Data | None) -> None:
-    assert beside(table(name, data), [entry("tinyimagenet")]) == ()
+    assert select_published(table(name, data), [entry("tinyimagenet")]) == ()
 
 
 def test_one_adaptation_of_an_official_board_and_all_of_a_free_one() -> None:
     shots = (1, 5, 20, 50)
     linear = {f"isic:5w{k}s/linear" for k in shots}
-    assert tasks(beside(table(LINEAR), [])) == linear | {f"isic:5w{k}s/affine" for k in shots}
+    assert tasks(select_published(table(LINEAR), [])) == linear | {
+        f"isic:5w{k}s/affine" for k in shots
+    }
     own = {"tinyimagenet:in-domain"}
-    assert tasks(beside(table(LINEAR, "official"), [])) == linear | own
-    held_out = beside(table("dogs:probe 224px lr-held-out", "official"), [])
+    assert tasks(select_published(table(LINEAR, "official"), [])) == linear | own
+    held_out = select_published(table("dogs:probe 224px lr-held-out", "official"), [])
     assert tasks(held_out) == {"dogs:probe"} | own
 
 
 def test_accuracies_in_a_domain_stand_beside_entries_of_that_domain() -> None:
     toys = table("folder-x:5w1s/linear@ibm 64px")
-    assert beside(toys, [entry(), entry("toy_source")]) == ()
-    found = beside(toys, [entry("toy_source"), entry("pets")])
+    assert select_published(toys, [entry(), entry("toy_source")]) == ()
+    found = select_published(toys, [entry("toy_source"), entry("pets")])
     assert tasks(found) == {f"pets:in-domain{k}" for k in ("", " augmented", " augmented dropout")}
     assert len(found) == 24

@@ -15,10 +15,9 @@ from support.fakes import DECLARATION
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
 from leaderboard.board.board import Board, EntryFile
-from leaderboard.board.columns import Column, column_of
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.standing import views
-from leaderboard.submission.intake import submit
+from leaderboard.board.definition import BoardFile, Column, identify_column
+from leaderboard.board.tables import rank_board
+from leaderboard.submission.intake import submit_results
 from leaderboard.submission.submission import read_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path / "r"), fakes.write_probe(tmp_path / "r")]
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     folder = tmp_path / "board" / "entry"
     assert sorted(read(folder), key=lambda r: str(r.task)) == sorted(
         results, key=lambda r: str(r.task)
@@ -40,18 +39,18 @@ def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None
 def test_only_what_was_checked_is_written(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     (tmp_path / "r" / "evil.py").write_text("boom")
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert not list((tmp_path / "board").rglob("*.py"))
 
 
 def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     fakes.write_probe(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     fakes.write(tmp_path / "new", 0.9)
     with pytest.raises(ValidationFailed, match="taken"):
-        submit(tmp_path / "new", tmp_path / "board", DECLARATION)
-    submit(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
+        submit_results(tmp_path / "new", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
     assert [str(r.task) for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
     assert not list((tmp_path / "board").glob(".staging-*"))
 
@@ -106,28 +105,28 @@ def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("leaderboard.board.board.write_record", full)
     with pytest.raises(OSError, match="disk full"):
-        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+        submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert Board.open(tmp_path / "board").names() == []
     assert {p.name for p in (tmp_path / "board").iterdir()} <= {".lock"}
 
 
 def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     file = next((tmp_path / "board").rglob("5w*.json"))
     data = json.loads(file.read_text())
     data["score"]["mean"] = 0.99
     file.write_text(json.dumps(data))
     with pytest.raises(ValidationFailed, match=file.name):
-        views(tmp_path / "board")[0]
+        rank_board(tmp_path / "board")[0]
 
 
 def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     (tmp_path / "board" / "entry").rename(tmp_path / "board" / "other")
     with pytest.raises(ValidationFailed, match="declares the name 'entry'"):
-        views(tmp_path / "board")[0]
+        rank_board(tmp_path / "board")[0]
 
 
 def named(board: Path, columns: tuple[Column, ...], official: bool = False) -> None:
@@ -139,9 +138,9 @@ def named(board: Path, columns: tuple[Column, ...], official: bool = False) -> N
 def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     one = fakes.write(tmp_path / "r")
     fakes.write(tmp_path / "r", shots=5)
-    named(tmp_path / "board", (column_of(one),))
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
-    seen = views(tmp_path / "board")[0]
+    named(tmp_path / "board", (identify_column(one),))
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    seen = rank_board(tmp_path / "board")[0]
     assert seen.ranking.columns == (str(one.column),)
     assert seen.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
     assert len(read(tmp_path / "board")) == 1
@@ -151,8 +150,8 @@ def test_official_boards_leave_out_what_is_no_column(tmp_path: Path) -> None:
     """The derived probe of a whole benchmark does not keep its episodes off the board."""
     one = fakes.write(tmp_path / "r", data=fakes.official())
     fakes.write_probe(tmp_path / "r", data=fakes.official())
-    named(tmp_path / "board", (column_of(one),), official=True)
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    named(tmp_path / "board", (identify_column(one),), official=True)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert [r.task for r in read(tmp_path / "board")] == [one.task]
 
 
@@ -162,8 +161,8 @@ def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None
     fakes.write(tmp_path / "b", name="b", data=moved)
     for who in "ab":
         declared = DECLARATION.model_copy(update={"name": who})
-        submit(tmp_path / who, tmp_path / "board", declared)
-    ranking = views(tmp_path / "board")[0].ranking
+        submit_results(tmp_path / who, tmp_path / "board", declared)
+    ranking = rank_board(tmp_path / "board")[0].ranking
     assert len(ranking.columns) == 2
     assert all(" 32px #" in column for column in ranking.columns)
     assert [s.name for s in ranking.unranked] == ["a", "b"]

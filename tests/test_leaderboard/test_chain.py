@@ -19,7 +19,7 @@ from fsbench.results.reading import cells
 from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import LINKS, HashChain, build_chain, find_changes
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 Json = dict[str, Any]
 
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 def board(tmp_path: Path) -> Path:
     fakes.write(tmp_path / "r")
     fakes.write_probe(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     return tmp_path / "board"
 
 

@@ -17,10 +17,9 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import records_digest, summarise
 from leaderboard.board.board import Board
-from leaderboard.board.columns import Column, column_of
-from leaderboard.board.definition import BoardFile
+from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.submission.checks import RULES, check_submission
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 from leaderboard.submission.submission import read_submissions
 
 
@@ -216,7 +215,7 @@ def test_names_that_hurt(name: str, tmp_path: Path) -> None:
 
 def test_board_columns_need_their_spec_and_images(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    column = column_of(fakes.write(results))
+    column = identify_column(fakes.write(results))
     assert codes(results, board(tmp_path, columns=(column,))) == set()
     for change in ({"spec_digest": "1" * 64}, {"fingerprint": "2" * 64}):
         other = column.model_copy(update=change)
@@ -225,7 +224,7 @@ def test_board_columns_need_their_spec_and_images(tmp_path: Path) -> None:
 
 def test_a_taken_name_in_any_case(tmp_path: Path) -> None:
     fakes.write(tmp_path / "results")
-    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "results", tmp_path / "board", DECLARATION)
     on = Board.open(tmp_path / "board")
     assert codes(tmp_path / "results", on, name="ENTRY") == {"taken"}
     again = read_submissions(tmp_path / "results", DECLARATION)[0]
@@ -239,7 +238,7 @@ def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
     edit(results, lambda d: d["score"].update(mean=0.99))
     next(results.rglob("5w5s*.parquet")).unlink()
     with pytest.raises(ValidationFailed) as caught:
-        submit(results, tmp_path / "board", DECLARATION)
+        submit_results(results, tmp_path / "board", DECLARATION)
     text = str(caught.value)
     for part in ("[unreadable]", "[score]", "[incomplete]", "episodes 0-2 missing", "expected"):
         assert part in text

@@ -16,15 +16,15 @@ from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging,
 from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Score
 from leaderboard.reports import FORMATS
-from leaderboard.reports._sheet import Cell, Row, Sheet, sheet
-from leaderboard.reports.csv import guarded
-from leaderboard.reports.md import number
+from leaderboard.reports.csv import guard_formula
+from leaderboard.reports.md import markdown_number
+from leaderboard.reports.table import ReportRow, ReportScore, ReportTable, build_report_table
 
 ONE, FIVE = COLUMNS
 NAMES = FORMATS.names()
 
 
-def made(shape: str, *sheets: Sheet) -> str:
+def made(shape: str, *sheets: ReportTable) -> str:
     return FORMATS.load(shape).make(sheets)
 
 
@@ -32,13 +32,13 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def small() -> Sheet:
+def small() -> ReportTable:
     held = {
         "base": {ONE: constant(0.5), FIVE: constant(0.6)},
         "gain": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.6)},
         "part": {ONE: swinging(1 / 3)},
     }
-    return sheet(view(held), "base")
+    return build_report_table(view(held), "base")
 
 
 def test_formats_list_themselves() -> None:
@@ -50,7 +50,12 @@ def test_formats_list_themselves() -> None:
 @pytest.mark.parametrize("shape", NAMES)
 def test_every_format_makes_any_sheet(shape: str) -> None:
     assert FORMATS.load(shape).suffix.isalnum()
-    for given_sheets in ((), (hostile(),), (small(), hostile()), (sheet(view({}, ())),)):
+    for given_sheets in (
+        (),
+        (hostile(),),
+        (small(), hostile()),
+        (build_report_table(view({}, ())),),
+    ):
         text = made(shape, *given_sheets)
         assert text == made(shape, *given_sheets), "same input, same bytes"
         assert "nan" not in text
@@ -91,15 +96,15 @@ def test_no_name_becomes_a_formula() -> None:
 
 @given(st.text())
 def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
-    shown = guarded(text)
+    shown = guard_formula(text)
     assert not shown.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert shown in {text, "'" + text}
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 10**9))
 def test_numbers_of_a_csv_survive(mean: float, ci95: float, n: int) -> None:
-    row = Row("a", 1, {"c": Cell(Score(mean, ci95, n), True)}, None, mean)
-    line, source = rows(made("csv", Sheet("t", "", ("c",), (row,))))
+    row = ReportRow("a", 1, {"c": ReportScore(Score(mean, ci95, n), True)}, None, mean)
+    line, source = rows(made("csv", ReportTable("t", "", ("c",), (row,))))
     assert (float(line["mean"]), float(line["ci95"]), int(line["n"])) == (mean, ci95, n)
     assert (source["column"], float(source["mean"]), source["n"]) == ("source", mean, "")
 
@@ -145,7 +150,7 @@ def test_markdown_has_as_many_cells_in_every_row() -> None:
 
 def test_flags_and_marks_share_their_place() -> None:
     found = hostile()
-    assert number(found.rows[0].cells[found.columns[0]], found).endswith("<sup>†a</sup>")
+    assert markdown_number(found.rows[0].cells[found.columns[0]], found).endswith("<sup>†a</sup>")
 
 
 class Reader(HTMLParser):

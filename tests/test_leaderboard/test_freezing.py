@@ -12,16 +12,16 @@ from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.freezing import freeze
-from leaderboard.board.standing import views
+from leaderboard.board.tables import rank_board
+from leaderboard.board.versions import freeze_board
 from leaderboard.submission.inspection import inspect_board
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 
 def add(board: Path, name: str, **given: object) -> None:
     results = board.parent / f"results-{name}"
     fakes.write(results, name=name, **given)  # type: ignore[arg-type]
-    submit(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
+    submit_results(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
 
 
 @pytest.fixture
@@ -50,17 +50,17 @@ def test_the_columns_that_entries_hold_are_frozen(
     }
     assert file.frozen == file.digests()
     assert inspect_board(board).problems == []
-    shown = {view.track and view.track.data: len(view.contenders) for view in views(board)}
+    shown = {view.track and view.track.data: len(view.contenders) for view in rank_board(board)}
     assert shown == {"official": 2, "subset": 1}
 
 
 def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> None:
-    freeze(board)
+    freeze_board(board)
     other = fakes.official().model_copy(update={"fingerprint": "f" * 64})
     with pytest.raises(ValidationFailed, match="other images"):
         add(board, "c", data=other)
     with pytest.raises(UsageError, match="frozen already, as mine-1"):
-        freeze(board, 2)
+        freeze_board(board, 2)
     path = board / "board.json"
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"date": "2000-01-01"}))
@@ -70,24 +70,24 @@ def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> 
 
 def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no board"):
-        freeze(tmp_path / "mine")
+        freeze_board(tmp_path / "mine")
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="has no columns"):
-        freeze(tmp_path / "mine")
+        freeze_board(tmp_path / "mine")
     for name, images in (("a", "e"), ("b", "f")):
         data = fakes.official().model_copy(update={"fingerprint": images * 64})
         add(tmp_path / "mine", name, data=data)
     with pytest.raises(UsageError, match="toy_tiles:5w1s/linear@ibm 32px with other images"):
-        freeze(tmp_path / "mine")
+        freeze_board(tmp_path / "mine")
     assert not (tmp_path / "mine" / "board.json").exists()
 
 
 def test_named_columns_stay_and_the_names_of_official_boards_are_theirs(board: Path) -> None:
-    columns = (freeze(board).columns or ())[:1]
+    columns = (freeze_board(board).columns or ())[:1]
     file = BoardFile(name="chosen", columns=columns)
     (board / "board.json").write_text(file.model_dump_json())
-    assert freeze(board, 3).title == "chosen-3"
+    assert freeze_board(board, 3).title == "chosen-3"
     assert Board.open(board).file.columns == columns
     (board / "board.json").write_text(BoardFile(name="cdfsl").model_dump_json())
     with pytest.raises(UsageError, match="'cdfsl' is an official board"):
-        freeze(board)
+        freeze_board(board)

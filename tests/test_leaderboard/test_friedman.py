@@ -17,7 +17,7 @@ from leaderboard.ranking.friedman import (
     find_cliques,
     run_friedman,
 )
-from leaderboard.ranking.rank import Ranking, Standing, rank
+from leaderboard.ranking.tiers import RankedEntry, Ranking, rank_entries
 
 # Table 6: areas under the ROC curve of C4.5 and three tuned variants on 14 data sets. On `voting`
 # it prints .975 twice but ranks them 2 and 3, by digits that it does not print: .9751 here.
@@ -34,7 +34,7 @@ def ranking(means: np.ndarray, names: tuple[str, ...]) -> Ranking:
     """Of entries with these means (columns, entries)."""
     columns = tuple(f"c{i}" for i in range(len(means)))
     standings = tuple(
-        Standing(name, {c: Score(float(m), nan, 1) for c, m in zip(columns, held, strict=True)})
+        RankedEntry(name, {c: Score(float(m), nan, 1) for c, m in zip(columns, held, strict=True)})
         for name, held in zip(names, means.T, strict=True)
     )
     return Ranking(columns, (standings,), ())
@@ -131,7 +131,7 @@ def test_equal_outcomes_in_another_order_tie() -> None:
     assert np.mean(values) != np.mean(values[::-1])
     board = {name: dict.fromkeys("xy", values) for name in "ab"}
     board |= {"c": dict.fromkeys("xy", values[::-1])}
-    assert set(run_friedman(rank(contenders(board), "xy")).average_ranks.values()) == {2.0}
+    assert set(run_friedman(rank_entries(contenders(board), "xy")).average_ranks.values()) == {2.0}
 
 
 def test_too_few_are_refused_and_many_entries_have_no_table_of_pairs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leaderboard.board.board import Board
-from leaderboard.board.standing import views
+from leaderboard.board.tables import rank_board
 from leaderboard.reports import render
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "boards_1"
@@ -17,10 +17,10 @@ BOARDS = ("free", "images", "named", "transductive")
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_an_old_board_reads_as_it_did(name: str) -> None:
-    seen = views(GOLDEN / name)
-    assert "\n".join(map(render.markdown, seen)) == (GOLDEN / f"{name}.md").read_text()
+    seen = rank_board(GOLDEN / name)
+    assert "\n".join(map(render.render_board, seen)) == (GOLDEN / f"{name}.md").read_text()
     for found, old in zip(
-        map(render.as_json, seen), json.loads((GOLDEN / f"{name}.json").read_text()), strict=True
+        map(render.board_json, seen), json.loads((GOLDEN / f"{name}.json").read_text()), strict=True
     ):
         assert {key: found[key] for key in old} == old
 

@@ -23,7 +23,7 @@ from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from leaderboard.submission import archive
 from leaderboard.submission import archive as limits
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 from leaderboard.submission.submission import read_declaration, read_submissions
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
@@ -171,7 +171,7 @@ def test_a_hundred_thousand_episodes_are_refused_quickly(tmp_path: Path) -> None
     many = replace(one.take(rows), index=np.arange(100_000))
     parquet.write(file, union([("x", many)]))
     with pytest.raises(ValidationFailed, match=r"\[size\].*100000 episodes"):
-        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+        submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -215,7 +215,7 @@ def attempt(folder: Path, number: int, value: Any) -> None:
     file.write_text(json.dumps(spoiled(record, spots[number % len(spots)], value)))
     try:
         with suppress(FsbenchError):
-            submit(folder / "r", folder / "board", DECLARATION, dry_run=True)
+            submit_results(folder / "r", folder / "board", DECLARATION, dry_run=True)
     finally:
         file.write_text(text)
     assert not (folder / "board").exists()

@@ -21,7 +21,7 @@ from leaderboard.board.badges import Badge, CellCheck
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import build_chain
 from leaderboard.submission.inspection import inspect_board
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     for name in "ab":
         fakes.write(root / name, name=name)
-        submit(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
+        submit_results(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
     return root / "board"
 
 
@@ -44,7 +44,7 @@ def badge(board: Path, name: str = "a") -> Path:
     made = Badge(
         chain=end, date="2026-01-01T00:00:00+00:00", environment={}, seed=0, cells=(check,)
     )
-    return badges.store(board / name, made)
+    return badges.write_badge(board / name, made)
 
 
 def edit(file: Path, **changes: object) -> None:
@@ -145,7 +145,7 @@ def test_what_is_no_defect(board: Path) -> None:
 def test_rows_of_papers_lie_beside_the_own_board_alone(
     board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = published.published()[0]
+    row = published.load_published()[0]
     path = board / f"{row.name}.json"
     path.write_text(row.model_dump_json())
     assert [problem.code for problem in inspect_board(board).problems] == ["stray"]

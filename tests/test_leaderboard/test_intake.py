@@ -14,7 +14,7 @@ from support.fakes import DECLARATION
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 GIVEN = (
     "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",
@@ -81,7 +81,7 @@ def test_several_models_become_several_entries(results: Path, tmp_path: Path) ->
 
 def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: Path) -> None:
     fakes.write(results, backbone=fakes.facts(weights_hash="0" * 64))
-    added = submit(results, tmp_path / "board", DECLARATION)
+    added = submit_results(results, tmp_path / "board", DECLARATION)
     assert sorted(each.name for each in added) == [
         "entry-a-000000",
         f"entry-a-{fakes.facts().weights_hash[:6]}",
@@ -91,7 +91,7 @@ def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: P
 def test_an_unknown_model_has_its_nearest_name(results: Path, tmp_path: Path) -> None:
     fakes.write(results, name="pilot-seal-s0")
     with pytest.raises(UnknownName, match="did you mean 'pilot-seal-s0'"):
-        submit(results, tmp_path / "board", DECLARATION, models=["pilot-seal-s1"])
+        submit_results(results, tmp_path / "board", DECLARATION, models=["pilot-seal-s1"])
 
 
 def test_exit_codes_and_messages(
@@ -132,7 +132,7 @@ def test_problems_exit_5_with_every_one_listed(
 
 
 def test_showing_a_board_loads_no_torch(results: Path, tmp_path: Path) -> None:
-    submit(results, tmp_path / "board", DECLARATION)
+    submit_results(results, tmp_path / "board", DECLARATION)
     script = (
         "import sys; from pathlib import Path; from fsbench.cli.leaderboard import print_board\n"
         "print_board(Path(sys.argv[1]))\n"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.sheets import COLUMNS, ERROR, constant, hostile, swinging, view
 
 from leaderboard.reports import FORMATS
-from leaderboard.reports._sheet import Sheet, sheet
-from leaderboard.reports._tex import tex
+from leaderboard.reports.latex import escape_latex
+from leaderboard.reports.table import ReportTable, build_report_table
 
 ONE, FIVE = COLUMNS
 COMMANDS = {
@@ -71,7 +71,7 @@ def glyph(token: re.Match[str]) -> str:
 
 @given(st.text())
 def test_escaped_text_is_ascii_and_prints_as_it_is(text: str) -> None:
-    source = tex(text)
+    source = escape_latex(text)
     assert source.isascii()
     expected = " ".join(text.split())
     assert unicodedata.normalize("NFC", printed(source)) == unicodedata.normalize("NFC", expected)
@@ -90,10 +90,10 @@ def test_escaped_text_is_ascii_and_prints_as_it_is(text: str) -> None:
     ],
 )
 def test_escapes_by_hand(text: str, expected: str) -> None:
-    assert tex(text) == expected
+    assert escape_latex(text) == expected
 
 
-def table(found: Sheet) -> list[str]:
+def table(found: ReportTable) -> list[str]:
     return FORMATS.load("latex").make([found]).splitlines()
 
 
@@ -103,7 +103,7 @@ def test_numbers_by_hand() -> None:
         "up": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.4)},
     }
     flags = {"base_line": {FIVE: ("subset",)}, "up": {ONE: ("short",)}}
-    found = sheet(view(held, flags=flags), "base_line")
+    found = build_report_table(view(held, flags=flags), "base_line")
     lines = table(found)
     at = lines.index(r"\midrule")
     up, half = f"{50 + 500 * ERROR:.2f}", f"{196 * ERROR:.2f}"
@@ -128,7 +128,7 @@ def test_numbers_by_hand() -> None:
 def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
     names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(columns))
     held = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
-    lines = table(sheet(view(held, names)))
+    lines = table(build_report_table(view(held, names)))
     spec = next(line for line in lines if line.startswith(r"\begin{tabular}"))
     wanted = len(spec.partition("}{")[2].removesuffix("}"))
     assert wanted == 1 + columns + (columns > 1)
@@ -143,7 +143,7 @@ def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
 
 def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
     names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(8))
-    lines = table(sheet(view({"a": {c: constant(0.5) for c in names}}, names)))
+    lines = table(build_report_table(view({"a": {c: constant(0.5) for c in names}}, names)))
     assert [line for line in lines if line.startswith(r"\cmidrule")] == [
         r"\cmidrule(lr){2-4}",
         r"\cmidrule(lr){5-7}",
@@ -155,7 +155,7 @@ def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
 def test_pdflatex_takes_hostile_names(tmp_path: Path) -> None:
     everything = "".join(chr(i) for i in range(32, 0x250)) + "日本−±×†‡… ff fi -- ``''"
     held = {everything: {ONE: constant(0.5), FIVE: constant(0.6)}, "[1pt] *": {ONE: constant(0.1)}}
-    body = FORMATS.load("latex").make([hostile(), sheet(view(held), everything)])
+    body = FORMATS.load("latex").make([hostile(), build_report_table(view(held), everything)])
     document = (
         r"\documentclass{article}\usepackage{booktabs}\begin{document}"
         f"\n{body}\n"

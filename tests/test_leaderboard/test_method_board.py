@@ -22,7 +22,7 @@ from fsbench.results.reading import cells
 from leaderboard.methods.board import build_method_board, find_fronts, read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
 Call = Callable[..., str]
@@ -39,7 +39,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name = each.ref.removeprefix("run:runs/")
         right = accuracy.get(each.recipe or "", 0.3)
         fakes.write(root / "results", right, name=name, backbone=each)
-    submit(root / "results", root / "board", fakes.DECLARATION)
+    submit_results(root / "results", root / "board", fakes.DECLARATION)
     return root / "board"
 
 

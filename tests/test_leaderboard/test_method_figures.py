@@ -19,7 +19,7 @@ from leaderboard.methods.board import build_method_board
 from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
 from leaderboard.methods.record import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"
 N = 200
@@ -194,7 +194,7 @@ def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Pa
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, right in (("normal", 0.5), ("llf", 0.8)):
         fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
-    submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    submit_results(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
     command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
     with pytest.raises(SystemExit) as stop:
         run([*command, str(tmp_path / "pictures")])

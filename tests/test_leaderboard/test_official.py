@@ -20,8 +20,8 @@ from fsbench.results.tracks import Track
 from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.standing import views
-from leaderboard.submission.intake import submit
+from leaderboard.board.tables import rank_board
+from leaderboard.submission.intake import submit_results
 
 
 def named(name: str, **changes: object) -> object:
@@ -30,7 +30,7 @@ def named(name: str, **changes: object) -> object:
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    official.init(tmp_path / "board", "transfer")
+    official.init_board(tmp_path / "board", "transfer")
     return tmp_path / "board"
 
 
@@ -86,7 +86,7 @@ def test_changed_digests_alone_are_refused(board: Path) -> None:
 
 
 def test_a_version_of_ones_own_is_kept_by_its_digests(tmp_path: Path) -> None:
-    columns = official.find("transfer").columns
+    columns = official.find_official_board("transfer").columns
     mine = BoardFile.freeze(name="mine", version=3, date="2026-01-01", columns=columns)
     path = tmp_path / "board.json"
     path.write_text(mine.model_dump_json())
@@ -121,29 +121,29 @@ def test_an_older_version_renders_under_its_own_file(
     board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
-    submit(results, board, named("old"))
-    before = views(board)
-    old = official.find("transfer")
+    submit_results(results, board, named("old"))
+    before = rank_board(board)
+    old = official.find_official_board("transfer")
     fields = old.model_dump(exclude={"frozen", "schema_version"})
     newer = BoardFile.freeze(**{**fields, "version": 2, "columns": old.columns[:1]})
-    monkeypatch.setattr(official, "official", lambda: (old, newer))
-    assert official.find("transfer") == newer
-    assert official.find("transfer", 1) == old
-    assert views(board) == before
+    monkeypatch.setattr(official, "load_official_boards", lambda: (old, newer))
+    assert official.find_official_board("transfer") == newer
+    assert official.find_official_board("transfer", 1) == old
+    assert rank_board(board) == before
     assert before[0].name == "transfer-1"
 
 
 def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) -> None:
-    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
-    submit(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
+    submit_results(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
+    submit_results(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
     mixed = fakes_official.write_all(tmp_path / "c", 0.9, "c")
     fakes_official.write(mixed, 0.9, fakes_official.dataset("dogs"), "c", size=64)
     part = tmp_path / "d"
     fakes_official.write(part, 0.99, fakes_official.dataset("dogs", subset=True), "d")
     fakes_official.write(part, 0.99, fakes_official.dataset("cub200"), "d")
-    submit(part, board, named("part"))
-    submit(mixed, board, named("wide"))
-    found = {view.track.label: view for view in views(board) if view.track}
+    submit_results(part, board, named("part"))
+    submit_results(mixed, board, named("wide"))
+    found = {view.track.label: view for view in rank_board(board) if view.track}
     assert list(found) == [
         "probe 224px official",
         "probe 64px official",
@@ -159,7 +159,7 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
     (unranked,) = large.ranking.unranked
     assert (unranked.name, set(unranked.scores)) == ("part", {"cub200:probe 224px"})
     assert len(unranked.missing) == 4
-    assert [s.name for s in subset.ranking.standings] == ["part"]
+    assert [s.name for s in subset.ranking.entries] == ["part"]
     assert subset.ranking.columns == ("dogs:probe 224px",)
     assert subset.flags["part"] == ("subset",)
     assert large.flags["part"] == ()
@@ -172,16 +172,16 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
 
 
 def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
-    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
+    submit_results(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
     other = fakes_official.write(
         tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
     )
     with pytest.raises(ValidationFailed, match=r"\[images\].*as of the entries on the board"):
-        submit(tmp_path / "b", board, named("second"))
+        submit_results(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
     held = Board.open(tmp_path / "free")
-    assert submit(tmp_path / "b", held.folder, named("second"))
-    (first, *_) = submit(tmp_path / "b", board, named("first"), replace=True)
+    assert submit_results(tmp_path / "b", held.folder, named("second"))
+    (first, *_) = submit_results(tmp_path / "b", board, named("first"), replace=True)
     assert first.cells[0].result == other
 
 
@@ -189,9 +189,9 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
     for name, images in (("a", "1"), ("z", "2")):
         part = fakes_official.dataset("dogs", subset=True, images=images)
         fakes_official.write(tmp_path / name, 0.7, part, name)
-    submit(tmp_path / "a", board, named("a-subset"))
-    submit(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
-    submit(tmp_path / "z", board, named("z-subset"))
+    submit_results(tmp_path / "a", board, named("a-subset"))
+    submit_results(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
+    submit_results(tmp_path / "z", board, named("z-subset"))
     assert Board.open(board).names() == ["a-subset", "official", "z-subset"]
 
 
@@ -199,7 +199,7 @@ def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) ->
     data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
     with pytest.raises(ValidationFailed, match=r"\[column\].*other images"):
-        submit(tmp_path / "r", board, named("liar"))
+        submit_results(tmp_path / "r", board, named("liar"))
 
 
 def test_what_is_no_column_is_left_out_or_refused(
@@ -208,7 +208,7 @@ def test_what_is_no_column_is_left_out_or_refused(
     toys = tmp_path / "toys"
     fakes.write(toys, data=fakes.official())
     with pytest.raises(ValidationFailed, match=r"no column of transfer-1.*flowers102:probe 224px"):
-        submit(toys, board, named("toys"))
+        submit_results(toys, board, named("toys"))
     fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
     (toys / "declaration.json").write_text(DECLARATION.model_dump_json())
     with pytest.raises(SystemExit) as code:
@@ -227,17 +227,17 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     cell.write_probe(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match=r"\[column\].*other spec"):
-        submit(tmp_path / "s", board, named("seeded"))
+        submit_results(tmp_path / "s", board, named("seeded"))
 
 
 def test_targets_seen_stay_off_even_the_subset_track(board: Path, tmp_path: Path) -> None:
     fakes_official.write(tmp_path / "r", 0.7, fakes_official.dataset("dogs", subset=True), "a")
     with pytest.raises(ValidationFailed, match="target-seen"):
-        submit(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
+        submit_results(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
 
 
 def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
-    (view,) = views(board)
+    (view,) = rank_board(board)
     assert view.track == Track(protocol=None, input_size=224, adaptation="probe", data="official")
     assert view.ranking.columns == tuple(f"{name}:probe 224px" for name in SETS)
 
@@ -265,7 +265,7 @@ def test_the_command_line_from_list_to_table(
     )
     code, _, err = call(capsys, "init", "--board", board)
     assert (code, "already has a board.json" in err) == (2, True)
-    submit(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
+    submit_results(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
     code, out, _ = call(capsys, "show", "--board", board, "--format", "json")
     (shown,) = json.loads(out)
     assert code == 0
@@ -280,17 +280,17 @@ def test_the_command_line_from_list_to_table(
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
-    assert official.init(tmp_path / "my board") == BoardFile(name="my-board")
+    assert official.init_board(tmp_path / "my board") == BoardFile(name="my-board")
     assert Board.open(tmp_path / "my board").file == BoardFile(name="my-board")
     with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
-        official.init(tmp_path / "x", "cdfls")
+        official.init_board(tmp_path / "x", "cdfls")
     with pytest.raises(UnknownName, match="cdfsl-9"):
-        official.init(tmp_path / "x", "cdfsl", 9)
+        official.init_board(tmp_path / "x", "cdfsl", 9)
     with pytest.raises(UsageError, match="a version of no board"):
-        official.init(tmp_path / "x", version=1)
+        official.init_board(tmp_path / "x", version=1)
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "held", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "held", DECLARATION)
     with pytest.raises(UsageError, match="already holds entries"):
-        official.init(tmp_path / "held", "cdfsl")
-    assert official.init(tmp_path / "held").name == "held"
+        official.init_board(tmp_path / "held", "cdfsl")
+    assert official.init_board(tmp_path / "held").name == "held"

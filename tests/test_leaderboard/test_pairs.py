@@ -13,7 +13,7 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.rank import rank
+from leaderboard.ranking.tiers import rank_entries
 
 Held = Mapping[str, Mapping[str, Outcomes]]
 
@@ -100,7 +100,7 @@ def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
 @given(boards())
 def test_the_ranking_is_that_of_the_definition(board: tuple[Held, list[str]]) -> None:
     held, columns = board
-    standings = rank(held, columns).standings
+    standings = rank_entries(held, columns).entries
     expected = plain(held, columns)
     assert [(s.tier, s.name) for s in standings] == [(tier, name) for tier, name, _, _ in expected]
     for standing, (_, _, behind, p) in zip(standings, expected, strict=True):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsbench.core.statistics import Paired
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.rank import Outcomes, Ranking, rank
+from leaderboard.ranking.tiers import Outcomes, Ranking, rank_entries
 
 FEW = settings(max_examples=15, deadline=None)
 
@@ -44,9 +44,9 @@ def test_three_known_tiers() -> None:
         "middle": {"c": outcomes(noisy(0.650, 3))},
         "last": {"c": outcomes(noisy(0.500, 4))},
     }
-    ranking = rank(held, ["c"])
+    ranking = rank_entries(held, ["c"])
     assert names(ranking) == [["best", "equal"], ["middle"], ["last"]]
-    assert [s.tier for s in ranking.standings] == [1, 1, 2, 3]
+    assert [s.tier for s in ranking.entries] == [1, 1, 2, 3]
     equal = ranking.tiers[0][1]
     assert equal.behind is not None
     assert equal.behind.gap == pytest.approx(0.002)
@@ -64,7 +64,7 @@ def test_the_leader_decides_not_the_neighbour() -> None:
     }
     assert compare(held["b"], held["c"], ["c"]).p > 0.05
     assert compare(held["a"], held["c"], ["c"]).p < 0.02
-    assert names(rank(held, ["c"])) == [["a", "b"], ["c"]]
+    assert names(rank_entries(held, ["c"])) == [["a", "b"], ["c"]]
 
 
 def test_a_tier_may_skip_an_entry() -> None:
@@ -74,7 +74,7 @@ def test_a_tier_may_skip_an_entry() -> None:
         "b": {"c": outcomes(noisy(0.69, 2, sd=0.01))},
         "c": {"c": outcomes(noisy(0.688, 3, sd=0.5))},
     }
-    assert names(rank(held, ["c"])) == [["a", "c"], ["b"]]
+    assert names(rank_entries(held, ["c"])) == [["a", "c"], ["b"]]
 
 
 def test_overall_weighs_columns_equally_and_gaps_are_unranked() -> None:
@@ -82,7 +82,7 @@ def test_overall_weighs_columns_equally_and_gaps_are_unranked() -> None:
         "a": {"x": outcomes(np.array([1.0, 0.0])), "y": outcomes(np.full(100, 0.75))},
         "b": {"x": outcomes(np.array([1.0, 1.0]))},
     }
-    ranking = rank(held, ["x", "y"])
+    ranking = rank_entries(held, ["x", "y"])
     assert ranking.tiers[0][0].overall == pytest.approx(0.625)
     assert [(s.name, s.missing, s.tier) for s in ranking.unranked] == [("b", ("y",), None)]
     assert ranking.unranked[0].scores["x"].mean == 1.0
@@ -98,13 +98,13 @@ def test_only_shared_episodes_are_paired() -> None:
 
 
 def test_an_empty_board_ranks_nothing() -> None:
-    assert rank({}, []).standings == ()
-    assert rank({"a": {}}, []).unranked[0].name == "a"
+    assert rank_entries({}, []).entries == ()
+    assert rank_entries({"a": {}}, []).unranked[0].name == "a"
 
 
 def test_one_episode_tells_nothing() -> None:
     held = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
-    assert names(rank(held, ["c"])) == [["a", "b"]]
+    assert names(rank_entries(held, ["c"])) == [["a", "b"]]
 
 
 boards = st.dictionaries(
@@ -126,22 +126,22 @@ def held(board: dict[str, tuple[list[float], list[float]]]) -> dict[str, dict[st
 def test_order_of_entries_does_not_matter(board: dict, shuffle: object) -> None:  # type: ignore[type-arg]
     mixed = list(board.items())
     shuffle.shuffle(mixed)  # type: ignore[attr-defined]
-    assert rank(held(board), "xy") == rank(held(dict(mixed)), "xy")
+    assert rank_entries(held(board), "xy") == rank_entries(held(dict(mixed)), "xy")
 
 
 @FEW
 @given(boards)
 def test_identical_entries_share_a_tier(board: dict) -> None:  # type: ignore[type-arg]
     twin = {**board, "twin": board[min(board)]}
-    tiers = {s.name: s.tier for s in rank(held(twin), "xy").standings}
+    tiers = {s.name: s.tier for s in rank_entries(held(twin), "xy").entries}
     assert tiers["twin"] == tiers[min(board)]
 
 
 @FEW
 @given(boards)
 def test_everyone_stands_once_and_leaders_fall(board: dict) -> None:  # type: ignore[type-arg]
-    ranking = rank(held(board), "xy")
-    assert sorted(s.name for s in ranking.standings) == sorted(board)
+    ranking = rank_entries(held(board), "xy")
+    assert sorted(s.name for s in ranking.entries) == sorted(board)
     leaders = [tier[0].overall or 0 for tier in ranking.tiers]
     assert leaders == sorted(leaders, reverse=True)
     assert all(tier[0].behind is None for tier in ranking.tiers)
@@ -154,7 +154,7 @@ def test_false_separations_keep_to_alpha() -> None:
     for _ in range(boards):
         base = rng.normal(0.6, 0.1, 200)
         a, b = (outcomes(base + rng.normal(0, 0.05, 200)) for _ in range(2))
-        parted += len(rank({"a": {"c": a}, "b": {"c": b}}, ["c"]).tiers) == 2
+        parted += len(rank_entries({"a": {"c": a}, "b": {"c": b}}, ["c"]).tiers) == 2
     assert 0.025 < parted / boards < 0.08
 
 

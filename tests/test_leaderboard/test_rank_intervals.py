@@ -10,8 +10,8 @@ from scipy.stats import binom
 from support.pairs import contenders, outcomes
 
 from fsbench.core.errors import UsageError
-from leaderboard.ranking.rank import Contenders, rank
 from leaderboard.ranking.rank_intervals import bootstrap_ranks
+from leaderboard.ranking.tiers import Contenders, rank_entries
 
 FEW = settings(max_examples=10, deadline=None)
 
@@ -19,7 +19,7 @@ FEW = settings(max_examples=10, deadline=None)
 def places(held: Contenders, resamples: int = 400) -> dict[str, tuple[int, int, int]]:
     """Entry -> best rank, rank, worst rank."""
     columns = sorted({column for each in held.values() for column in each})
-    found = bootstrap_ranks(rank(held, columns), held, resamples)
+    found = bootstrap_ranks(rank_entries(held, columns), held, resamples)
     return {e.name: (e.low, e.rank, e.high) for e in found.entries}
 
 

@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.board.published import published
-from leaderboard.board.standing import View
-from leaderboard.ranking.rank import Outcomes, rank
+from leaderboard.board.published import load_published
+from leaderboard.board.tables import BoardTable
+from leaderboard.ranking.tiers import Outcomes, rank_entries
 from leaderboard.reports.render import (
-    Table,
-    as_json,
-    escape,
-    in_domain,
-    markdown,
-    measured,
-    printed,
-    shorten,
-    tables,
+    TextTable,
+    board_json,
+    escape_markdown,
+    make_board_tables,
+    make_in_domain_table,
+    make_measured_table,
+    make_published_table,
+    render_board,
+    shorten_columns,
 )
 
-PUBLISHED = tuple(each for each in published() if each.name.startswith(("seal", "weight")))
+PUBLISHED = tuple(each for each in load_published() if each.name.startswith(("seal", "weight")))
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"
 COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
 
@@ -33,7 +33,7 @@ def outcomes(mean: float, spread: float = 0.1, n: int = 100) -> Outcomes:
     return Outcomes(np.arange(n), mean + spread * np.where(np.arange(n) % 2, 1.0, -1.0), "a spec")
 
 
-def board() -> View:
+def board() -> BoardTable:
     held = {
         "seal": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
         "twin": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
@@ -41,10 +41,10 @@ def board() -> View:
         "half": {COLUMNS[0]: outcomes(0.9)},
         "single": {COLUMNS[0]: outcomes(0.2, n=1), COLUMNS[1]: outcomes(0.2, n=1)},
     }
-    return View(
+    return BoardTable(
         name="cdfsl",
         official=True,
-        ranking=rank(held, COLUMNS),
+        ranking=rank_entries(held, COLUMNS),
         flags={name: ("saw eurosat",) if name == "half" else () for name in held},
         sources={name: 0.5922 if name == "seal" else None for name in held},
         links=dict.fromkeys(held, "https://example.org"),
@@ -54,11 +54,11 @@ def board() -> View:
 
 def test_golden_markdown() -> None:
     """Refresh on purpose: python -m tests.test_leaderboard.test_render"""
-    assert markdown(board()) == GOLDEN.read_text(encoding="utf8")
+    assert render_board(board()) == GOLDEN.read_text(encoding="utf8")
 
 
 def test_rows_by_hand() -> None:
-    table = measured(board())
+    table = make_measured_table(board())
     assert table.title == "cdfsl (official): linear@ibm 224px"
     assert table.columns == (
         "tier", "entry", "overall", "eurosat:5w1s", "eurosat:5w5s", "source", "flags",
@@ -76,16 +76,16 @@ def test_rows_by_hand() -> None:
     assert [row[1] for row in table.rows][-1] == "half", "unranked entries come last"
 
 
-def rows_of(table: Table) -> dict[str, str]:
+def rows_of(table: TextTable) -> dict[str, str]:
     """Entry -> accuracy."""
     return {row[0]: row[3] for row in table.rows}
 
 
 def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
-    table = printed(board())
+    table = make_published_table(board())
     assert table.columns[0] == "task"
     assert {row[0].partition(":")[0] for row in table.rows} == {"eurosat", "tinyimagenet"}
-    assert rows_of(in_domain(board())) == {
+    assert rows_of(make_in_domain_table(board())) == {
         "seal-paper-freeze": "51.17",
         "seal-paper-reinit": "58.87",
         "seal-paper-reverse": "41.05",
@@ -95,12 +95,12 @@ def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows["eurosat:5w1s/linear"]["seal-paper-seal"] == "57.75 ± 0.88"
     assert "not ranked" in table.note
-    measured_names = {row[1] for row in measured(board()).rows}
+    measured_names = {row[1] for row in make_measured_table(board()).rows}
     assert not measured_names & set(table.columns)
 
 
 def test_json_is_finite_and_whole() -> None:
-    found = json.loads(json.dumps(as_json(board()), allow_nan=False))
+    found = json.loads(json.dumps(board_json(board()), allow_nan=False))
     entries = {entry["name"]: entry for entry in found["entries"]}
     assert entries["seal"]["tier"] == 1
     assert entries["seal"]["behind_leader"] is None
@@ -112,10 +112,10 @@ def test_json_is_finite_and_whole() -> None:
 
 
 def test_an_empty_board_says_how_to_fill_it() -> None:
-    empty = View("board", False, rank({}, []), {}, {}, {}, ())
-    assert [table.rows for table in tables(empty)] == [()]
-    assert "fsbench submit" in tables(empty)[0].note
-    assert "fsbench submit" in markdown(empty)
+    empty = BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ())
+    assert [table.rows for table in make_board_tables(empty)] == [()]
+    assert "fsbench submit" in make_board_tables(empty)[0].note
+    assert "fsbench submit" in render_board(empty)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_an_empty_board_says_how_to_fill_it() -> None:
 def test_what_all_columns_share_is_said_once(
     columns: tuple[str, ...], labels: list[str], common: str
 ) -> None:
-    assert shorten(columns) == (labels, common)
+    assert shorten_columns(columns) == (labels, common)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_what_all_columns_share_is_said_once(
     ],
 )
 def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
-    assert escape(text) == expected
+    assert escape_markdown(text) == expected
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(markdown(board()), encoding="utf8")
+    GOLDEN.write_text(render_board(board()), encoding="utf8")

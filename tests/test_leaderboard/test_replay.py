@@ -30,7 +30,7 @@ from fsbench.core.tasks import Kind, Options, TaskId
 from fsbench.results.building import build as result_of
 from fsbench.results.reading import cells
 from leaderboard.board.board import Board
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 from pretrain.recipes import registry
 
 SETS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
@@ -102,7 +102,7 @@ def entry(folder: Path, **facts: object) -> Path:
     cell = ResultStore(folder / "r").cell(backbone, data, spec, "model")
     cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
     cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
-    submit(folder / "r", folder / "board", DECLARATION)
+    submit_results(folder / "r", folder / "board", DECLARATION)
     return folder / "board"
 
 

@@ -12,14 +12,14 @@ from support import site as fakes_site
 from fsbench.api.replay import Replay, replays
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
-from leaderboard.board.board import Entry
+from leaderboard.board.board import BoardEntry
 from leaderboard.ranking.outcomes import VerifiedResult
 
 TEXTS = ("ref", "architecture", "recipe", "task", "platform", "device", "packages")
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
 
 
-def entry(facts: dict[str, object] | None = None, **made: object) -> Entry:
+def entry(facts: dict[str, object] | None = None, **made: object) -> BoardEntry:
     """Two cells; made: changes of the provenance of the second one."""
     found = fakes_site.entry("entry", fakes.facts(**(facts or {})), 0.5, ["eurosat"], SPECS)  # type: ignore[arg-type]
     first, second = found.cells
@@ -31,7 +31,7 @@ def moved(cell: Any, result: Any) -> VerifiedResult:
     return VerifiedResult(cell.path, result, cell.outcomes)
 
 
-def every(**made: object) -> Entry:
+def every(**made: object) -> BoardEntry:
     """Both cells made alike."""
     found = entry(**made)
     second = found.cells[1].result
@@ -39,7 +39,7 @@ def every(**made: object) -> Entry:
     return replace(found, cells=(moved(found.cells[0], first), found.cells[1]))
 
 
-def only(entry: Entry) -> Replay:
+def only(entry: BoardEntry) -> Replay:
     (found,) = replays(entry, "board")
     return found
 

@@ -12,7 +12,7 @@ from support.fakes import DECLARATION
 
 from leaderboard.board.board import Board
 from leaderboard.submission import staging
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 from leaderboard.submission.submission import read_submissions
 
 
@@ -37,7 +37,7 @@ def killed(results: Path, board: Path, renames: int) -> None:
 
         Path.rename = rename  # type: ignore[method-assign]
         staging.settle_staging = clear
-        submit(results, board, DECLARATION, replace=True)
+        submit_results(results, board, DECLARATION, replace=True)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
@@ -48,12 +48,12 @@ def test_the_next_submission_recovers(renames: int, expected: str, tmp_path: Pat
     means = {}
     for which, accuracy in (("old", 0.3), ("new", 0.9)):
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
-    submit(tmp_path / "old", board, DECLARATION)
+    submit_results(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, renames)
     assert len(staging.list_leftovers(board)) == 1
     assert Board.open(board).names() == ([] if renames == 1 else ["entry"])
     fakes.write(tmp_path / "other", name="b")
-    submit(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
+    submit_results(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
     assert Board.open(board).names() == ["entry", "other"]
     assert mean(board) == means[expected]
     assert staging.list_leftovers(board) == []

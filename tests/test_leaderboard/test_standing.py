@@ -9,7 +9,7 @@ from support import fakes
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.reading import cells
-from leaderboard.board.standing import extract_outcomes
+from leaderboard.board.tables import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:

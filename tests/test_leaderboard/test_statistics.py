@@ -10,7 +10,7 @@ from support import fakes
 
 from fsbench.cli.main import run
 from leaderboard.ranking.summary import BoardStatistics
-from leaderboard.submission.intake import submit
+from leaderboard.submission.intake import submit_results
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 
@@ -30,7 +30,7 @@ def board(tmp_path: Path) -> Path:
     fakes.write(tmp_path / "half", name="half")
     for name in (*ACCURACIES, "half"):
         declared = fakes.DECLARATION.model_copy(update={"name": name})
-        submit(tmp_path / name, tmp_path / "board", declared)
+        submit_results(tmp_path / name, tmp_path / "board", declared)
     return tmp_path / "board"
 
 
@@ -76,7 +76,7 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
-    submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
+    submit_results(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     found = read(capsys, tmp_path / "board")
     assert (found.rank_intervals, found.friedman, found.winners) == (None, None, None)
     assert found.notes == (

@@ -17,10 +17,9 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, 
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import all_facts
 from fsbench.results.tracks import Data, Track
-from leaderboard.board.columns import Column, column_of
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import find
-from leaderboard.board.tables import side, stands, tables
+from leaderboard.board.definition import BoardFile, Column, identify_column
+from leaderboard.board.official import find_official_board
+from leaderboard.board.tables import data_part, is_ranked, split_by_track
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -39,7 +38,9 @@ def result(
     total = all_facts()[dataset].n_images
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     disjoint = isinstance(spec, EpisodicSpec) and spec.episode.track == "disjoint"
-    known = find("cdfsl").named.get(ColumnId.parse(f"{dataset}:5w1s/linear@startup 224px"))
+    known = find_official_board("cdfsl").named.get(
+        ColumnId.parse(f"{dataset}:5w1s/linear@startup 224px")
+    )
     data = base().dataset.model_copy(
         update={
             "name": dataset,
@@ -92,7 +93,7 @@ FILES = st.sampled_from(("free", "cdfsl", "transfer"))
 
 
 def board(name: str) -> BoardFile:
-    return BoardFile(name="free") if name == "free" else find(name)
+    return BoardFile(name="free") if name == "free" else find_official_board(name)
 
 
 def facts(each: Result) -> tuple[object, ...]:
@@ -109,8 +110,8 @@ def facts(each: Result) -> tuple[object, ...]:
 @given(FILES, RESULTS)
 def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
     file = board(name)
-    for table in tables(file, results):
-        standing = [each for each in results if stands(file, table, each)]
+    for table in split_by_track(file, results):
+        standing = [each for each in results if is_ranked(file, table, each)]
         episodes = {facts(each) for each in standing if isinstance(each.spec, EpisodicSpec)}
         assert len(episodes) <= 1
         assert len({each.spec.image.input_size for each in standing}) <= 1
@@ -132,9 +133,9 @@ def test_every_result_of_a_column_stands_somewhere_and_no_other(
     name: str, results: list[Result]
 ) -> None:
     file = board(name)
-    found = tables(file, results)
+    found = split_by_track(file, results)
     for each in results:
-        places = [table.track for table in found if stands(file, table, each)]
+        places = [table.track for table in found if is_ranked(file, table, each)]
         belongs = file.version is None or each.column in file.named
         assert bool(places) == belongs
         if isinstance(each.spec, EpisodicSpec) or file.version is not None:
@@ -147,7 +148,9 @@ def test_the_order_of_results_does_not_matter(name, results, shuffler) -> None: 
     file = board(name)
     mixed = list(results)
     shuffler.shuffle(mixed)
-    first, again = ({t.track: set(t.columns) for t in tables(file, r)} for r in (results, mixed))
+    first, again = (
+        {t.track: set(t.columns) for t in split_by_track(file, r)} for r in (results, mixed)
+    )
     assert first == again
 
 
@@ -162,10 +165,10 @@ TUNED = st.builds(episodic, st.just("ibm"), st.sampled_from(("linear", "affine")
     )
 )
 def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Result]) -> None:
-    for table in tables(board("free"), results):
+    for table in split_by_track(board("free"), results):
         tuned: dict[str, set[str]] = {}
         for each in results:
-            if stands(board("free"), table, each):
+            if is_ranked(board("free"), table, each):
                 own = tuned.setdefault(each.backbone.weights_hash, set())
                 own.add(each.task.mode)
         assert len({*map(frozenset, tuned.values())}) <= 1
@@ -179,23 +182,23 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
     )
     seen, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
     both = [linear, affine, seen, linear_b, affine_b]
-    held = {t.track.label: t.names for t in tables(board("free"), both) if t.track}
+    held = {t.track.label: t.names for t in split_by_track(board("free"), both) if t.track}
     assert held == {"ibm 224px": {linear.column, affine.column, seen.column}}
     some = [*both, result(episodic(), "isic", network="c"), other_size]
-    held = {t.track.label: t.names for t in tables(board("free"), some) if t.track}
+    held = {t.track.label: t.names for t in split_by_track(board("free"), some) if t.track}
     assert held == {
         "ibm 64px": {other_size.column},
         "linear ibm 224px": {linear.column, seen.column},
         "affine ibm 224px": {affine.column, seen.column},
     }
     assert list(held).index("linear ibm 224px") < list(held).index("affine ibm 224px")
-    named = BoardFile(name="free", columns=(column_of(linear), column_of(affine)))
-    (table,) = tables(named, some)
+    named = BoardFile(name="free", columns=(identify_column(linear), identify_column(affine)))
+    (table,) = split_by_track(named, some)
     assert table.names == {linear.column, affine.column}
 
 
 def test_tables_of_an_official_board_by_hand() -> None:
-    file = find("cdfsl")
+    file = find_official_board("cdfsl")
     results = [
         result(episodic(), "chestx"),
         result(episodic(k=5), "chestx", ("short",)),
@@ -204,7 +207,7 @@ def test_tables_of_an_official_board_by_hand() -> None:
         result(episodic(protocol="startup-disjoint", size=64), "isic"),
         result(probe(), "dogs"),
     ]
-    found = {table.track.label: table for table in tables(file, results) if table.track}
+    found = {table.track.label: table for table in split_by_track(file, results) if table.track}
     assert list(found) == [
         "linear ibm 224px official",
         "linear startup-disjoint 64px official",
@@ -213,16 +216,16 @@ def test_tables_of_an_official_board_by_hand() -> None:
         "linear ibm 224px subset",
     ]
     assert [len(table.columns) for table in found.values()] == [16, 12, 16, 16, 1]
-    assert found["linear ibm 224px official"].columns[0] == column_of(results[0])
-    assert [side(each) for each in results[:2]] == ["official", "subset"]
+    assert found["linear ibm 224px official"].columns[0] == identify_column(results[0])
+    assert [data_part(each) for each in results[:2]] == ["official", "subset"]
 
 
 def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:
     """A board that was not kept by the checks: nothing is paired that met other images."""
     pair = [result(episodic(), "isic", images=images) for images in "ef"]
-    (table,) = tables(find("cdfsl"), pair)
+    (table,) = split_by_track(find_official_board("cdfsl"), pair)
     assert len(table.columns) == 17
-    assert {column_of(each) for each in pair} <= set(table.columns)
+    assert {identify_column(each) for each in pair} <= set(table.columns)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from fsbench.results import ResultStore, table
 from fsbench.results.tracks import Track
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.standing import views
-from leaderboard.submission.intake import submit
+from leaderboard.board.tables import rank_board
+from leaderboard.submission.intake import submit_results
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"
@@ -40,13 +40,13 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def columns(folder: Path) -> list[tuple[str, ...]]:
-    return [view.ranking.columns for view in views(folder)]
+    return [view.ranking.columns for view in rank_board(folder)]
 
 
 def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
-    submit(mixed, tmp_path / "board", DECLARATION)
+    submit_results(mixed, tmp_path / "board", DECLARATION)
     assert columns(tmp_path / "board") == [(CENTROID, LINEAR), (SOFT,)]
-    tracks = [view.track for view in views(tmp_path / "board")]
+    tracks = [view.track for view in rank_board(tmp_path / "board")]
     assert tracks == [
         Track(protocol="ibm", input_size=32),
         Track(protocol="ibm", input_size=32, transductive=True),

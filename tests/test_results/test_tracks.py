@@ -15,8 +15,8 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId
 from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
-from leaderboard.board.standing import views
-from leaderboard.submission.intake import submit
+from leaderboard.board.tables import rank_board
+from leaderboard.submission.intake import submit_results
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"
@@ -101,15 +101,15 @@ def test_a_board_ranks_every_version_on_its_own(
     board = tmp_path / "board"
     for folder, name in (("r", "all"), ("s", "one")):
         declared = DECLARATION.model_copy(update={"name": name})
-        submit(tmp_path / folder, board, declared)
-    found = {view.ranking.columns: view for view in views(board)}
+        submit_results(tmp_path / folder, board, declared)
+    found = {view.ranking.columns: view for view in rank_board(board)}
     assert [[name for name in columns if "5w" in name] for columns in found] == [
         [f"folder-blobs:5w1s/{version}"] for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
     ]
     classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
-    assert {s.name for s in classic.ranking.standings} == {"all", "one"}
+    assert {s.name for s in classic.ranking.entries} == {"all", "one"}
     others = [view for view in found.values() if view is not classic]
-    assert all([s.name for s in view.ranking.standings] == ["all"] for view in others)
+    assert all([s.name for s in view.ranking.entries] == ["all"] for view in others)
     with pytest.raises(SystemExit):
         run(["leaderboard", "show", "--board", str(board), "--format", "json"])
     shown = json.loads(capsys.readouterr().out)
@@ -120,8 +120,8 @@ def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> N
     board = tmp_path / "board"
     for name, groups in (("x", "a" * 64), ("y", "b" * 64)):
         write(tmp_path / name, 0.6, name, groups)
-        submit(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
-    found = [view.ranking for view in views(board)]
+        submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
+    found = [view.ranking for view in rank_board(board)]
     (disjoint,) = (r for r in found if any("disjoint" in name for name in r.columns))
     columns = [name for name in disjoint.columns if "disjoint" in name]
     assert len(columns) == 2
@@ -134,10 +134,10 @@ def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> N
 def test_all_disjoint_cells_of_an_entry_have_the_same_groups(tmp_path: Path) -> None:
     write(tmp_path / "r", 0.6)
     write(tmp_path / "r", 0.6, shots=2)
-    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
     with pytest.raises(ValidationFailed, match=r"\[images\]"):
-        submit(tmp_path / "r", tmp_path / "other", DECLARATION)
+        submit_results(tmp_path / "r", tmp_path / "other", DECLARATION)
 
 
 def test_a_result_does_not_grow_by_episodes_of_other_groups(tmp_path: Path) -> None:
@@ -154,4 +154,4 @@ def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_
         raw["dataset"]["groups"] = groups
         path.write_text(json.dumps(raw))
         with pytest.raises(ValidationFailed, match=match):
-            submit(tmp_path / "r", tmp_path / "board", DECLARATION)
+            submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)

@@ -13,9 +13,9 @@ from support import methods as fakes_methods
 from support import site as fakes_site
 
 from fsbench.core import statistics
-from leaderboard.board.published import published
+from leaderboard.board.published import load_published
 from leaderboard.site import data, page
-from leaderboard.site.source import Source
+from leaderboard.site.source import SiteBoard
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"
@@ -23,14 +23,14 @@ NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 
 @pytest.fixture(scope="module")
-def source() -> Source:
+def source() -> SiteBoard:
     runs = {
         "first": fakes_methods.facts("seal", flops=2 * 10**12),
         "second": fakes_methods.facts("normal"),
         "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
     found = fakes_site.source(NAMES, backbones=runs)
-    printed = tuple(each for each in published() if each.name == "swr-paper-swr")
+    printed = tuple(each for each in load_published() if each.name == "swr-paper-swr")
     tracks = [replace(t, view=replace(t.view, published=printed)) for t in found.tracks]
     return replace(found, tracks=tuple(tracks))
 
@@ -43,9 +43,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(source: SiteBoard, tmp_path_factory: pytest.TempPathFactory) -> str:
     written = tmp_path_factory.mktemp("site") / "index.html"
-    made = data.of_board(source)
+    made = data.page_data(source)
     made["tracks"].append({**made["tracks"][0], "title": OTHER})
     made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
     made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
@@ -83,7 +83,7 @@ def names(driver: Any) -> list[str]:
     return [row.get_attribute("title") for row in find(driver, ".board tbody .name")]
 
 
-def test_tiers_and_entries_stand_in_order(opened: Any, source: Source) -> None:
+def test_tiers_and_entries_stand_in_order(opened: Any, source: SiteBoard) -> None:
     assert names(opened) == source.tracks[0].names
     heads = [head.text.split(" ·")[0] for head in find(opened, ".tier-head th")]
     tiers = source.tracks[0].view.ranking.tiers
@@ -103,11 +103,11 @@ def test_tracks_are_tabs_that_keep_their_own_filter(opened: Any) -> None:
     assert names(opened) == ["first"]
 
 
-def test_sorting_by_keyboard_and_back(opened: Any, source: Source) -> None:
+def test_sorting_by_keyboard_and_back(opened: Any, source: SiteBoard) -> None:
     from selenium.webdriver.common.keys import Keys
 
     track = source.tracks[0]
-    scores = {s.name: s.scores[track.columns[0]].mean for s in track.view.ranking.standings}
+    scores = {s.name: s.scores[track.columns[0]].mean for s in track.view.ranking.entries}
     wait(opened, '[data-sort="0"]').send_keys(Keys.ENTER)
     assert names(opened) == sorted(scores, key=lambda name: -scores[name])
     assert find(opened, 'th[aria-sort="descending"] [data-sort="0"]')
@@ -128,11 +128,11 @@ def test_filters_by_words_and_data_set(opened: Any) -> None:
     assert find(opened, "#board .empty")
 
 
-def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: Source) -> None:
+def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: SiteBoard) -> None:
     wait(opened, '.name[title="second"]').click()
     assert wait(opened, ".title h2").text == "second"
     text = wait(opened, "#cells table").text
-    standing = next(s for s in source.tracks[0].view.ranking.standings if s.name == "second")
+    standing = next(s for s in source.tracks[0].view.ranking.entries if s.name == "second")
     for score in standing.scores.values():
         assert f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}" in text
     wait(opened, "#episodes svg")
@@ -147,7 +147,7 @@ def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: Sourc
     assert wait(opened, ".board")
 
 
-def test_two_entries_compared_as_stats_paired(opened: Any, source: Source) -> None:
+def test_two_entries_compared_as_stats_paired(opened: Any, source: SiteBoard) -> None:
     for name in ("first", "third"):
         wait(opened, f'[aria-label="compare {name}"]').click()
     wait(opened, "#compare").click()

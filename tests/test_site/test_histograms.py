@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.site import histograms
+from leaderboard.site import packing
 
 
 def outcomes(right: list[int], out_of: int) -> Outcomes:
@@ -13,22 +13,22 @@ def outcomes(right: list[int], out_of: int) -> Outcomes:
 
 
 def test_every_count_of_75_queries_falls_in_its_bin() -> None:
-    found = histograms.counts(outcomes(list(range(76)), 75))
+    found = packing.count_accuracies(outcomes(list(range(76)), 75))
     assert found.tolist() == [3] * 24 + [4]
 
 
 def test_chance_of_five_ways_begins_a_bin() -> None:
-    assert histograms.counts(outcomes([15], 75))[5] == 1
-    assert histograms.counts(outcomes([14], 75))[4] == 1
+    assert packing.count_accuracies(outcomes([15], 75))[5] == 1
+    assert packing.count_accuracies(outcomes([14], 75))[4] == 1
 
 
 def test_right_or_wrong_images_and_missing_cells_have_none() -> None:
-    assert not histograms.counts(outcomes([0, 1, 1], 1)).any()
-    assert not histograms.counts(None).any()
+    assert not packing.count_accuracies(outcomes([0, 1, 1], 1)).any()
+    assert not packing.count_accuracies(None).any()
 
 
 def test_table_is_row_by_row_little_endian() -> None:
     many = outcomes([30] * 300, 75)
-    data = histograms.table([[None, many], [many, None]])
-    cells = np.frombuffer(data, "<u2").reshape(2, 2, histograms.BINS)
+    data = packing.pack_histograms([[None, many], [many, None]])
+    cells = np.frombuffer(data, "<u2").reshape(2, 2, packing.BINS)
     assert cells[0, 1, 10] == cells[1, 0, 10] == cells.sum() / 2 == 300

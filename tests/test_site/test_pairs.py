@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fsbench.core import statistics
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.site import pairs
+from leaderboard.site import packing
 
 N = 40
 WITHIN = 0.007
@@ -35,14 +35,14 @@ def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], blo
     """Standard error of the gap of the only two entries, as the page reads it from a block."""
     names = list(held)
     each = len(names) * (len(names) - 1) // 2
-    ratio = pairs.decode(pairs.codes(held, names, columns)[block * each])
+    ratio = packing.decode_ratio(packing.encode_pairs(held, names, columns)[block * each])
     if block:
         alone = [
             statistics.score(held[n][columns[block - 1]].values).ci95 / statistics.Z95
             for n in names
         ]
     else:
-        alone = [pairs.overall_error(held[name], columns) for name in names]
+        alone = [packing.overall_error(held[name], columns) for name in names]
     return ratio * math.hypot(*alone)
 
 
@@ -63,26 +63,26 @@ def test_two_entries_as_stats_paired(seed: int, together: bool) -> None:
 def test_every_pair_stands_at_its_place() -> None:
     names = "abcd"
     held = {name: {"x": random(i), "y": random(i, 7)} for i, name in enumerate(names)}
-    codes = pairs.codes(held, names, "xy")
+    codes = packing.encode_pairs(held, names, "xy")
     assert len(codes) == 3 * 6
     for i, j in combinations(range(4), 2):
         two = {names[k]: held[names[k]] for k in (i, j)}
         for block in range(3):
             place = 6 * block + j * (j - 1) // 2 + i
-            assert codes[place] == pairs.codes(two, [*two], "xy")[block]
+            assert codes[place] == packing.encode_pairs(two, [*two], "xy")[block]
 
 
 def test_equal_entries_and_constant_gaps_have_no_error() -> None:
     same, above = outcomes([10, 20, 30]), outcomes([11, 21, 31])
-    assert pairs.codes({"a": {"x": same}, "b": {"x": above}}, "ab", "x") == bytes(2)
-    assert pairs.decode(pairs.SAME) == 0.0
+    assert packing.encode_pairs({"a": {"x": same}, "b": {"x": above}}, "ab", "x") == bytes(2)
+    assert packing.decode_ratio(packing.SAME) == 0.0
 
 
 def test_one_flipped_query_is_no_constant_gap() -> None:
     right = [60] * 600
     held = {"a": {"x": outcomes(right)}, "b": {"x": outcomes([59, *right[1:]])}}
-    assert set(pairs.codes(held, "ab", "x")) == {
-        pairs.encode(np.ones((1, 1)), np.ones((1, 1)))[0, 0]
+    assert set(packing.encode_pairs(held, "ab", "x")) == {
+        packing.encode_errors(np.ones((1, 1)), np.ones((1, 1)))[0, 0]
     }
 
 
@@ -96,30 +96,30 @@ def test_one_flipped_query_is_no_constant_gap() -> None:
 )
 def test_other_episodes_are_unknown(other: Outcomes) -> None:
     held = {"a": {"x": outcomes([1, 2, 4])}, "b": {"x": other}}
-    assert pairs.codes(held, "ab", "x") == bytes([pairs.UNKNOWN] * 2)
-    assert math.isnan(pairs.decode(pairs.UNKNOWN))
+    assert packing.encode_pairs(held, "ab", "x") == bytes([packing.UNKNOWN] * 2)
+    assert math.isnan(packing.decode_ratio(packing.UNKNOWN))
 
 
 def test_a_missing_column_is_unknown_there_and_overall() -> None:
     held = {"a": {"x": random(1), "y": random(2)}, "b": {"x": random(3)}}
-    overall, x, y = pairs.codes(held, "ab", "xy")
-    assert (overall, y) == (pairs.UNKNOWN, pairs.UNKNOWN)
-    assert x not in (pairs.UNKNOWN, pairs.SAME)
+    overall, x, y = packing.encode_pairs(held, "ab", "xy")
+    assert (overall, y) == (packing.UNKNOWN, packing.UNKNOWN)
+    assert x not in (packing.UNKNOWN, packing.SAME)
 
 
 def test_a_ratio_below_the_grid_is_never_understated() -> None:
-    code = pairs.encode(np.array([[1e-6]]), np.array([[1.0]]))[0, 0]
-    assert pairs.decode(int(code)) == pytest.approx(pairs.LOW)
+    code = packing.encode_errors(np.array([[1e-6]]), np.array([[1.0]]))[0, 0]
+    assert packing.decode_ratio(int(code)) == pytest.approx(packing.LOW)
 
 
-@given(st.floats(pairs.LOW, math.sqrt(2)))
+@given(st.floats(packing.LOW, math.sqrt(2)))
 def test_the_grid_is_fine_enough(ratio: float) -> None:
-    code = int(pairs.encode(np.array([[ratio]]), np.ones((1, 1)))[0, 0])
+    code = int(packing.encode_errors(np.array([[ratio]]), np.ones((1, 1)))[0, 0])
     assert 1 <= code <= 253
-    assert pairs.decode(code) == pytest.approx(ratio, rel=WITHIN)
+    assert packing.decode_ratio(code) == pytest.approx(ratio, rel=WITHIN)
 
 
 def test_large_boards_pair_their_best_entries() -> None:
-    assert pairs.paired_entries(200, 16) == 200
-    most = pairs.paired_entries(1000, 32)
-    assert most * (most - 1) / 2 * 33 <= pairs.MAX_CODES < (most + 1) * most / 2 * 33
+    assert packing.paired_entries(200, 16) == 200
+    most = packing.paired_entries(1000, 32)
+    assert most * (most - 1) / 2 * 33 <= packing.MAX_CODES < (most + 1) * most / 2 * 33

@@ -1,7 +1,7 @@
 """What a table says, before it has a format: numbers, marks of significance, flags.
 
 Best: the highest mean of a column and every entry that is not significantly worse than it (the
-leader rule of leaderboard/ranking/rank.py on that column alone). Against the control: paired over
+leader rule of leaderboard/ranking/tiers.py on that column alone). Against the control: paired over
 shared
 outcomes, Holm over the column's comparisons with the control.
 """
@@ -17,16 +17,16 @@ import numpy as np
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
-from leaderboard.board.standing import View
+from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.rank import ALPHA, against_leader, worse
+from leaderboard.ranking.tiers import ALPHA, compare_with_leader, is_worse
 
 BETTER, WORSE = "†", "‡"
 
 
 @dataclass(frozen=True)
-class Cell:
+class ReportScore:
     """A mean with its interval; fractions.
 
     best: highest of its column, or not significantly worse; gap: over the control, None for the
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """An entry: its cells by column, the cell of its mean over all columns, in-domain accuracy.
 
     overall: None where a column is missing, or where there is only one.
@@ -55,19 +55,19 @@ class Row:
 
     name: str
     tier: int | None
-    cells: Mapping[str, Cell]
-    overall: Cell | None
+    cells: Mapping[str, ReportScore]
+    overall: ReportScore | None
     source: float | None
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ReportTable:
     """One table: entries of one track, best first. notes: what else a reader must know."""
 
     title: str
     track: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     control: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -92,11 +92,13 @@ class Sheet:
         return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(flags)}
 
 
-def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> Sheet:
+def build_report_table(
+    view: BoardTable, control: str | None = None, notes: Sequence[str] = ()
+) -> ReportTable:
     """The table of a view; a control that is no entry of it marks nothing."""
-    columns, held, standings = view.ranking.columns, view.contenders, view.ranking.standings
-    cells = {c: cells_of_column(view, c, control) for c in columns}
-    overall = cells_of_mean(view, control) if len(columns) > 1 else {}
+    columns, held, standings = view.ranking.columns, view.contenders, view.ranking.entries
+    cells = {c: score_column(view, c, control) for c in columns}
+    overall = score_mean(view, control) if len(columns) > 1 else {}
     rows = []
     for standing in standings:
         name = standing.name
@@ -106,40 +108,44 @@ def sheet(view: View, control: str | None = None, notes: Sequence[str] = ()) -> 
         }
         mean = overall.get(name)
         mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*known.values()))))
-        rows.append(Row(name, standing.tier, own, mean, view.sources[name]))
+        rows.append(ReportRow(name, standing.tier, own, mean, view.sources[name]))
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
-    return Sheet(title, track.label if track else "", columns, tuple(rows), control, tuple(notes))
+    return ReportTable(
+        title, track.label if track else "", columns, tuple(rows), control, tuple(notes)
+    )
 
 
-def cells_of_column(view: View, column: str, control: str | None) -> dict[str, Cell]:
+def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
     """Cells of all entries that hold this column."""
-    standings = [s for s in view.ranking.standings if column in s.scores]
+    standings = [s for s in view.ranking.entries if column in s.scores]
     scores = {s.name: s.scores[column] for s in standings}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
-    return marked(scores, not_worse(pairs, order), over_control(pairs, order, control))
+    return mark_scores(scores, find_best(pairs, order), compare_with_control(pairs, order, control))
 
 
-def cells_of_mean(view: View, control: str | None) -> dict[str, Cell]:
+def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
     """Cells of the mean over all columns, of the entries that hold them all: those of the first
     tier are the best."""
-    ranked = [s for s in view.ranking.standings if s.tier is not None]
+    ranked = [s for s in view.ranking.entries if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
-    gaps = over_control(PairwiseGaps(whole), list(whole), control) if control in whole else {}
+    gaps = (
+        compare_with_control(PairwiseGaps(whole), list(whole), control) if control in whole else {}
+    )
     best = {s.name for s in ranked if s.tier == 1}
-    return marked({name: mean_over(own) for name, own in whole.items()}, best, gaps)
+    return mark_scores({name: average_outcomes(own) for name, own in whole.items()}, best, gaps)
 
 
-def marked(
+def mark_scores(
     scores: Mapping[str, Score], best: set[str], gaps: Mapping[str, Paired]
-) -> dict[str, Cell]:
+) -> dict[str, ReportScore]:
     """Cells of one column: Holm over its comparisons with the control."""
     adjusted = dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
-    return {n: Cell(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
+    return {n: ReportScore(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
 
 
-def mean_over(own: Sequence[Outcomes]) -> Score:
+def average_outcomes(own: Sequence[Outcomes]) -> Score:
     """The mean of the columns' means; its interval knows which share their episodes, as that of a
     gap does: here of the gap over nothing (zeros)."""
     values = [outcomes.values for outcomes in own]
@@ -148,15 +154,15 @@ def mean_over(own: Sequence[Outcomes]) -> Score:
     return Score(found.gap, found.ci95, found.n)
 
 
-def not_worse(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
+def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
     """The best entry and those that do not fall significantly behind it."""
     if not order:
         return set()
-    gaps, adjusted = against_leader(pairs, order)
-    return {n for n in order if not (n in gaps and worse(gaps[n], adjusted[n], ALPHA))}
+    gaps, adjusted = compare_with_leader(pairs, order)
+    return {n for n in order if not (n in gaps and is_worse(gaps[n], adjusted[n], ALPHA))}
 
 
-def over_control(
+def compare_with_control(
     pairs: PairwiseGaps, order: Sequence[str], control: str | None
 ) -> dict[str, Paired]:
     """The gap of every other entry over the control; nothing where it is not among them."""

@@ -1,9 +1,7 @@
-"""Shallow decision tree that predicts which entry wins a column.
+"""Records of the statistics of a whole board, as they are written to JSON.
 
-The facts of a column are its data set, shots, adaptation, input size and variant (all columns of a
-table have one protocol); its winner is the entry with the highest mean. The tree (scikit-learn)
-has at most three levels. With few columns such a tree describes more than it predicts, so its
-leave-one-out accuracy is given beside it.
+All values are fractions in [0, 1]. A part that the board is too small for is None, and `notes` says
+why.
 """
 
 from __future__ import annotations
@@ -14,13 +12,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
+from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
-from leaderboard.ranking.rank import Ranking
 from leaderboard.ranking.rank_intervals import DIGITS
-from leaderboard.ranking.record import Branch, WinnerTree
+from leaderboard.ranking.tiers import Ranking
+
+
+class TreeBranch(Frozen):
+    """A node of the tree: the most frequent winner of its cells, and a question unless a leaf."""
+
+    winner: str
+    cells: int
+    wins: dict[str, int] = Field(description="cells won by each, most first")
+    question: str | None = Field(None, description="e.g. 'shots <= 12' or 'data set is isic'")
+    yes: TreeBranch | None = None
+    no: TreeBranch | None = None
+
+
+class WinnerTree(Frozen):
+    """A shallow decision tree that predicts the winner of a cell from its facts.
+
+    A cell is a column of the board; its winner is the entry with the highest mean.
+    """
+
+    root: TreeBranch
+    cells: int
+    explained: float = Field(description="share of the cells whose winner the tree names")
+    left_out: float = Field(description="the same for each cell by a tree grown without it")
+    baseline: float = Field(description="share of the cells won by the most frequent winner")
+
 
 FEWEST = 8
 """Minimum number of cells."""
@@ -29,10 +53,10 @@ DEPTH, LEAF = 3, 2
 ALL_IMAGES = 1_000_000
 """Shots of a probe, which trains on all images of a class: more than any episode has."""
 
-Facts = Mapping[str, str | int]
+ColumnFacts = Mapping[str, str | int]
 
 
-class Question(NamedTuple):
+class TreeQuestion(NamedTuple):
     """A feature of the tree: a number for every cell, compared with a threshold."""
 
     fact: str
@@ -40,7 +64,7 @@ class Question(NamedTuple):
     numbers: NDArray[np.float64]
 
 
-def winner_tree(ranking: Ranking) -> WinnerTree:
+def grow_winner_tree(ranking: Ranking) -> WinnerTree:
     """Grow the tree of a ranking. Raise UsageError if there are too few columns."""
     ranked = sorted((s for tier in ranking.tiers for s in tier), key=lambda s: s.name)
     if not ranked:
@@ -48,10 +72,10 @@ def winner_tree(ranking: Ranking) -> WinnerTree:
     winners = [
         max(ranked, key=lambda s: round(s.scores[c].mean, DIGITS)).name for c in ranking.columns
     ]
-    return grow([facts(column) for column in ranking.columns], winners)
+    return grow_tree([column_facts(column) for column in ranking.columns], winners)
 
 
-def facts(column: str) -> Facts:
+def column_facts(column: str) -> ColumnFacts:
     """Return the facts that a column's label states."""
     identity = ColumnId.parse(column)
     task = identity.task
@@ -64,7 +88,7 @@ def facts(column: str) -> Facts:
     }
 
 
-def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
+def grow_tree(cells: Sequence[ColumnFacts], winners: Sequence[str]) -> WinnerTree:
     """Return the tree for cells with these facts and winners.
 
     Raise UsageError for fewer than eight cells, and for cells with equal facts.
@@ -72,7 +96,7 @@ def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
     from sklearn.model_selection import LeaveOneOut, cross_val_score
     from sklearn.tree import DecisionTreeClassifier
 
-    features = tuple(questions(cells))
+    features = tuple(make_questions(cells))
     if len(cells) < FEWEST or not features:
         number = "one cell" if len(cells) == 1 else f"{len(cells)} cells"
         raise UsageError(f"a tree of winners over {number}", fix=f"it needs {FEWEST} that differ")
@@ -82,7 +106,7 @@ def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
     left_out = float(cross_val_score(tree, x, y, cv=LeaveOneOut()).mean())
     tree.fit(x, y)
     return WinnerTree(
-        root=branch(tree.tree_, 0, features, x, y),
+        root=convert_node(tree.tree_, 0, features, x, y),
         cells=len(cells),
         explained=float(tree.score(x, y)),
         left_out=left_out,
@@ -90,37 +114,37 @@ def grow(cells: Sequence[Facts], winners: Sequence[str]) -> WinnerTree:
     )
 
 
-def questions(cells: Sequence[Facts]) -> Iterator[Question]:
+def make_questions(cells: Sequence[ColumnFacts]) -> Iterator[TreeQuestion]:
     """Yield the features: numbers as they are, other values one-hot, without constant ones."""
     for fact in sorted({name for cell in cells for name in cell}):
         facts_of_cells = [cell.get(fact, "none") for cell in cells]
         values = sorted(set(facts_of_cells), key=str)
         if len(values) > 1 and all(isinstance(value, int) for value in values):
-            yield Question(fact, None, np.array(facts_of_cells, np.float64))
+            yield TreeQuestion(fact, None, np.array(facts_of_cells, np.float64))
         elif len(values) > 1:
             for value in values if len(values) > 2 else values[:1]:
-                yield Question(
+                yield TreeQuestion(
                     fact, str(value), np.array([f == value for f in facts_of_cells], np.float64)
                 )
 
 
-def branch(
+def convert_node(
     tree: Any,
     node: int,
-    features: Sequence[Question],
+    features: Sequence[TreeQuestion],
     x: NDArray[np.float64],
     y: NDArray[np.str_],
-) -> Branch:
+) -> TreeBranch:
     """Convert a node of scikit-learn's tree and its subtree, for the cells that reach it."""
     wins = dict(sorted(Counter(y.tolist()).items(), key=lambda item: (-item[1], item[0])))
     here: dict[str, Any] = {"winner": next(iter(wins)), "cells": len(y), "wins": wins}
     if tree.children_left[node] < 0:
-        return Branch(**here)
+        return TreeBranch(**here)
     question, threshold = features[tree.feature[node]], tree.threshold[node]
     below = x[:, tree.feature[node]] <= threshold
-    low = branch(tree, tree.children_left[node], features, x[below], y[below])
-    high = branch(tree, tree.children_right[node], features, x[~below], y[~below])
+    low = convert_node(tree, tree.children_left[node], features, x[below], y[below])
+    high = convert_node(tree, tree.children_right[node], features, x[~below], y[~below])
     if question.value is not None:
-        return Branch(**here, question=f"{question.fact} is {question.value}", yes=high, no=low)
+        return TreeBranch(**here, question=f"{question.fact} is {question.value}", yes=high, no=low)
     largest = int(question.numbers[question.numbers <= threshold].max())
-    return Branch(**here, question=f"{question.fact} <= {largest}", yes=low, no=high)
+    return TreeBranch(**here, question=f"{question.fact} <= {largest}", yes=low, no=high)

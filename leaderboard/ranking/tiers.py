@@ -27,7 +27,7 @@ Contenders = Mapping[str, Mapping[str, Outcomes]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedEntry:
     """An entry on the board.
 
     tier: 1 is the best, None is unranked; overall: mean over the columns, None where `missing` is
@@ -49,16 +49,16 @@ class Ranking:
     """Tiers, best first; within a tier the higher mean first, then the name."""
 
     columns: tuple[str, ...]
-    tiers: tuple[tuple[Standing, ...], ...]
-    unranked: tuple[Standing, ...]
+    tiers: tuple[tuple[RankedEntry, ...], ...]
+    unranked: tuple[RankedEntry, ...]
     alpha: float = ALPHA
 
     @property
-    def standings(self) -> tuple[Standing, ...]:
+    def entries(self) -> tuple[RankedEntry, ...]:
         return tuple(s for tier in self.tiers for s in tier) + self.unranked
 
 
-def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -> Ranking:
+def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -> Ranking:
     """Rank entries over the columns; the order in which they are given does not matter."""
     scores = {
         name: {c: statistics.score(held[c].values) for c in columns if c in held}
@@ -68,13 +68,13 @@ def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -
     overall = {name: float(np.mean([s[c].mean for c in columns])) for name, s in whole.items()}
     remaining = sorted(overall, key=lambda name: (-overall[name], name))
     pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
-    tiers: list[tuple[Standing, ...]] = []
+    tiers: list[tuple[RankedEntry, ...]] = []
     while remaining:
-        gaps, adjusted = against_leader(pairs, remaining)
-        tied = [n for n in remaining if not (n in gaps and worse(gaps[n], adjusted[n], alpha))]
+        gaps, adjusted = compare_with_leader(pairs, remaining)
+        tied = [n for n in remaining if not (n in gaps and is_worse(gaps[n], adjusted[n], alpha))]
         tiers.append(
             tuple(
-                Standing(
+                RankedEntry(
                     *(name, scores[name], (), overall[name], len(tiers) + 1),
                     behind=gaps.get(name),
                     p=adjusted.get(name),
@@ -85,18 +85,18 @@ def rank(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -
         gone = set(tied)
         remaining = [name for name in remaining if name not in gone]
     unranked = tuple(
-        Standing(name, scores[name], tuple(c for c in columns if c not in scores[name]))
+        RankedEntry(name, scores[name], tuple(c for c in columns if c not in scores[name]))
         for name in sorted(scores.keys() - overall.keys())
     )
     return Ranking(tuple(columns), tuple(tiers), unranked, alpha)
 
 
-def worse(gap: Paired, p: float, alpha: float) -> bool:
+def is_worse(gap: Paired, p: float, alpha: float) -> bool:
     """Significantly below the leader."""
     return gap.gap > 0 and p < alpha
 
 
-def against_leader(
+def compare_with_leader(
     pairs: PairwiseGaps, remaining: Sequence[str]
 ) -> tuple[dict[str, Paired], dict[str, float]]:
     """The leader's gap over each other remaining entry, and its p-value adjusted by Holm."""

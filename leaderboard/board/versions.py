@@ -13,13 +13,12 @@ from fsbench.core.schema import Result
 from fsbench.core.tasks import ColumnId
 from fsbench.results.names import safe
 from leaderboard.board.board import Board
-from leaderboard.board.columns import Column, column_of
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import BOARD_FILE, official
-from leaderboard.board.tables import order
+from leaderboard.board.definition import BoardFile, Column, identify_column
+from leaderboard.board.official import BOARD_FILE, load_official_boards
+from leaderboard.board.tables import column_order
 
 
-def freeze(
+def freeze_board(
     folder: Path,
     version: int = 1,
     about: str | None = None,
@@ -40,39 +39,39 @@ def freeze(
         entries = board.entries(cache, report)
         results = [cell.result for entry in entries for cell in entry.cells]
         frozen = BoardFile.freeze(
-            name=own_name(board),
+            name=choose_name(board),
             version=version,
             date=datetime.now(UTC).date().isoformat(),
             about=about or file.about,
             official=file.official,
             ranking=file.ranking,
-            columns=settled(file.columns or held(results)),
+            columns=unify_columns(file.columns or collect_columns(results)),
         )
         write_record(folder / BOARD_FILE, frozen)
     return frozen
 
 
-def own_name(board: Board) -> str:
+def choose_name(board: Board) -> str:
     """The name in board.json, else that of the folder. Raises UsageError for an official one."""
     named = (board.folder / BOARD_FILE).is_file()
     name = board.file.name if named else safe(board.folder.resolve().name)
-    if name in {file.name for file in official()}:
+    if name in {file.name for file in load_official_boards()}:
         raise UsageError(
             f"'{name}' is an official board", fix="give the board another name in board.json"
         )
     return name
 
 
-def held(results: Iterable[Result]) -> list[Column]:
+def collect_columns(results: Iterable[Result]) -> list[Column]:
     """The columns of these results; none asserts images that only flagged results met."""
     found = set()
     for result in results:
-        column = column_of(result)
+        column = identify_column(result)
         found.add(column.model_copy(update={"fingerprint": None}) if result.flags else column)
-    return sorted(found, key=order)
+    return sorted(found, key=column_order)
 
 
-def settled(columns: Iterable[Column]) -> tuple[Column, ...]:
+def unify_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
     """One column a name, the one that asserts its images.
 
     Raises UsageError without any, and where columns of one name are of other specs or images.
@@ -82,10 +81,10 @@ def settled(columns: Iterable[Column]) -> tuple[Column, ...]:
         found.setdefault(column.name, []).append(column)
     if not found:
         raise UsageError("a board without results has no columns", fix="submit an entry first")
-    return tuple(one(name, alike) for name, alike in found.items())
+    return tuple(unify_column(name, alike) for name, alike in found.items())
 
 
-def one(name: ColumnId, columns: list[Column]) -> Column:
+def unify_column(name: ColumnId, columns: list[Column]) -> Column:
     asserted = [column for column in columns if column.fingerprint is not None]
     specs = {column.spec_digest for column in columns}
     if len(specs) > 1 or len(asserted) > 1:
