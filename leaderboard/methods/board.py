@@ -38,6 +38,7 @@ from leaderboard.methods.seeds import (
     seed_variance,
 )
 from leaderboard.ranking.tiers import ALPHA, Contenders
+from leaderboard.reports.render import finite_or_none
 
 
 def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
@@ -191,10 +192,6 @@ def score_runs(
         spread=spread,
         gains=gains,
     )
-
-
-def finite_or_none(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def describe_control(control: MatchedControl) -> MethodControl:

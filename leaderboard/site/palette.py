@@ -21,12 +21,10 @@ RGB = tuple[float, float, float]
 def color_scale(ends: tuple[float, float]) -> list[RGB]:
     """The steps from the lowest value to the highest, sRGB in [0, 1]."""
     parts = [i / (STEPS - 1) for i in range(STEPS)]
-    return [
-        to_srgb(interpolate(ends, t), interpolate(CHROMA, t), interpolate(HUES, t)) for t in parts
-    ]
+    return [to_srgb(mix(ends, t), mix(CHROMA, t), mix(HUES, t)) for t in parts]
 
 
-def interpolate(ends: tuple[float, float], t: float) -> float:
+def mix(ends: tuple[float, float], t: float) -> float:
     return ends[0] + t * (ends[1] - ends[0])
 
 

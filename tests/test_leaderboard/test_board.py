@@ -81,9 +81,10 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from leaderboard.submission.intake import submit\n"
+        "import sys; from pathlib import Path\n"
+        "from leaderboard.submission.intake import submit_results\n"
         "from support.fakes import DECLARATION as d\n"
-        "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
+        "for i in range(4): submit_results(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
     )
     runs = []
