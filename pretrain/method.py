@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from torch import Tensor
+
+from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
-class Rank(IntEnum):
+class ActingOrder(IntEnum):
     """The order in which the methods of a recipe act (design.md 4)."""
 
     INIT = 0
@@ -31,7 +34,7 @@ class Rank(IntEnum):
     STEP = 3
 
 
-class Figure(Frozen):
+class PublishedFigure(Frozen):
     """A number printed in a paper: accuracy (fraction) of a recipe under these overrides.
 
     at: which of the row's numbers, empty if there is one.
@@ -52,7 +55,7 @@ class PaperRecipe(Frozen):
     paper: str
     row: str
     overrides: Mapping[str, object] = {}
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[PublishedFigure, ...] = ()
 
 
 Neutral = Mapping[str, object] | str
@@ -60,7 +63,7 @@ Neutral = Mapping[str, object] | str
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     """Parameters (by name) that share a learning rate and a decay; a name left out is not trained.
 
     lr_scale and decay multiply the recipe's learning rate and weight decay. decay_on: `effective`
@@ -87,7 +90,7 @@ class Method(Frozen):
     PILOT: ClassVar[Mapping[str, object]] = {}
     TOY: ClassVar[Mapping[str, object]] = {}
     NEUTRAL: ClassVar[Neutral] = "not declared"
-    RANK: ClassVar[Rank]
+    RANK: ClassVar[ActingOrder]
     SOURCE: ClassVar[str]
     PLAIN_ROUND_0: ClassVar[bool] = False
 
@@ -121,7 +124,7 @@ class Method(Frozen):
         the structure of the model matters.
         """
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         """The optimizer's groups. A pure function of clock, settings and memory: resuming calls it.
 
         A method whose groups change inside a round calls `ctx.rebuild_optimizer` at that epoch.
@@ -178,3 +181,23 @@ HOOKS = (
 def hooks_of(method: type[Method]) -> tuple[str, ...]:
     """The hooks that a method overrides."""
     return tuple(hook for hook in HOOKS if getattr(method, hook) is not getattr(Method, hook))
+
+
+def require_rounds(method: Method, recipe: Recipe) -> None:
+    """Raises UsageError under a plan of one round, where the method would never act."""
+    if recipe.plan.total_rounds < 2:
+        raise UsageError(
+            f"{method.name} would never act: it acts at the start of every round but the first,"
+            " and the plan has one round",
+            fix="use at least two rounds (--set plan.rounds=2)",
+        )
+
+
+def require_stages(method: Method, recipe: Recipe) -> None:
+    """Raises UsageError where no new data arrives, so that the method would never act."""
+    if len(recipe.plan.stages) < 2:
+        raise UsageError(
+            f"{method.name} would never act: it acts when new data arrive, and the plan has one"
+            " stage",
+            fix="give the plan more stages (--scenario warm-start)",
+        )

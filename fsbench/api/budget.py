@@ -49,13 +49,13 @@ def plan_budgets(
 
     Raises UsageError for no steps, and where a recipe does, before anything runs.
     """
-    from pretrain.recipes.registry import composed
+    from pretrain.recipes.registry import compose_methods
 
     names, budgets = dict.fromkeys((CONTROL, *methods)), sorted(set(steps))
     if not budgets or budgets[0] < 1:
         raise UsageError("a sweep needs numbers of steps", fix="give --steps 50,100,200")
     return {
-        (name, n, seed): composed(recipe, name, {"plan.round_steps": n, "seed": seed})
+        (name, n, seed): compose_methods(recipe, name, {"plan.round_steps": n, "seed": seed})
         for n in budgets
         for name in names
         for seed in range(recipe.seed, recipe.seed + seeds)
@@ -69,13 +69,13 @@ def run_folder(recipe: Recipe, output: Path) -> Path:
 
 def remaining_seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) -> float:
     """What is left to do, by a few timed steps of plain training."""
-    from pretrain.training.estimate import estimate
-    from pretrain.training.run_folder import finished
+    from pretrain.training.cost import estimate_training
+    from pretrain.training.run_folder import is_finished
 
-    open_ = [recipe for recipe in budgets.values() if not finished(run_folder(recipe, output))]
+    open_ = [recipe for recipe in budgets.values() if not is_finished(run_folder(recipe, output))]
     if not open_:
         return 0.0
-    cost = estimate(open_[0], source, device)
+    cost = estimate_training(open_[0], source, device)
     steps = sum(r.plan.total_rounds * (r.plan.round_steps or 0) for r in open_)
     return cost.seconds / cost.steps * steps
 
@@ -92,12 +92,12 @@ def run_budgets(
 
     The smallest budget comes first: UsageError, where it has fewer steps than epochs, is at once.
     """
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
     found = []
     for (method, steps, seed), recipe in budgets.items():
         folder = run_folder(recipe, output)
-        pretrain(recipe, source, folder, device=device, report=report)
+        train_recipe(recipe, source, folder, device=device, report=report)
         facts = json.loads((folder / "run.json").read_text(encoding="utf8"))
         found.append(
             BudgetRun(

@@ -17,7 +17,7 @@ from leaderboard.submission import intake
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 DEFAULT = ("normal", "seal")
 ALL = "all"
@@ -47,7 +47,7 @@ def run_demo(
     device = machine.start().device
     request = EvaluationRequest(parse_tasks(TASKS, Options(shots=SHOTS)), input_size=None)
     results = output / "results"
-    random = Models((f"fsbench/{registry.get(BASE).architecture}",), random_init=0)
+    random = Models((f"fsbench/{registry.load_recipe(BASE).architecture}",), random_init=0)
     run_request(random, request, output=results, machine=machine, report=report)
     for number, (name, recipe) in enumerate(chosen.items(), start=1):
         report.log(f"run {number} of {len(chosen)}: {name}")
@@ -69,9 +69,9 @@ def runs(methods: Iterable[str]) -> dict[str, Recipe]:
     found: dict[str, Recipe] = {}
     for name in METHODS.names() if ALL in names else names:
         METHODS.load(name)
-        recipe = registry.get(f"toy/{name}")
+        recipe = registry.load_recipe(f"toy/{name}")
         recipe.require_installed()
-        found |= {label(each): each for each in (registry.control(recipe), recipe)}
+        found |= {label(each): each for each in (registry.control_recipe(recipe), recipe)}
     return found
 
 
@@ -79,4 +79,4 @@ def train(recipe: Recipe, out: Path, machine: Machine, device: str, report: Repo
     source = load_source(
         recipe.source, DataRoots.parse([]), machine.cache, recipe.input_size, report
     )
-    return pretrain(recipe, source, out, device=device, report=report)
+    return train_recipe(recipe, source, out, device=device, report=report)

@@ -8,7 +8,7 @@ from fsbench.api.listing import dotted
 from fsbench.results.names import safe
 from pretrain import METHODS
 from pretrain.method import Method
-from pretrain.recipes import registry, scenarios
+from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe
 
 NAMED = 2
@@ -27,13 +27,13 @@ def conditions(recipe: Recipe) -> list[str]:
     """What the recipe's control has and `normal` of the scale has not: a scenario, fields and
     values, the method whose plan it is, or the start of a digest where nothing says it briefly.
     """
-    plain = registry.control(recipe)
-    base = registry.build(recipe.scale, "normal", METHODS.load("normal"), {})
+    plain = registry.control_recipe(recipe)
+    base = registry.build_recipe(recipe.scale, "normal", METHODS.load("normal"), {})
     base = base.replace({"seed": recipe.seed})
     if plain == base:
         return []
-    for name in scenarios.SCENARIOS:
-        if plain == base.replace(scenarios.fields(name)):
+    for name in plan.SCENARIOS:
+        if plain == base.replace(plan.scenario_fields(name)):
             return [name]
     found = changes(plain, base)
     if len(found) <= NAMED:
@@ -57,8 +57,8 @@ def owners(recipe: Recipe) -> list[str]:
 
 def plan_of(name: str, recipe: Recipe) -> list[str] | None:
     """Conditions of a recipe told by those of another, which its own need not say; None for far."""
-    theirs = registry.control(registry.get(name)).replace({"seed": recipe.seed})
-    found = changes(registry.control(recipe), theirs)
+    theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
+    found = changes(registry.control_recipe(recipe), theirs)
     owner = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
     return [*owner, *found] if len(found) <= NAMED else None
 
@@ -66,7 +66,7 @@ def plan_of(name: str, recipe: Recipe) -> list[str] | None:
 def settings(recipe: Recipe) -> list[str]:
     """Settings that the methods have not by default, as `conditions` writes them."""
     named = recipe.name in registry.RECIPES.names()
-    usual = {m.name: m for m in registry.get(recipe.name).methods} if named else {}
+    usual = {m.name: m for m in registry.load_recipe(recipe.name).methods} if named else {}
     changed = [
         f"{method.name}.{field}={value}"
         for method in recipe.methods
@@ -80,5 +80,5 @@ def settings(recipe: Recipe) -> list[str]:
 
 def unusual(method: Method, usual: Method | None, scale: str) -> list[tuple[str, object]]:
     """Settings and values in which a method differs from the one of its scale."""
-    before = dict(usual or registry.of_scale(method.name, scale))
+    before = dict(usual or registry.method_at_scale(method.name, scale))
     return [(field, value) for field, value in method if value != before[field]]

@@ -17,10 +17,10 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.markup import read_mapping
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.data import DataRoots, load_source
-from pretrain.recipes import registry, scenarios
-from pretrain.recipes.recipe import Recipe, explain, parse
+from pretrain.recipes import plan, registry
+from pretrain.recipes.recipe import Recipe, explain_invalid, parse_assignments
 from pretrain.training import loop, run_folder
-from pretrain.training.estimate import estimate
+from pretrain.training.cost import estimate_training
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -180,7 +180,7 @@ def pretrain(
     folder = Path(output) / (f"{chosen.label}-{scenario}" if scenario else chosen.label)
     if speaks():
         announce(chosen, source, folder, place, yes, report)
-    loop.pretrain(chosen, source, folder, device=place, report=report)
+    loop.train_recipe(chosen, source, folder, device=place, report=report)
     return Run.load(folder)
 
 
@@ -209,10 +209,10 @@ def build_recipe(
     elif is_file_name(recipe):
         base = read_recipe(Path(recipe))
     else:
-        base = registry.get(str(recipe))
-    values = scenarios.fields(scenario) if scenario else {}
-    values = {**values, **flatten(overrides or {}), **parse(settings)}
-    return registry.composed(base, method, values) if method else base.replace(values)
+        base = registry.load_recipe(str(recipe))
+    values = plan.scenario_fields(scenario) if scenario else {}
+    values = {**values, **flatten(overrides or {}), **parse_assignments(settings)}
+    return registry.compose_methods(base, method, values) if method else base.replace(values)
 
 
 def is_file_name(recipe: str | Path) -> bool:
@@ -240,7 +240,7 @@ def read_recipe(path: Path) -> Recipe:
         return Recipe.model_validate(fields)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{path} is not a recipe: {explain(error)}",
+            f"{path} is not a recipe: {explain_invalid(error)}",
             fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
         ) from error
 
@@ -289,10 +289,10 @@ def announce(
     recipe: Recipe, source: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
 ) -> None:
     """Report what the run will cost. Raises UsageError above an hour unless `yes`."""
-    if run_folder.finished(folder):
+    if run_folder.is_finished(folder):
         report.log(f"{folder} is finished already")
         return
-    cost = estimate(recipe, source, device)
+    cost = estimate_training(recipe, source, device)
     text = f"{recipe.name} on {source.name}: {cost}"
     if cost.seconds > HOUR and not yes:
         raise UsageError(

@@ -9,7 +9,7 @@ from typing import Any
 from fsbench.core.errors import FsbenchError, UnknownName
 from fsbench.core.schema import BackboneFacts
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import Recipe, parse
+from pretrain.recipes.recipe import Recipe, parse_assignments
 
 SEEDS = 32
 """Seeds of a recipe that are tried for the one of a run that does not state its fields."""
@@ -42,7 +42,7 @@ def stated(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
     """
     name, methods = fields["name"], fields["methods"]
     try:
-        base = registry.get(name)
+        base = registry.load_recipe(name)
     except UnknownName:
         chosen = "+".join(method["name"] for method in methods)
         name = f"{name.partition('/')[0]}/normal {chosen}"
@@ -71,8 +71,8 @@ def text(value: Any) -> str:
 def made(base: str, assignments: list[str]) -> Recipe:
     """What the command line makes of these."""
     name, _, methods = base.partition(" ")
-    recipe, values = registry.get(name), parse(assignments)
-    return registry.composed(recipe, methods, values) if methods else recipe.replace(values)
+    recipe, values = registry.load_recipe(name), parse_assignments(assignments)
+    return registry.compose_methods(recipe, methods, values) if methods else recipe.replace(values)
 
 
 def words(base: str, assignments: list[str]) -> Iterator[str]:

@@ -89,9 +89,9 @@ def numbers(values: list[str]) -> list[int]:
 def keep(runs: list[BudgetRun], output: Path, title: str) -> None:
     """Write the record of all runs and the picture."""
     from fsbench.api.budget import budget_panel
+    from fsbench.core.io import write_atomic
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
-    from pretrain.training.files import write_atomic
 
     rows = [run.model_dump(mode="json") for run in runs]
     write_atomic(output / RECORD, json.dumps(rows, indent=1).encode())

@@ -70,10 +70,10 @@ def listing(as_json: bool) -> None:
 
 def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
     """Test a claim and write its figures to a folder, if there is one."""
+    from fsbench.core.io import write_atomic
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
     from fsbench.reproductions import CLAIMS
-    from pretrain.training.files import write_atomic
 
     claim = CLAIMS.load(name)
     outcome: ClaimOutcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())

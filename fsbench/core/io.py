@@ -28,8 +28,15 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.replace(path)
-    finally:
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace a file; readers see the old content or the new one, never a part."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_record(path: Path, record: Frozen) -> None:

@@ -48,16 +48,16 @@ def matched_factor(epochs: int, images: int) -> float:
     """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
     from pretrain.recipes import registry
 
-    papers = ascent_length(registry.get("paper/seal"), PAPERS_IMAGES)
+    papers = ascent_length(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
     return PAPERS_S * papers / ascent_length(seal_recipe("seal", epochs, 0), images)
 
 
 def ascent_length(seal: Recipe, images: int) -> float:
     """Return the sum of the learning rates over one ascent."""
     from pretrain.recipes import schedules
-    from pretrain.recipes.plan import Clock
+    from pretrain.recipes.plan import TrainingClock
 
     steps = images // seal.batch_size
     ascent = int(0.25 * seal.plan.epochs)
-    clocks = (Clock(seal.plan, 1, epoch) for epoch in range(ascent))
-    return sum(steps * seal.lr * schedules.factor(seal, clock, steps) for clock in clocks)
+    clocks = (TrainingClock(seal.plan, 1, epoch) for epoch in range(ascent))
+    return sum(steps * seal.lr * schedules.lr_factor(seal, clock, steps) for clock in clocks)

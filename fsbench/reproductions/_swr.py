@@ -40,10 +40,10 @@ def swr_recipe(
     **fields: object,
 ) -> Recipe:
     """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
-    from pretrain.recipes import scenarios
+    from pretrain.recipes import plan
     from pretrain.recipes.recipe import Recipe
 
-    scenario_fields = scenarios.fields(scenario)
+    scenario_fields = plan.scenario_fields(scenario)
     name = method["name"] if isinstance(method, Mapping) else method.name
     values: dict[str, object] = {
         "name": f"paper/{name}",
@@ -77,10 +77,10 @@ def train_recipe(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
 ) -> AccuracyTrace:
     """Train once; `watch` is called with the context after setup and after every epoch."""
-    from pretrain.training.loop import pretrain, unwatched
+    from pretrain.training.loop import ignore, train_recipe
 
     with TemporaryDirectory() as folder:
-        run = pretrain(chosen, source, Path(folder) / "run", watch=watch or unwatched)
+        run = train_recipe(chosen, source, Path(folder) / "run", watch=watch or ignore)
         rows = [json.loads(line) for line in (run / "log.jsonl").read_text("utf8").splitlines()]
         facts = json.loads((run / "run.json").read_text("utf8"))
     measured = [row["val_accuracy"] for row in rows if row["val_accuracy"] is not None]

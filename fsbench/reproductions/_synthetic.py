@@ -136,17 +136,17 @@ def train_columns(
 
     Methods whose round 0 is plain training share one copy of it, which changes no bit.
     """
-    from pretrain.training import branching
+    from pretrain.training import first_round
 
     data = draw_source(signal, seed)
     scores = []
     with TemporaryDirectory() as folder:
         for column in columns:
             chosen, home = column_recipe(column, seed, architecture), Path(folder) / column
-            if branching.branches(chosen):
-                plain = branching.trunk(chosen)
-                shared = branching.first_round(plain, data, Path(folder) / plain.digest())
-                branching.branch(chosen, data, shared, home)
+            if first_round.can_share_first_round(chosen):
+                plain = first_round.shared_recipe(chosen)
+                shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())
+                first_round.start_from_first_round(chosen, data, shared, home)
             scores.append(100 * score_run(chosen, data, home))
     return scores
 
@@ -159,8 +159,8 @@ def train_and_score(chosen: Recipe, signal: float) -> float:
 
 def score_run(chosen: Recipe, data: SourceDataset, home: Path) -> float:
     """Train or continue in `home`; return the test accuracy (fraction)."""
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
-    run = pretrain(chosen, data, home)
+    run = train_recipe(chosen, data, home)
     facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
     return facts["source_accuracy"]

@@ -130,7 +130,7 @@ def nio_recipe(job: NioJob) -> Recipe:
 
 def run_nio(job: NioJob) -> NioEffect:
     """Run NIO and inspect the network before its first training step."""
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
     inspected: list[NioEffect] = []
 
@@ -140,7 +140,7 @@ def run_nio(job: NioJob) -> NioEffect:
 
     with TemporaryDirectory() as folder:
         source = _digits.load_digits_source(job.seed, zoom=ZOOM)
-        pretrain(nio_recipe(job), source, Path(folder) / "run", watch=watch)
+        train_recipe(nio_recipe(job), source, Path(folder) / "run", watch=watch)
     return inspected[0]
 
 
@@ -149,7 +149,7 @@ def inspect_network(ctx: Context) -> NioEffect:
     from pretrain.weights import surgery
 
     with seeding.stream(*ctx.recipe.stream("init")):
-        initial = surgery.initial(ctx.architecture, ctx.classes, ctx.recipe.width)
+        initial = surgery.draw_initial(ctx.architecture, ctx.classes, ctx.recipe.width)
     memory = ctx.memories["nio"]
     factors: dict[str, float] = memory["factors"]
     pairs = {n: (initial[n], p.detach()) for n, p in ctx.model.named_parameters()}

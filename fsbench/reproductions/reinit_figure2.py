@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
-from pretrain.recipes.reinit_table2 import Row, networks, table2
+from pretrain.recipes.reinit_study import Table2Row, load_table2, table2_networks
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
@@ -41,19 +41,19 @@ class FittedTree(NamedTuple):
     predictions: tuple[str, ...]
 
 
-def best_method(row: Row) -> str:
+def best_method(row: Table2Row) -> str:
     """Return the method of highest accuracy, in a tie of smallest standard error."""
     return max(row.accuracy, key=lambda method: (row.accuracy[method], -row.error[method]))
 
 
-def design_features(row: Row) -> dict[str, float]:
+def design_features(row: Table2Row) -> dict[str, float]:
     """Return the features of a row; networks are indicators."""
     return {
         "train_images": row.train_images,
         "classes": row.classes,
         "augmentation": float(row.setting != "plain"),
         "dropout": float(row.setting == "augmentation+dropout"),
-        **{name: float(row.network == name) for name in networks()},
+        **{name: float(row.network == name) for name in table2_networks()},
     }
 
 
@@ -61,10 +61,10 @@ def fit_tree() -> FittedTree:
     """Fit the tree to Table 2; a fixed order breaks ties between splits."""
     from sklearn.tree import DecisionTreeClassifier
 
-    designs = [design_features(row) for row in table2()]
+    designs = [design_features(row) for row in load_table2()]
     values = [list(features.values()) for features in designs]
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
-    tree.fit(values, [best_method(row) for row in table2()])
+    tree.fit(values, [best_method(row) for row in load_table2()])
     return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
 
 
@@ -75,7 +75,8 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     fitted = fit_tree()
     figures = tuple(_judge_group(n, nets, m, fitted.predictions) for n, nets, m in GROUPS)
     alone = (
-        f"{n}: {_describe_counts(count_predictions((n,), fitted.predictions))}" for n in networks()
+        f"{n}: {_describe_counts(count_predictions((n,), fitted.predictions))}"
+        for n in table2_networks()
     )
     tree = export_text(fitted.tree, feature_names=list(fitted.features), decimals=1)
     return ClaimOutcome(
@@ -91,7 +92,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 def count_predictions(chosen: tuple[str, ...], predictions: tuple[str, ...]) -> dict[str, int]:
     """Count the predictions on these networks by method, most frequent first."""
-    pairs = zip(table2(), predictions, strict=True)
+    pairs = zip(load_table2(), predictions, strict=True)
     return dict(Counter(p for row, p in pairs if row.network in chosen).most_common())
 
 

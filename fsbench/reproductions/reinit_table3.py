@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.statistics import holm
 from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
-from pretrain.recipes.reinit_table2 import methods, networks, table2
+from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
 SOURCE = "reinitialization study, Table 3 and section 3.1"
 CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"
@@ -71,8 +71,8 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     """Compare every ordered pair (better, worse) of methods on a network."""
     from scipy.stats import binomtest
 
-    rows = [row.accuracy for row in table2() if row.network == network]
-    pairs = list(combinations(methods(), 2))
+    rows = [row.accuracy for row in load_table2() if row.network == network]
+    pairs = list(combinations(table2_methods(), 2))
     counts = [
         (sum(row[a] > row[b] for row in rows), sum(row[a] < row[b] for row in rows))
         for a, b in pairs
@@ -90,7 +90,7 @@ NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
 
 def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
     """Test every statement; nothing is random."""
-    tests = {network: compare_methods(network) for network in networks()}
+    tests = {network: compare_methods(network) for network in table2_networks()}
     figures = (
         *(_judge_win(tests, *statement) for statement in WINS),
         *(_judge_no_full_win(tests, method) for method in SHORT),
@@ -154,5 +154,5 @@ def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFig
 
 def _describe_marks(network: str, pairs: dict[tuple[str, str], MethodComparison]) -> str:
     """Describe a network's part of Table 3 in one line."""
-    marked = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(methods(), 2)]
+    marked = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(table2_methods(), 2)]
     return f"{network}: " + ", ".join(text for text in marked if text[-1] in "∘★")

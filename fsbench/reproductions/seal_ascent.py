@@ -77,12 +77,12 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
 
 def trace_accuracy(run: AscentJob) -> list[float]:
     """Train once and return the training accuracy (%) of every epoch."""
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
     strength, seed = run
     with TemporaryDirectory() as folder:
         chosen = _seal.seal_recipe("seal", EPOCHS, seed, strength)
-        out = pretrain(chosen, _digits.load_digits_source(seed, IMAGES), Path(folder) / "run")
+        out = train_recipe(chosen, _digits.load_digits_source(seed, IMAGES), Path(folder) / "run")
         lines = (out / "log.jsonl").read_text(encoding="utf8").splitlines()
     return [100 * json.loads(line)["train_accuracy"] for line in lines]
 

@@ -83,7 +83,7 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
 def probe_run(run: ProbeJob) -> tuple[list[float], float]:
     """Train once; return accuracies (%) behind the blocks and the mean depth on validation."""
     from fsbench.backbones import classifier
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
     from protocols.analyses.knn_depth import probe_blocks
 
     name, seed = run
@@ -92,7 +92,7 @@ def probe_run(run: ProbeJob) -> tuple[list[float], float]:
     source = _digits.load_digits_source(seed, IMAGES)
     with TemporaryDirectory() as folder:
         chosen = _seal.seal_recipe(method, EPOCHS, seed, strength, generations)
-        out = pretrain(chosen, source, Path(folder) / "run")
+        out = train_recipe(chosen, source, Path(folder) / "run")
         probes = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
     return [100 * float(a) for a in probes.accuracies], float(probes.depths.mean())
 

@@ -33,7 +33,7 @@ from fsbench.reproductions import (
     require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -89,7 +89,7 @@ class StartWeights(Method):
     start: Path
 
     SOURCE: ClassVar = "Soft Weight Rescaling, Figure 1"
-    RANK: ClassVar = Rank.INIT
+    RANK: ClassVar = ActingOrder.INIT
     NEUTRAL: ClassVar[Neutral] = "it always replaces the initial weights"
 
     def setup(self, ctx: Context) -> None:
@@ -167,15 +167,15 @@ def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: b
     """Return a copy with every weight times c; corrected: with biases scaled by Theorem 1."""
     import torch
 
-    from pretrain.weights import scaling
+    from pretrain.weights import rescaling
 
     other = deepcopy(model)
     scales = torch.full((len(layers),), c)
     factors = {f"{name}.weight": scales[i] for i, name in enumerate(layers)}
     if corrected:
-        bias = scaling.bias_factors(scales, None)
+        bias = rescaling.bias_factors(scales, None)
         factors |= {f"{name}.bias": bias[i] for i, name in enumerate(layers)}
-    scaling.multiply(other, factors)
+    rescaling.multiply_tensors(other, factors)
     return other
 
 
@@ -183,10 +183,10 @@ def predict_labels(model: nn.Module, source: SourceDataset) -> Tensor:
     """Return the predicted class of every test image, computed in float64."""
     import torch
 
-    from pretrain.training.batches import Normalise, in_memory
+    from pretrain.training.batches import InputNormalizer, load_split
 
     cpu = torch.device("cpu")
-    images = Normalise(source, cpu, False)(in_memory(source.val, cpu)[0])
+    images = InputNormalizer(source, cpu, False)(load_split(source.val, cpu)[0])
     with torch.no_grad():
         logits: Tensor = deepcopy(model).double().eval()(images.double())
     return logits.argmax(dim=1)

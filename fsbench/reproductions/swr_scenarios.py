@@ -141,7 +141,7 @@ def method_settings(scenario: str, name: str) -> dict[str, object]:
     from pretrain.recipes import swr_study
 
     method = METHODS[name]
-    chosen = swr_study.settings(method, scenario, "mnist mlp")
+    chosen = swr_study.chosen_coefficients(method, scenario, "mnist mlp")
     factor = SWR_FACTOR if method == "swr" else 1
     return {"name": method, **{key.split(".")[1]: v * factor for key, v in chosen.items()}}
 

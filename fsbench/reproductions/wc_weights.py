@@ -152,7 +152,7 @@ def compander_recipe(job: CompanderJob) -> Recipe:
 
 def trace_weights(job: CompanderJob) -> WeightTrace:
     """Train once and measure the weights after every epoch."""
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
     from protocols.analyses.weight_percentiles import measure_percentiles
 
     spreads: list[Mapping[str, WeightSpread]] = []
@@ -162,7 +162,7 @@ def trace_weights(job: CompanderJob) -> WeightTrace:
 
     with TemporaryDirectory() as folder:
         chosen = compander_recipe(job)
-        run_folder = pretrain(
+        run_folder = train_recipe(
             chosen, _digits.load_digits_source(job.seed), Path(folder) / "run", watch=watch
         )
         facts: dict[str, float] = json.loads((run_folder / "run.json").read_text(encoding="utf8"))

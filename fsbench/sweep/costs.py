@@ -28,8 +28,7 @@ from fsbench.sweep.plan import SweepPlan
 from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.cost import Counting
-from pretrain.training.estimate import Estimate, estimate
+from pretrain.training.cost import FlopCounter, TrainingEstimate, estimate_training
 
 PASSES = 3
 """A training step over its forward pass."""
@@ -61,7 +60,7 @@ class CostModel:
     """Estimates on the machine that asks, each made once."""
 
     place: Workplace
-    runs: dict[str, Estimate] = field(default_factory=dict)
+    runs: dict[str, TrainingEstimate] = field(default_factory=dict)
     passes: dict[str, Cost] = field(default_factory=dict)
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
@@ -78,12 +77,12 @@ class CostModel:
         found = self.estimate(recipe)
         return Cost(found.flops, found.seconds)
 
-    def estimate(self, recipe: Recipe) -> Estimate:
-        plain = recipe if recipe.loader == "episodes" else registry.control(recipe)
+    def estimate(self, recipe: Recipe) -> TrainingEstimate:
+        plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
             device = devices.resolve(self.place.device)
-            self.runs[key] = estimate(plain, self.place.source(recipe), device)
+            self.runs[key] = estimate_training(plain, self.place.source(recipe), device)
         return self.runs[key]
 
     def forward(self, backbone: SweepBackbone) -> Cost:
@@ -103,7 +102,7 @@ class CostModel:
             given.model, arch=given.arch, random_init=given.random_init, device=device
         )
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
-        with torch.no_grad(), Counting() as counter:
+        with torch.no_grad(), FlopCounter() as counter:
             loaded.features(pixels.to(device))
         return Cost(counter.flops / 2, seconds_per_image(loaded, backbone.native, device))
 

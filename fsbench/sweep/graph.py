@@ -31,10 +31,9 @@ from fsbench.sweep.place import Workplace
 from fsbench.sweep.submission import SubmissionJob, format_entry_name
 from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain import METHODS
-from pretrain.recipes import registry, scenarios
-from pretrain.recipes.recipe import Recipe, Scale
-from pretrain.recipes.steps import fitted
-from pretrain.training import branching
+from pretrain.recipes import plan, registry
+from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
+from pretrain.training import first_round
 
 ALL = "all"
 SCALES: tuple[str, ...] = get_args(Scale)
@@ -60,27 +59,29 @@ def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
     """What the block sets, over its scenario. Raises UsageError for a seed, which has its place."""
     if "seed" in runs.set:
         raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
-    fixed = scenarios.fields(runs.scenario) if runs.scenario else {}
+    fixed = plan.scenario_fields(runs.scenario) if runs.scenario else {}
     return {**fixed, **runs.set}
 
 
 def choose_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
     """The recipe of the scale, or the given one, with these methods if any."""
     if base not in SCALES:
-        recipe = registry.get(base)
-        return registry.composed(recipe, methods, fields) if methods else recipe.replace(fields)
+        recipe = registry.load_recipe(base)
+        return (
+            registry.compose_methods(recipe, methods, fields) if methods else recipe.replace(fields)
+        )
     if methods is None:
         raise UsageError(f"'{base}' is a scale", fix=f"give `methods`, or a recipe: {base}/normal")
     name = f"{base}/{methods}"
     if "+" not in methods:
-        return registry.get(name).replace(fields)
-    return registry.composed(registry.get(f"{base}/normal"), methods, fields)
+        return registry.load_recipe(name).replace(fields)
+    return registry.compose_methods(registry.load_recipe(f"{base}/normal"), methods, fields)
 
 
 def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
     """Plain training of as many steps on as many images: as the recipe has it, and where its rate
     starts over at every round, with one schedule over all of them."""
-    plain = registry.control(recipe)
+    plain = registry.control_recipe(recipe)
     yield plain
     restarts = recipe.plan.total_rounds > 1 and recipe.schedule in RESTARTING
     if restarts and recipe.plan.stop_accuracy is None:
@@ -165,7 +166,7 @@ def trained_backbones(file: SweepFile, place: Workplace) -> list[TrainedBackbone
     for block in file.pretrain:
         for recipe in expand_recipes(block):
             source = place.source(recipe)
-            whole = fitted(recipe, source)
+            whole = fit_round_steps(recipe, source)
             chosen[f"{whole.digest()} {source.fingerprint}"] = whole, source.fingerprint
     trunks = {key: shared_round_zero(*made) for key, made in chosen.items()}
     shared = Counter(trunk.key for trunk in trunks.values() if trunk)
@@ -183,9 +184,9 @@ def trained_backbones(file: SweepFile, place: Workplace) -> list[TrainedBackbone
 
 def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
     """The round 0 that a run of the recipe may start from."""
-    if not branching.branches(recipe):
+    if not first_round.can_share_first_round(recipe):
         return None
-    return RoundZeroJob(recipe=branching.trunk(recipe), source_fingerprint=fingerprint)
+    return RoundZeroJob(recipe=first_round.shared_recipe(recipe), source_fingerprint=fingerprint)
 
 
 def load_given(given: BackboneBlock) -> GivenBackbone:

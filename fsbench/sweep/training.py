@@ -16,15 +16,15 @@ from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Workplace
 from pretrain.recipes.recipe import Recipe
-from pretrain.training import branching, run_folder
-from pretrain.training.loop import pretrain
+from pretrain.training import first_round, run_folder
+from pretrain.training.loop import train_recipe
 
 PATIENCE = 60.0
 """Seconds that a job waits for its folder."""
 
 
 class _Trains(Job):
-    """recipe: as fitted to the source (pretrain/recipes/steps.py)."""
+    """recipe: as fitted to the source (pretrain/recipes/recipe.py)."""
 
     recipe: Recipe
     source_fingerprint: str
@@ -51,12 +51,12 @@ class RoundZeroJob(_Trains):
         return place.output / "rounds" / self.key[:16]
 
     def done(self, place: Workplace) -> bool:
-        return branching.ended(self.folder(place))
+        return first_round.has_ended(self.folder(place))
 
     def run(self, place: Workplace) -> None:
         source, device = place.source(self.recipe), devices.resolve(place.device)
         wait_for_folder(self.folder(place))
-        branching.first_round(self.recipe, source, self.folder(place), device=device)
+        first_round.train_first_round(self.recipe, source, self.folder(place), device=device)
 
 
 class TrainingJob(_Trains):
@@ -74,11 +74,11 @@ class TrainingJob(_Trains):
 
     def started(self, place: Workplace) -> bool:
         """Whether it needs no round 0 any more."""
-        return branching.started(self.folder(place))
+        return first_round.has_started(self.folder(place))
 
     def done(self, place: Workplace) -> bool:
         folder = self.folder(place)
-        return run_folder.finished(folder) and self.same(folder)
+        return run_folder.is_finished(folder) and self.same(folder)
 
     def same(self, folder: Path) -> bool:
         """Whether the folder holds this run; another one is refused when the job runs."""
@@ -90,8 +90,10 @@ class TrainingJob(_Trains):
         source, folder = place.source(self.recipe), self.folder(place)
         wait_for_folder(folder)
         if self.trunk and not self.started(place):
-            branching.branch(self.recipe, source, self.trunk.folder(place), folder)
-        pretrain(self.recipe, source, folder, device=devices.resolve(place.device))
+            first_round.start_from_first_round(
+                self.recipe, source, self.trunk.folder(place), folder
+            )
+        train_recipe(self.recipe, source, folder, device=devices.resolve(place.device))
 
 
 def wait_for_folder(folder: Path) -> None:

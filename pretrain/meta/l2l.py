@@ -8,7 +8,7 @@ Batch norm: `clone` copies parameters and shares buffers. A copy in training mod
 images that it is given and moves the running statistics of the network itself; in eval mode it
 normalises by these and leaves them alone. learn2learn's own examples stay in training mode when
 they evaluate, as MAML's code does (learn2learn issue 207): an answer then depends on the other
-queries. What the suite measures never does (pretrain/meta/validation.py).
+queries. What the suite measures never does (pretrain/meta/episodes.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INSTALL = (
 )
 
 
-class Learner(Protocol):
+class AdaptedCopy(Protocol):
     """An adapted copy of a network."""
 
     def __call__(self, inputs: Tensor) -> Tensor: ...
@@ -45,7 +45,7 @@ class Learner(Protocol):
         """One gradient step of the copy."""
 
 
-def package() -> Any:
+def import_learn2learn() -> Any:
     """learn2learn. Raises UsageError with the install command where it is missing."""
     try:
         with redirect_stderr(io.StringIO()):  # gym, which it imports, prints that it is retired
@@ -57,28 +57,32 @@ def package() -> Any:
     return learn2learn
 
 
-def maml(module: nn.Module, lr: float, first_order: bool) -> Learner:
+def maml_copy(module: nn.Module, lr: float, first_order: bool) -> AdaptedCopy:
     """A copy that `adapt` moves by -lr gradient; first_order: not differentiated twice."""
-    wrapped = package().algorithms.MAML(module, lr=lr, first_order=first_order)
-    return cast("Learner", wrapped.clone())
+    wrapped = import_learn2learn().algorithms.MAML(module, lr=lr, first_order=first_order)
+    return cast("AdaptedCopy", wrapped.clone())
 
 
-def metasgd(module: nn.Module, rates: Iterable[Tensor], first_order: bool) -> Learner:
+def metasgd_copy(module: nn.Module, rates: Iterable[Tensor], first_order: bool) -> AdaptedCopy:
     """A copy that `adapt` moves by -rate gradient; rates: as module.parameters(), same shapes."""
-    wrapped = package().algorithms.MetaSGD(module, lrs=list(rates), first_order=first_order)
-    return cast("Learner", wrapped.clone())
+    wrapped = import_learn2learn().algorithms.MetaSGD(
+        module, lrs=list(rates), first_order=first_order
+    )
+    return cast("AdaptedCopy", wrapped.clone())
 
 
-def prototypes(support: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
+def prototype_classifier(support: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
     """Features (B, D) to minus squared distances to the classes' mean features, (B, classes).
 
     support (N, D); labels (N,), whose sorted values are the columns.
     """
-    classifier = package().nn.PrototypicalClassifier(support, labels, distance="euclidean")
+    classifier = import_learn2learn().nn.PrototypicalClassifier(
+        support, labels, distance="euclidean"
+    )
     return cast("Callable[[Tensor], Tensor]", classifier)
 
 
-def taskset(
+def build_taskset(
     sampler: EpisodeSampler,
     images: Dataset[Tensor],
     by_class: Mapping[int, NDArray[np.int64]],
@@ -91,19 +95,19 @@ def taskset(
     the support of each before its queries, so that
     `learn2learn.data.partition_task(*task, shots=k_shot)` parts it as every protocol here does.
     """
-    data = package().data
+    data = import_learn2learn().data
     owners = {int(j): c for c, found in by_class.items() for j in found}
     tasks = data.Taskset(data.MetaDataset(images, indices_to_labels=owners), num_tasks=n)
     for i in range(n):
         support, query = sampler.episode(i).images(by_class)
         rows = np.concatenate([support, query], axis=1).tolist()
         tasks.sampled_descriptions[i] = [
-            described(data, images, j, label) for label, row in enumerate(rows) for j in row
+            _describe(data, images, j, label) for label, row in enumerate(rows) for j in row
         ]
     return tasks
 
 
-def described(data: Any, images: Dataset[Tensor], index: int, label: int) -> Any:
+def _describe(data: Any, images: Dataset[Tensor], index: int, label: int) -> Any:
     """How a task loads image `index`, whose label in the task is given."""
     found = data.DataDescription(index)
     found.transforms.append(lambda j: (images[j], label))

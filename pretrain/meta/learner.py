@@ -19,16 +19,16 @@ from torch.nn import functional
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from pretrain.meta import l2l
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral
 
 if TYPE_CHECKING:
-    from pretrain.meta.l2l import Learner
+    from pretrain.meta.l2l import AdaptedCopy
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.batches import Batch
     from pretrain.training.context import Context
 
 
-OUTER: Mapping[str, object] = {
+OUTER_LOOP: Mapping[str, object] = {
     "loader": "episodes",
     "optimizer": "adam",
     "lr": 3e-3,
@@ -39,7 +39,7 @@ OUTER: Mapping[str, object] = {
 """The papers of all four train by Adam on plain cross-entropy, at 0.001 and far longer."""
 
 
-class Task(NamedTuple):
+class TaskImages(NamedTuple):
     """Images (way * shots, 3, s, s) and (way * queries, 3, s, s), class by class, and labels."""
 
     support: Tensor
@@ -48,7 +48,7 @@ class Task(NamedTuple):
     query_labels: Tensor
 
 
-class Episodic(Method):
+class MetaLearner(Method):
     """way: classes of a task; shots, queries: images a class; val_episodes: validation tasks.
 
     val_norm: batch norm of validation, by the running statistics or by those of the images given.
@@ -61,10 +61,14 @@ class Episodic(Method):
     val_episodes: int = Field(100, ge=1)
     val_norm: Literal["running", "batch"] = "running"
 
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = "it trains on tasks, by another loss, with another head"
-    PILOT: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 200, "plan.epoch_images": 9_000}
-    TOY: ClassVar[Mapping[str, object]] = {**OUTER, "batch_size": 100, "validate_every": 4}
+    PILOT: ClassVar[Mapping[str, object]] = {
+        **OUTER_LOOP,
+        "batch_size": 200,
+        "plan.epoch_images": 9_000,
+    }
+    TOY: ClassVar[Mapping[str, object]] = {**OUTER_LOOP, "batch_size": 100, "validate_every": 4}
 
     @property
     def task_images(self) -> int:
@@ -99,25 +103,25 @@ class Episodic(Method):
             )
 
     def require_installed(self) -> None:
-        l2l.package()
+        l2l.import_learn2learn()
 
-    def answers(self, ctx: Context, task: Task) -> Tensor:
+    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
         """Logits (way * queries, way) of the task's queries, after learning from its support."""
         raise NotImplementedError
 
     def training_step(self, ctx: Context, batch: Batch) -> Tensor:
         losses = [
-            loss(ctx, self.answers(ctx, task), task.query_labels) for task in self.tasks(batch)
+            task_loss(ctx, self.answers(ctx, task), task.query_labels) for task in self.tasks(batch)
         ]
         return torch.stack(losses).mean()
 
-    def tasks(self, batch: Batch) -> Iterator[Task]:
+    def tasks(self, batch: Batch) -> Iterator[TaskImages]:
         """The batch's tasks, whose images stand class by class, support first."""
         places = torch.arange(self.task_images, device=batch.labels.device).view(self.way, -1)
         parts = places[:, : self.shots].flatten(), places[:, self.shots :].flatten()
         for first in range(0, len(batch.labels), self.task_images):
             support, query = (first + part for part in parts)
-            yield Task(
+            yield TaskImages(
                 batch.images[support],
                 batch.labels[support],
                 batch.images[query],
@@ -125,7 +129,7 @@ class Episodic(Method):
             )
 
 
-class InnerLoop(Episodic):
+class InnerLoop(MetaLearner):
     """inner_lr, steps: of the adaptation to a support set; first_order: without second derivatives.
 
     The step size and number of MAML's miniImageNet experiment (Finn et al. 2017, appendix A.1).
@@ -135,10 +139,12 @@ class InnerLoop(Episodic):
     steps: int = Field(5, ge=1)
     first_order: bool = False
 
-    def adapted(self, ctx: Context, learner: Learner, inputs: Tensor, labels: Tensor) -> Learner:
+    def adapted(
+        self, ctx: Context, learner: AdaptedCopy, inputs: Tensor, labels: Tensor
+    ) -> AdaptedCopy:
         """The learner after its steps on the support."""
         for _ in range(self.steps):
-            learner.adapt(loss(ctx, learner(inputs), labels))
+            learner.adapt(task_loss(ctx, learner(inputs), labels))
         return learner
 
     def differentiates_once(self, ctx: Context) -> bool:
@@ -146,7 +152,7 @@ class InnerLoop(Episodic):
         return self.first_order or not ctx.model.training
 
 
-def loss(ctx: Context, logits: Tensor, labels: Tensor) -> Tensor:
+def task_loss(ctx: Context, logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy with the recipe's label smoothing, in float32."""
     smoothing = ctx.recipe.label_smoothing
     return functional.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
@@ -165,6 +171,6 @@ def head_inputs(ctx: Context, images: Tensor) -> Tensor:
     return found[0]
 
 
-def learner_of(recipe: Recipe) -> Episodic:
+def meta_learner_of(recipe: Recipe) -> MetaLearner:
     """The recipe's meta-learner."""
-    return next(method for method in recipe.methods if isinstance(method, Episodic))
+    return next(method for method in recipe.methods if isinstance(method, MetaLearner))

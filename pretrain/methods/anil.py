@@ -25,7 +25,7 @@ from pretrain.meta.learner import InnerLoop, head_inputs
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pretrain.meta.learner import Task
+    from pretrain.meta.learner import TaskImages
     from pretrain.training.context import Context
 
 
@@ -36,8 +36,8 @@ class Anil(InnerLoop):
     PILOT: ClassVar = {**InnerLoop.PILOT, "anil.inner_lr": 0.1}
     TOY: ClassVar = {**InnerLoop.TOY, "anil.inner_lr": 0.1}
 
-    def answers(self, ctx: Context, task: Task) -> Tensor:
+    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
         head = ctx.model.get_submodule(ctx.roles.head)
-        learner = l2l.maml(head, self.inner_lr, self.differentiates_once(ctx))
+        learner = l2l.maml_copy(head, self.inner_lr, self.differentiates_once(ctx))
         support, query = head_inputs(ctx, task.support), head_inputs(ctx, task.query)
         return self.adapted(ctx, learner, support, task.support_labels)(query)

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks
 
 if TYPE_CHECKING:
@@ -53,12 +52,12 @@ class Dsd(Method):
     events: int | None = Field(None, ge=1)
 
     SOURCE: ClassVar = "reinitialization study, section 1; Han et al. 2017"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
         if self.sparse_epochs >= recipe.plan.epochs:
             raise UsageError(
                 f"dsd.sparse_epochs={self.sparse_epochs} leaves no dense epoch in a round of"
@@ -73,20 +72,20 @@ class Dsd(Method):
         active = 0 < ctx.clock.round <= (self.events or ctx.clock.round)
         if not active or self.fraction == 0:
             return
-        small = masks.smallest(masks.kernels(ctx), self.fraction, self.scope)
+        small = masks.smallest_masks(masks.effective_kernels(ctx), self.fraction, self.scope)
         note = f"the smallest {self.fraction:g} by magnitude, {self.scope} scope"
         if self.sparse_epochs:
-            masks.refill(ctx, small, f"{note}: sparse phase", "zero")
+            masks.refill_masked(ctx, small, f"{note}: sparse phase", "zero")
             ctx.memory.update({name: ~mask for name, mask in small.items()})
         else:
-            masks.refill(ctx, small, note, self.fill)
+            masks.refill_masked(ctx, small, note, self.fill)
 
     def epoch_start(self, ctx: Context) -> None:
         if ctx.memory and ctx.clock.epoch == self.sparse_epochs:
-            pruned = {name: ~ctx.memory[name] for name in masks.kernels(ctx)}
+            pruned = {name: ~ctx.memory[name] for name in masks.effective_kernels(ctx)}
             ctx.memory.clear()
             if self.fill == "init":
-                masks.refill(ctx, pruned, "end of the sparse phase")
+                masks.refill_masked(ctx, pruned, "end of the sparse phase")
 
     def after_backward(self, ctx: Context) -> None:
         if ctx.memory:

@@ -23,8 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:
@@ -51,12 +50,12 @@ class Fc(Method):
     scope: Literal["all", "head"] = "all"
 
     SOURCE: ClassVar = "reinitialization study, section 1; RIFLE; Zhao et al. 2018"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always redraws the head"
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:

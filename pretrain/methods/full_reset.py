@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral, require_stages
 from pretrain.recipes import swr_study
-from pretrain.recipes.scenarios import fields
-from pretrain.weights import anchors, surgery
+from pretrain.recipes.plan import scenario_fields
+from pretrain.weights import penalties, surgery
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -44,22 +44,22 @@ class FullReset(Method):
         "Soft Weight Rescaling, section 4, without warm-start; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the network"
-    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = fields("warm-start")
-    PAPER: ClassVar = swr_study.scenarios("full_reset", "full_reset")
+    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
+    TOY: ClassVar = scenario_fields("warm-start")
+    PAPER: ClassVar = swr_study.scenario_rows("full_reset", "full_reset")
 
     def check(self, recipe: Recipe) -> None:
-        anchors.need_stages(self, recipe)
+        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        names = anchors.parameter_names(ctx)
+        names = penalties.parameter_names(ctx)
         if self.running_stats:
             names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
-        anchors.store(ctx, names)
+        penalties.store_anchors(ctx, names)
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage > 0:
-            ctx.rewrite(anchors.stored(ctx), "new data: all parameters")
+            ctx.rewrite(penalties.stored_anchors(ctx), "new data: all parameters")

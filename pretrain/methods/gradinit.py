@@ -39,16 +39,16 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
-from pretrain.weights.scales import (
+from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
-    Scales,
-    at_init,
-    derivative,
-    need_double_backward,
-    parameters_of,
+    ScaleOptimizer,
+    gradients_of,
+    parameters_by_kind,
+    require_double_backward,
+    search_mode,
 )
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def step_objective(
     model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: Gradinit, adam: bool
 ) -> tuple[Tensor, bool]:
     """Return the value that this iteration minimises, and whether it is the constraint."""
-    tensors = parameters_of(model, (*KERNELS, *NORMS, _BatchNorm))
+    tensors = parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm))
     images, labels = join_halves(halves[0], halves[1])
     loss = functional.cross_entropy(model(images), labels)
-    gradients = derivative(loss, list(tensors.values()), graph=True)
+    gradients = gradients_of(loss, list(tensors.values()), graph=True)
     norm = total_norm(gradients, adam)
     if norm > gradinit.gamma:
         return norm, True
@@ -108,8 +108,10 @@ def learn_step_scales(
     adam: bool = False,
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""
-    scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), gradinit.rate)
-    with at_init(model):
+    scales = ScaleOptimizer(
+        parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), gradinit.rate
+    )
+    with search_mode(model):
         before = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
         for _ in range(gradinit.iterations):
             first, second, third = next(halves), next(halves), next(halves)
@@ -134,12 +136,12 @@ class Gradinit(Method):
     scale_redraws: bool = False
 
     SOURCE: ClassVar = "GradInit (Zhu et al. 2021), Algorithm 1; official code zhuchen03/gradinit"
-    RANK: ClassVar = Rank.INIT
+    RANK: ClassVar = ActingOrder.INIT
     NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
     TOY: ClassVar[Mapping[str, object]] = {"gradinit.iterations": 5, "gradinit.rate": 0.02}
 
     def check(self, recipe: Recipe) -> None:
-        need_double_backward(self, recipe)
+        require_double_backward(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         if ctx.resumed or self.iterations == 0:

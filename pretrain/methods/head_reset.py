@@ -24,10 +24,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral, require_stages
 from pretrain.recipes import swr_study
-from pretrain.recipes.scenarios import fields
-from pretrain.weights import anchors, scaling
+from pretrain.recipes.plan import scenario_fields
+from pretrain.weights import penalties, rescaling
 
 if TYPE_CHECKING:
     from fsbench.backbones.architectures import RoleMap
@@ -60,26 +60,28 @@ class HeadReset(Method):
         "Nikishin et al. 2022; Soft Weight Rescaling, appendix D.2; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the head"
-    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = fields("warm-start")
-    PAPER: ClassVar = swr_study.scenarios("head_reset", "head_reset")
+    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
+    TOY: ClassVar = scenario_fields("warm-start")
+    PAPER: ClassVar = swr_study.scenario_rows("head_reset", "head_reset")
 
     def check(self, recipe: Recipe) -> None:
-        anchors.need_stages(self, recipe)
+        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         layers = select_layers(ctx.roles, self.scope)
         names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
-        anchors.store(ctx, (name for name in names if scaling.has(ctx.model, name)))
+        penalties.store_anchors(
+            ctx, (name for name in names if rescaling.has_tensor(ctx.model, name))
+        )
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage == 0:
             return
         note = f"new data, {self.scope}"
         if self.fresh_draw:
-            ctx.redraw(anchors.stored(ctx), note)
+            ctx.redraw(penalties.stored_anchors(ctx), note)
         else:
-            ctx.rewrite(anchors.stored(ctx), note)
+            ctx.rewrite(penalties.stored_anchors(ctx), note)

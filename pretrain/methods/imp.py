@@ -34,8 +34,7 @@ from pydantic import Field
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def prune(
 ) -> dict[str, Tensor]:
     """Return the masks without the smallest part of their weights, per tensor or over all."""
     remaining = {name: weight[keep[name]] for name, weight in weights.items()}
-    pruned = masks.smallest(remaining, fraction, scope)
+    pruned = masks.smallest_masks(remaining, fraction, scope)
     return {name: mask.masked_scatter(mask, ~pruned[name]) for name, mask in keep.items()}
 
 
@@ -67,11 +66,11 @@ class Imp(Method):
     rewind_epoch: int | None = Field(0, ge=0)
 
     SOURCE: ClassVar = "Frankle & Carbin 2019; code hlml/fortuitous_forgetting"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0, "rewind_epoch": None}
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
         if self.rewind_epoch is not None and self.rewind_epoch >= recipe.plan.epochs:
             raise UsageError(
                 f"imp.rewind_epoch={self.rewind_epoch} is never reached: a round has"
@@ -83,7 +82,7 @@ class Imp(Method):
         return self.rewind_epoch or 0
 
     def setup(self, ctx: Context) -> None:
-        for name, weight in masks.kernels(ctx).items():
+        for name, weight in masks.effective_kernels(ctx).items():
             ctx.memory[KEEP + name] = torch.ones_like(weight, dtype=torch.bool)
 
     def epoch_start(self, ctx: Context) -> None:
@@ -110,7 +109,7 @@ class Imp(Method):
     def _origin(self, ctx: Context) -> dict[str, Tensor]:
         """Return the weights to rewind to; without rewinding, the current kernels."""
         if self.rewind_epoch is None:
-            return masks.kernels(ctx)
+            return masks.effective_kernels(ctx)
         return {name: ctx.memory[ORIGIN + name] for name in self._names(ctx)}
 
     def _keep(self, ctx: Context) -> dict[str, Tensor]:
@@ -119,7 +118,7 @@ class Imp(Method):
 
     def _prune(self, ctx: Context) -> dict[str, Tensor]:
         """Return the masks of this round, in the order of the layers."""
-        weights, keep = masks.kernels(ctx), self._keep(ctx)
+        weights, keep = masks.effective_kernels(ctx), self._keep(ctx)
         head = f"{ctx.roles.head}.weight"
         fraction = self.fraction / 2 if self.head_fraction is None else self.head_fraction
         body = {name: weight for name, weight in weights.items() if name != head}

@@ -34,10 +34,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.blueprint import blueprint
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks, surgery
+from pretrain.weights.surgery import build_on_meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,13 +121,13 @@ class Kels(Method):
     keep: float = Field(0.5, gt=0, le=1)
 
     SOURCE: ClassVar = "KELS (Taha et al. 2021); code ahmdtaha/knowledge_evolution"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"keep": 1.0}
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
-        slim_sizes(*blueprint(recipe), self.keep)
+        require_rounds(self, recipe)
+        slim_sizes(*build_on_meta(recipe), self.keep)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:
@@ -138,4 +137,4 @@ class Kels(Method):
             for layer, sizes in slim_sizes(ctx.model, ctx.roles, self.keep).items()
             for tensor, mask in redraw_masks(ctx.model, layer, *sizes).items()
         }
-        masks.refill(ctx, outside, f"outside the slim network of {self.keep:g}")
+        masks.refill_masked(ctx, outside, f"outside the slim network of {self.keep:g}")

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral
 from pretrain.recipes import swr_study
-from pretrain.weights import anchors, masks, penalties
+from pretrain.weights import masks, penalties
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -50,15 +50,17 @@ class L2(Method):
     SOURCE: ClassVar = (
         "Soft Weight Rescaling, appendix D.2; code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2.lam": 1e-3}
     TOY: ClassVar = {"l2.lam": 1e-3}
-    PAPER: ClassVar = swr_study.rows("l2", 0.3915, 0.4080)
+    PAPER: ClassVar = swr_study.paper_rows("l2", 0.3915, 0.4080)
 
     def setup(self, ctx: Context) -> None:
         kernels = self.on == "kernels"
-        ctx.memory["names"] = list(masks.kernels(ctx) if kernels else anchors.parameter_names(ctx))
+        ctx.memory["names"] = list(
+            masks.effective_kernels(ctx) if kernels else penalties.parameter_names(ctx)
+        )
 
     def after_backward(self, ctx: Context) -> None:
         if self.lam:

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral, require_stages
 from pretrain.recipes import swr_study
-from pretrain.weights import anchors, penalties
+from pretrain.weights import penalties
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -50,24 +50,24 @@ class L2Init(Method):
         "Kumar et al. 2023; Soft Weight Rescaling, appendix D.2; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2_init.lam": 1e-3}
     TOY: ClassVar = {"l2_init.lam": 1e-3}
-    PAPER: ClassVar = swr_study.rows("l2_init", 0.3870, 0.4199)
+    PAPER: ClassVar = swr_study.paper_rows("l2_init", 0.3870, 0.4199)
 
     def check(self, recipe: Recipe) -> None:
         if self.reanchor_on_new_data:
-            anchors.need_stages(self, recipe)
+            require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        anchors.store(ctx, anchors.parameter_names(ctx))
+        penalties.store_anchors(ctx, penalties.parameter_names(ctx))
 
     def stage_start(self, ctx: Context) -> None:
         if self.reanchor_on_new_data and ctx.clock.stage > 0:
-            anchors.store(ctx, anchors.stored(ctx))
+            penalties.store_anchors(ctx, penalties.stored_anchors(ctx))
 
     def after_backward(self, ctx: Context) -> None:
         if self.lam:
             strength = self.lam if self.half else 2 * self.lam
-            penalties.pull(ctx, anchors.stored(ctx), strength)
+            penalties.pull_to_anchors(ctx, penalties.stored_anchors(ctx), strength)

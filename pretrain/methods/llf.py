@@ -26,9 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import Figure, Method, PaperRecipe, Rank
-from pretrain.training.events import need_rounds
-from pretrain.weights import surgery, thresholds
+from pretrain.method import ActingOrder, Method, PaperRecipe, PublishedFigure, require_rounds
+from pretrain.weights import surgery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 
 def redraw_late_layers(ctx: Context, threshold: str) -> None:
     """Redraw the kernels from `threshold` on, the head's included."""
-    name = thresholds.find(ctx.recipe, threshold)
-    _, late = surgery.split(ctx.model, name)
-    ctx.redraw(surgery.kernels(ctx.roles.layers, late), f"later layers from {name}")
+    name = surgery.find_threshold(ctx.recipe, threshold)
+    _, late = surgery.split_parameters(ctx.model, name)
+    ctx.redraw(surgery.kernel_names(ctx.roles.layers, late), f"later layers from {name}")
 
 
 class LLF(Method):
@@ -50,10 +49,10 @@ class LLF(Method):
     threshold: name of the first module that is redrawn, or `auto`; `end` redraws nothing.
     """
 
-    threshold: str = thresholds.AUTO
+    threshold: str = surgery.AUTO
 
     SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; code hlml/fortuitous_forgetting"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar = {"threshold": surgery.END}
     PAPER: ClassVar = (
@@ -62,18 +61,18 @@ class LLF(Method):
             paper="SEAL",
             row="Table 2",
             figures=(
-                Figure(accuracy=0.5612, at="generation 3", overrides=("plan.rounds=3",)),
-                Figure(accuracy=0.5692, at="generation 10"),
+                PublishedFigure(accuracy=0.5612, at="generation 3", overrides=("plan.rounds=3",)),
+                PublishedFigure(accuracy=0.5692, at="generation 10"),
             ),
         ),
     )
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
-        thresholds.find(recipe, self.threshold)
+        require_rounds(self, recipe)
+        surgery.find_threshold(recipe, self.threshold)
 
     def resolved(self, recipe: Recipe) -> Mapping[str, object]:
-        return {"threshold": thresholds.find(recipe, self.threshold)}
+        return {"threshold": surgery.find_threshold(recipe, self.threshold)}
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:

@@ -48,13 +48,11 @@ from torch import Tensor
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures._roles import below
 from fsbench.core.errors import UsageError
-from pretrain.method import Group, Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral, ParameterGroup, require_rounds
 from pretrain.methods.rescale import restore_sizes
-from pretrain.training.blueprint import blueprint
-from pretrain.training.events import need_rounds
-from pretrain.training.observe import batch_statistics, outputs
-from pretrain.training.validation import evaluating
+from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
 from pretrain.weights import surgery
+from pretrain.weights.surgery import build_on_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,14 +104,14 @@ class Lw(Method):
     freeze_kept: bool = False
 
     SOURCE: ClassVar = "reinitialization study, Algorithm 1 and appendix E"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"rescale": False, "normalize": False, "reinit": False}
     PILOT: ClassVar = {"lw.generations": True}
     TOY: ClassVar = {"lw.generations": True}
 
     def check(self, recipe: Recipe) -> None:
         if self.generations or not self.normalize:
-            need_rounds(self, recipe)
+            require_rounds(self, recipe)
         self._check_one_order()
         if self.order is not None:
             self._check_order(self.order, recipe)
@@ -160,7 +158,7 @@ class Lw(Method):
 
     def blocks(self, recipe: Recipe) -> int:
         """Return K, the number of blocks."""
-        return len(blueprint(recipe)[1].blocks) + self.head_block
+        return len(build_on_meta(recipe)[1].blocks) + self.head_block
 
     def kept_blocks(self, ctx: Context) -> int:
         """Return the number of blocks that the current round keeps."""
@@ -174,7 +172,9 @@ class Lw(Method):
 
     def setup(self, ctx: Context) -> None:
         names = self._rescaled_names(ctx)
-        ctx.memory["norms"] = {n: surgery.norm(surgery.get_weight(ctx.model, n)) for n in names}
+        ctx.memory["norms"] = {
+            n: surgery.frobenius_norm(surgery.get_weight(ctx.model, n)) for n in names
+        }
         if self.normalize:
             depth = len(ctx.roles.blocks)
             ends = {ctx.roles.blocks[k - 1][-1]: () for k in self._schedule(ctx) if 0 < k <= depth}
@@ -190,8 +190,8 @@ class Lw(Method):
         """Return the shapes of mean and std after these modules."""
         if self.statistics == "scalar":
             return dict.fromkeys(ends, ())
-        with evaluating(ctx.model):
-            by_name = outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
+        with eval_mode(ctx.model):
+            by_name = module_outputs(ctx.model, ends, ctx.loader.batch(ctx.clock).images[:2])
         for name, z in by_name.items():
             if z.ndim == 3 or (z.ndim == 4 and z.shape[2] != z.shape[3]):
                 raise UsageError(
@@ -221,13 +221,13 @@ class Lw(Method):
         """Set the normaliser after block k from the first batch of the round."""
         end = ctx.roles.blocks[k - 1][-1]
         mean, std = normalizers.tensors(end)
-        with ctx.stream("statistics"), batch_statistics(ctx.model):
-            by_name = outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
+        with ctx.stream("statistics"), use_batch_statistics(ctx.model):
+            by_name = module_outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
         shape = tuple(surgery.get_weight(ctx.model, mean).shape)
         values = dict(zip((mean, std), mean_and_std(by_name[end], shape), strict=True))
         ctx.rewrite(values, f"normaliser after block {k}")
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.freeze_kept or ctx.clock.round == 0:
             return groups
         modules = [

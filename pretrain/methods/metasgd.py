@@ -29,10 +29,10 @@ from torch import Tensor, nn
 
 from pretrain.meta import l2l
 from pretrain.meta.learner import InnerLoop
-from pretrain.method import Group
+from pretrain.method import ParameterGroup
 
 if TYPE_CHECKING:
-    from pretrain.meta.learner import Task
+    from pretrain.meta.learner import TaskImages
     from pretrain.training.context import Context
 
 PREFIX = "rate."
@@ -55,10 +55,10 @@ class Metasgd(InnerLoop):
         for name, weight in ctx.model.named_parameters():
             ctx.memory[PREFIX + name] = torch.full_like(weight.detach(), self.inner_lr)
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         rates = self.rates(ctx)
         ctx.parameters |= rates
-        return [*groups, Group(tuple(rates), decay=0.0)]
+        return [*groups, ParameterGroup(tuple(rates), decay=0.0)]
 
     def rates(self, ctx: Context) -> dict[str, nn.Parameter]:
         """Return the step sizes in the order of the weights, as parameters even after resuming."""
@@ -68,7 +68,7 @@ class Metasgd(InnerLoop):
                 memory[name] = nn.Parameter(memory[name])
         return {name: memory[name] for name in names}
 
-    def answers(self, ctx: Context, task: Task) -> Tensor:
+    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
         rates = self.rates(ctx).values()
-        learner = l2l.metasgd(ctx.model, rates, self.differentiates_once(ctx))
+        learner = l2l.metasgd_copy(ctx.model, rates, self.differentiates_once(ctx))
         return self.adapted(ctx, learner, task.support, task.support_labels)(task.query)

@@ -53,15 +53,15 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, Neutral, Rank
-from pretrain.weights.scales import (
+from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
-    Scales,
-    at_init,
-    derivative,
-    need_double_backward,
-    parameters_of,
+    ScaleOptimizer,
+    gradients_of,
+    parameters_by_kind,
+    require_double_backward,
+    search_mode,
 )
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def part_gradients(
     model: nn.Module, batch: Batch, borders: list[tuple[int, int]], graph: bool
 ) -> Tensor:
     """Return g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
-    tensors = list(parameters_of(model, (*KERNELS, *NORMS)).values())
+    tensors = list(parameters_by_kind(model, (*KERNELS, *NORMS)).values())
     losses = functional.cross_entropy(model(batch.images), batch.labels, reduction="none")
-    rows = (derivative(losses[start:stop].mean(), tensors, graph) for start, stop in borders)
+    rows = (gradients_of(losses[start:stop].mean(), tensors, graph) for start, stop in borders)
     return torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
 
 
@@ -151,8 +151,8 @@ def learn_scales(
     model: nn.Module, batches: Iterator[Batch], probes: list[Batch], nio: Nio, gamma: float
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""
-    scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), nio.rate)
-    with at_init(model):
+    scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), nio.rate)
+    with search_mode(model):
         before = measure_gradients(model, probes, nio.parts, nio.overlap)
         for batch in islice(batches, nio.iterations):
             borders = part_borders(len(batch.labels), nio.parts, nio.overlap)
@@ -181,7 +181,7 @@ class Nio(Method):
     scale_redraws: bool = False
 
     SOURCE: ClassVar = "NIO, Algorithms 2 and 3; official code HarborYuan/GradCosine"
-    RANK: ClassVar = Rank.INIT
+    RANK: ClassVar = ActingOrder.INIT
     NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
     TOY: ClassVar[Mapping[str, object]] = {
         "nio.iterations": 5,
@@ -190,7 +190,7 @@ class Nio(Method):
     }
 
     def check(self, recipe: Recipe) -> None:
-        need_double_backward(self, recipe)
+        require_double_backward(self, recipe)
         if self.batch_size < self.parts:
             raise UsageError(
                 f"nio cannot cut {self.batch_size} images into {self.parts} parts",

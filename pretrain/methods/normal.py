@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain.method import Figure, Method, PaperRecipe, Rank
+from pretrain.method import ActingOrder, Method, PaperRecipe, PublishedFigure
 from pretrain.recipes import reinit_study, swr_study
 
 
@@ -34,7 +34,7 @@ class Normal(Method):
     """Plain training, which has no settings."""
 
     SOURCE: ClassVar = "SEAL, section 4.1; code amiiir-sarfi/SEAL, exp_mode=normal"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar = {}
     PAPER: ClassVar = (
@@ -43,15 +43,15 @@ class Normal(Method):
             paper="SEAL",
             row="Table 2",
             overrides={"plan.rounds": 1},
-            figures=(Figure(accuracy=0.5437, at="generation 1"),),
+            figures=(PublishedFigure(accuracy=0.5437, at="generation 1"),),
         ),
         PaperRecipe(
             name="normal_long",
             paper="SEAL",
             row="Table 2",
             figures=(
-                Figure(accuracy=0.5116, at="generation 3", overrides=("plan.rounds=3",)),
-                Figure(accuracy=0.4927, at="generation 10"),
+                PublishedFigure(accuracy=0.5116, at="generation 3", overrides=("plan.rounds=3",)),
+                PublishedFigure(accuracy=0.4927, at="generation 10"),
             ),
         ),
         PaperRecipe(
@@ -60,6 +60,6 @@ class Normal(Method):
             row="official code, long_cosine_lr",
             overrides={"schedule": "single_cycle"},
         ),
-        *swr_study.rows("normal", 0.3912, 0.4126, row="vanilla"),
-        *reinit_study.rows(),
+        *swr_study.paper_rows("normal", 0.3912, 0.4126, row="vanilla"),
+        *reinit_study.study_rows(),
     )

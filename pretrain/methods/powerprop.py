@@ -28,8 +28,12 @@ from pydantic import Field
 from torch import Tensor
 
 from pretrain.method import Neutral
-from pretrain.weights.parametrizations import Elementwise, Map
-from pretrain.weights.reparametrization import ElementwiseReparametrization, adaptive, layers
+from pretrain.weights.parametrizations import Elementwise, WeightMap
+from pretrain.weights.reparametrization import (
+    ElementwiseReparametrization,
+    is_adaptive,
+    layer_modules,
+)
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -72,5 +76,7 @@ class Powerprop(ElementwiseReparametrization):
     def decays(self) -> Literal["w", "v"]:
         return "v" if self.alpha == 1 else self.decay
 
-    def maps(self, ctx: Context) -> Iterator[Map]:
-        yield from (PowerMap(self.alpha, self.alpha > 1 and adaptive(ctx)) for _ in layers(ctx))
+    def maps(self, ctx: Context) -> Iterator[WeightMap]:
+        yield from (
+            PowerMap(self.alpha, self.alpha > 1 and is_adaptive(ctx)) for _ in layer_modules(ctx)
+        )

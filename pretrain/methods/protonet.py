@@ -20,24 +20,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pretrain.meta import l2l
-from pretrain.meta.learner import Episodic, head_inputs
+from pretrain.meta.learner import MetaLearner, head_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pretrain.meta.learner import Task
+    from pretrain.meta.learner import TaskImages
     from pretrain.training.context import Context
 
 
-class Protonet(Episodic):
+class Protonet(MetaLearner):
     """Settings of prototypical networks, which adapt nothing to a task."""
 
     SOURCE: ClassVar = (
         "Prototypical Networks (Snell et al. 2017), algorithm 1; code learnables/learn2learn"
     )
 
-    def answers(self, ctx: Context, task: Task) -> Tensor:
+    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
         support, query = (
             head_inputs(ctx, images).flatten(1).float() for images in (task.support, task.query)
         )
-        return l2l.prototypes(support, task.support_labels)(query)
+        return l2l.prototype_classifier(support, task.support_labels)(query)

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ Statistic = Literal["norm", "std"]
 def measure_size(weight: Tensor, statistic: Statistic) -> float:
     """Return the Frobenius norm or the standard deviation (no correction) of a kernel."""
     if statistic == "norm":
-        return surgery.norm(weight)
+        return surgery.frobenius_norm(weight)
     return float(torch.std(weight.detach().double(), correction=0))
 
 
@@ -69,15 +68,15 @@ class Rescale(Method):
     statistic: Statistic = "norm"
 
     SOURCE: ClassVar = "reinitialization study, appendix B; Niehaus et al. 2024"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always rescales"
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        weights = masks.kernels(ctx)
+        weights = masks.effective_kernels(ctx)
         ctx.memory["sizes"] = {name: measure_size(w, self.statistic) for name, w in weights.items()}
 
     def round_start(self, ctx: Context) -> None:

@@ -37,10 +37,17 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.method import Figure, Group, Method, Neutral, PaperRecipe, Rank
-from pretrain.training.blueprint import blueprint
-from pretrain.training.events import need_rounds
-from pretrain.weights import surgery, thresholds
+from pretrain.method import (
+    ActingOrder,
+    Method,
+    Neutral,
+    PaperRecipe,
+    ParameterGroup,
+    PublishedFigure,
+    require_rounds,
+)
+from pretrain.weights import surgery
+from pretrain.weights.surgery import build_on_meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +58,8 @@ if TYPE_CHECKING:
 
 def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
     """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
-    short = Figure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
-    figures = (short, Figure(accuracy=tenth, at="generation 10"))
+    short = PublishedFigure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
+    figures = (short, PublishedFigure(accuracy=tenth, at="generation 10"))
     return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
 
 
@@ -66,26 +73,26 @@ class Seal(Method):
     ascent_factor: float = Field(0.01, ge=0)
     ascent_share: float = Field(0.25, ge=0, le=1)
     ascent_decay: Literal[-1, 0] = -1
-    threshold: str = thresholds.AUTO
+    threshold: str = surgery.AUTO
 
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "Table 2")
 
     def check(self, recipe: Recipe) -> None:
-        threshold = thresholds.find(recipe, self.threshold)
+        threshold = surgery.find_threshold(recipe, self.threshold)
         if self.ascent_share == 0:
             return
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
         if self.ascent_epochs(recipe) == 0:
             raise UsageError(
                 f"{self.name} would never ascend: {self.ascent_share:g} of plan.epochs ="
                 f" {recipe.plan.epochs} rounds down to 0 epochs",
                 fix="use at least 4 epochs per round (--set plan.epochs=4)",
             )
-        if not self.ascent_set(*blueprint(recipe), threshold):
+        if not self.ascent_set(*build_on_meta(recipe), threshold):
             raise UsageError(
                 f"{self.name} would never ascend: threshold {threshold} of {recipe.architecture}"
                 " leaves no early layer",
@@ -96,7 +103,7 @@ class Seal(Method):
         return self.ascent_epochs(recipe)
 
     def resolved(self, recipe: Recipe) -> Mapping[str, object]:
-        return {"threshold": thresholds.find(recipe, self.threshold)}
+        return {"threshold": surgery.find_threshold(recipe, self.threshold)}
 
     def ascent_epochs(self, recipe: Recipe) -> int:
         """Return k, the epochs of ascent per round."""
@@ -108,13 +115,13 @@ class Seal(Method):
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
         """Return the names of the parameters that ascend: the early ones."""
-        return surgery.split(model, threshold)[0]
+        return surgery.split_parameters(model, threshold)[0]
 
     def round_start(self, ctx: Context) -> None:
-        threshold = thresholds.find(ctx.recipe, self.threshold)
+        threshold = surgery.find_threshold(ctx.recipe, self.threshold)
         ctx.memory["ascent_set"] = list(self.ascent_set(ctx.model, ctx.roles, threshold))
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.ascending(ctx):
             return groups
         up = set(ctx.memory["ascent_set"])

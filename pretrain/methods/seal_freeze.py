@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.method import Group
+from pretrain.method import ParameterGroup
 from pretrain.methods.seal import Seal, paper_row
-from pretrain.weights import thresholds
+from pretrain.weights import surgery
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -40,7 +40,7 @@ class SealFreeze(Seal):
     SOURCE: ClassVar = "SEAL Table 7, + Freeze; code amiiir-sarfi/SEAL"
     PAPER: ClassVar = paper_row("seal_freeze", 0.5245, 0.5117, "Table 7")
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.ascending(ctx):
             return groups
         return super().param_groups(ctx, groups)[len(groups) :]
@@ -52,6 +52,6 @@ class SealFreeze(Seal):
                 module.train(not self.ascending(ctx))
 
     def _late_norms(self, ctx: Context) -> list[nn.Module]:
-        threshold = thresholds.find(ctx.recipe, self.threshold)
-        late = thresholds.late_modules(ctx.model, threshold)
+        threshold = surgery.find_threshold(ctx.recipe, self.threshold)
+        late = surgery.late_modules(ctx.model, threshold)
         return [module for module in late if isinstance(module, _BatchNorm)]

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import Neutral
+from pretrain.method import Neutral, require_rounds
 from pretrain.methods.llf import redraw_late_layers
 from pretrain.methods.seal import Seal, paper_row
-from pretrain.training.events import need_rounds
 from pretrain.weights.surgery import END
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class SealReinit(Seal):
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)
         if self.threshold != END:
-            need_rounds(self, recipe)
+            require_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         super().round_start(ctx)

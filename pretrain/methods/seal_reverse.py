@@ -36,6 +36,6 @@ class SealReverse(Seal):
     PAPER: ClassVar = paper_row("seal_reverse", 0.5025, 0.4105, "Table 7")
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
-        late = surgery.split(model, threshold)[1]
+        late = surgery.split_parameters(model, threshold)[1]
         head = f"{roles.head}."
         return tuple(n for n in late if not (self.head_descends and n.startswith(head)))

@@ -32,10 +32,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral, require_stages
 from pretrain.recipes import swr_study
-from pretrain.recipes.scenarios import fields
-from pretrain.weights import anchors, scaling, surgery
+from pretrain.recipes.plan import scenario_fields
+from pretrain.weights import penalties, rescaling, surgery
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -72,19 +72,19 @@ class ShrinkPerturb(Method):
         "Ash & Adams 2020; Soft Weight Rescaling, appendix D.2; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PILOT: ClassVar = {**fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = fields("warm-start")
-    PAPER: ClassVar = swr_study.scenarios("shrink_perturb", "shrink_perturb")
+    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
+    TOY: ClassVar = scenario_fields("warm-start")
+    PAPER: ClassVar = swr_study.scenario_rows("shrink_perturb", "shrink_perturb")
 
     def check(self, recipe: Recipe) -> None:
-        anchors.need_stages(self, recipe)
+        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         if self.form == "paper" and not self.fresh_draw:
-            anchors.store(ctx, anchors.parameter_names(ctx))
+            penalties.store_anchors(ctx, penalties.parameter_names(ctx))
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage == 0:
@@ -99,7 +99,11 @@ class ShrinkPerturb(Method):
 
     def interpolated(self, ctx: Context) -> dict[str, Tensor]:
         """Return all parameters, moved by `lam` of the way to theta_0."""
-        fresh = ctx.fresh(anchors.parameter_names(ctx)) if self.fresh_draw else anchors.stored(ctx)
+        fresh = (
+            ctx.fresh(penalties.parameter_names(ctx))
+            if self.fresh_draw
+            else penalties.stored_anchors(ctx)
+        )
         return {
             name: interpolate(
                 surgery.get_weight(ctx.model, name).detach(), end.to(ctx.device), self.lam
@@ -116,5 +120,5 @@ class ShrinkPerturb(Method):
                 surgery.get_weight(ctx.model, name).detach(), self.shrink, self.noise, generator
             )
             for name in names
-            if scaling.has(ctx.model, name)
+            if rescaling.has_tensor(ctx.model, name)
         }

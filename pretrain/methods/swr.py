@@ -37,9 +37,9 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, Neutral, Rank
+from pretrain.method import ActingOrder, Method, Neutral
 from pretrain.recipes import swr_study
-from pretrain.weights import scaling, surgery
+from pretrain.weights import rescaling, surgery
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -83,9 +83,9 @@ class Swr(Method):
     SOURCE: ClassVar = (
         "Soft Weight Rescaling, Algorithm 1; code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PAPER: ClassVar = swr_study.rows("swr", 0.4348, 0.5221)
+    PAPER: ClassVar = swr_study.paper_rows("swr", 0.4348, 0.5221)
 
     @model_validator(mode="before")
     @classmethod
@@ -98,7 +98,7 @@ class Swr(Method):
         """Record the norms. Raises UsageError for a network for which the rule is not defined."""
         self.check_network(ctx)
         classifier = set(ctx.roles.fully_connected)
-        norms = scaling.norms(layer_weights(ctx))
+        norms = rescaling.frobenius_norms(layer_weights(ctx))
         lam = [
             self.lambda_c if name in classifier else self.lambda_f for name in ctx.roles.weighted
         ]
@@ -112,13 +112,15 @@ class Swr(Method):
                 f"{self.name} needs the norm layers of {name}, which its roles do not name",
                 fix="give its RoleMap `weighted=weighted_names(model)`",
             )
-        tied = scaling.tied(ctx.model)
+        tied = rescaling.tied_names(ctx.model)
         if tied and not self.allow_tied:
             raise UsageError(
                 f"{self.name} has no bias rule for shared weights: {', '.join(tied)}",
                 fix=f"--set {self.name}.allow_tied=true scales them once",
             )
-        tracked = any(scaling.has(ctx.model, f"{norm}.running_mean") for norm in roles.norms)
+        tracked = any(
+            rescaling.has_tensor(ctx.model, f"{norm}.running_mean") for norm in roles.norms
+        )
         if self.scale_running_stats and not (roles.chain and tracked):
             raise UsageError(
                 f"{self.name}.scale_running_stats needs a chain of layers with batch norm, which"
@@ -129,21 +131,21 @@ class Swr(Method):
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
         names, norms = ctx.roles.weighted, norm_positions(ctx)
-        sizes = scaling.norms(layer_weights(ctx))
-        c = scaling.coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
-        bias = scaling.bias_factors(c, norms[-1] if norms else None, self.paper_literal)
+        sizes = rescaling.frobenius_norms(layer_weights(ctx))
+        c = rescaling.rescaling_coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
+        bias = rescaling.bias_factors(c, norms[-1] if norms else None, self.paper_literal)
         if self.scale_running_stats:
             scale_statistics(ctx, c, bias, norms)
         factors = {f"{name}.weight": c[i] for i, name in enumerate(names)}
         factors |= {name: bias[i] for i, name in bias_names(ctx).items()}
-        scaling.multiply(ctx.model, factors, ctx.parameters)
+        rescaling.multiply_tensors(ctx.model, factors, ctx.parameters)
 
     def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
         """Make the new norm of a layer that another method rewrote its target."""
         rewritten = set(names)
         for i, name in enumerate(ctx.roles.weighted):
             if f"{name}.weight" in rewritten:
-                ctx.memory["norms"][i] = scaling.norms([layer_weights(ctx)[i]])[0]
+                ctx.memory["norms"][i] = rescaling.frobenius_norms([layer_weights(ctx)[i]])[0]
 
 
 def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) -> None:
@@ -152,9 +154,9 @@ def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) ->
     An input W x + b becomes q W x + s b: its mean q mean + (s - q) b, its variance q^2 variance.
     """
     names = bias_names(ctx)
-    for at, q in scaling.input_scales(c, norms).items():
+    for at, q in rescaling.input_scales(c, norms).items():
         layer = ctx.roles.weighted[at]
-        if not scaling.has(ctx.model, f"{layer}.running_mean"):
+        if not rescaling.has_tensor(ctx.model, f"{layer}.running_mean"):
             continue
         mean = surgery.get_weight(ctx.model, f"{layer}.running_mean").mul_(q)
         surgery.get_weight(ctx.model, f"{layer}.running_var").mul_(q * q)

@@ -27,17 +27,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Neutral
+from pretrain.method import Neutral, require_stages
 from pretrain.methods.swr import Swr, layer_weights
 from pretrain.recipes import schedules, swr_study
-from pretrain.weights import anchors, scaling
+from pretrain.weights import rescaling
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
 
 LAMBDAS = {
-    f"swr_reanchor.{n.split('.')[1]}": v for n, v in swr_study.settings("swr", "stationary").items()
+    f"swr_reanchor.{n.split('.')[1]}": v
+    for n, v in swr_study.chosen_coefficients("swr", "stationary").items()
 }
 
 
@@ -56,10 +57,10 @@ class SwrReanchor(Swr):
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"schedule": "step"}
     TOY: ClassVar = {"schedule": "step"}
-    PAPER: ClassVar = (swr_study.decayed("swr_reanchor", LAMBDAS, 0.5165),)
+    PAPER: ClassVar = (swr_study.decay_row("swr_reanchor", LAMBDAS, 0.5165),)
 
     def check(self, recipe: Recipe) -> None:
-        if self.on in ("lr_drop", "both") and not schedules.may_drop(recipe):
+        if self.on in ("lr_drop", "both") and not schedules.can_drop(recipe):
             raise UsageError(
                 f"{self.name} would never re-anchor: the {recipe.schedule} schedule never drops the"
                 f" learning rate in {recipe.plan.epochs} epochs",
@@ -67,7 +68,7 @@ class SwrReanchor(Swr):
                 f" --set {self.name}.every_epochs=N",
             )
         if self.on in ("new_data", "both"):
-            anchors.need_stages(self, recipe)
+            require_stages(self, recipe)
         if self.on == "none" and not 0 < self.every_epochs < recipe.plan.epochs:
             raise UsageError(
                 f"{self.name} would never re-anchor: on=none and every_epochs="
@@ -89,4 +90,4 @@ class SwrReanchor(Swr):
 
     def reanchor(self, ctx: Context) -> None:
         """Make the current norms the target."""
-        ctx.memory["norms"] = scaling.norms(layer_weights(ctx))
+        ctx.memory["norms"] = rescaling.frobenius_norms(layer_weights(ctx))

@@ -36,9 +36,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Figure, Neutral, PaperRecipe
-from pretrain.weights.parametrizations import Elementwise, Map
-from pretrain.weights.reparametrization import ElementwiseReparametrization, adaptive, layers, maps
+from pretrain.method import Neutral, PaperRecipe, PublishedFigure
+from pretrain.weights.parametrizations import Elementwise, WeightMap
+from pretrain.weights.reparametrization import (
+    ElementwiseReparametrization,
+    is_adaptive,
+    iterate_maps,
+    layer_modules,
+)
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -136,7 +141,7 @@ def make_companders(
     learnable: str,
     raw: bool,
     device: torch.device,
-) -> Iterator[Map]:
+) -> Iterator[WeightMap]:
     """Yield maps without end: with numbers a, b, one shared pair of parameters, or a pair each."""
 
     def pair() -> tuple[Scalar, Scalar]:
@@ -181,7 +186,7 @@ class WeightCompander(ElementwiseReparametrization):
                 "label_smoothing": 0.0,
                 "weight_compander.function": function,
             },
-            figures=(Figure(accuracy=accuracy),),
+            figures=(PublishedFigure(accuracy=accuracy),),
         )
         for name, function, accuracy in (
             ("weight_compander", "arctan", 0.6593),
@@ -202,19 +207,19 @@ class WeightCompander(ElementwiseReparametrization):
                 fix="set weight_compander.learnable=no, or choose arctan, arsinh or erf",
             )
 
-    def maps(self, ctx: Context) -> Iterator[Map]:
+    def maps(self, ctx: Context) -> Iterator[WeightMap]:
         if self.function == "identity":
-            yield from (IdentityMap() for _ in layers(ctx))
+            yield from (IdentityMap() for _ in layer_modules(ctx))
             return
         endless = make_companders(
-            FUNCTIONS[self.function], self.a, self.b, self.learnable, adaptive(ctx), ctx.device
+            FUNCTIONS[self.function], self.a, self.b, self.learnable, is_adaptive(ctx), ctx.device
         )
-        yield from (mapping for _, mapping in zip(layers(ctx), endless, strict=False))
+        yield from (mapping for _, mapping in zip(layer_modules(ctx), endless, strict=False))
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
         super().after_step(ctx)
         if self.learnable != "no":
-            for _, mapping, _ in maps(ctx):
+            for _, mapping, _ in iterate_maps(ctx):
                 for b in (p for n, p in mapping.named_parameters() if n == "b"):
                     b.copy_(torch.copysign(b.abs().clamp(min=SMALLEST_B), b))

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from pretrain.method import Neutral
-from pretrain.weights.parametrizations import Map, Originals
-from pretrain.weights.reparametrization import Reparametrization, layers
+from pretrain.weights.parametrizations import Originals, WeightMap
+from pretrain.weights.reparametrization import Reparametrization, layer_modules
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -45,7 +45,7 @@ def lengths(weight: Tensor, per: str) -> Tensor:
     return cast("Tensor", torch.linalg.vector_norm(weight, dim=axes, keepdim=True))
 
 
-class Normalized(Map):
+class Normalized(WeightMap):
     """The map g v / |v|; per: one g per `channel` or per `layer`."""
 
     def __init__(self, per: str) -> None:
@@ -94,5 +94,5 @@ class WeightNorm(Reparametrization):
     def decays(self) -> Literal["w", "v"]:
         return self.decay
 
-    def maps(self, ctx: Context) -> Iterator[Map]:
-        yield from (Normalized(self.per) for _ in layers(ctx))
+    def maps(self, ctx: Context) -> Iterator[WeightMap]:
+        yield from (Normalized(self.per) for _ in layer_modules(ctx))

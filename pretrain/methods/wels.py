@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks
 
 if TYPE_CHECKING:
@@ -48,18 +47,20 @@ class Wels(Method):
         "WELS (Taha et al. 2021), code ahmdtaha/knowledge_evolution; "
         "reinitialization study, section 1"
     )
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        for name, weight in masks.kernels(ctx).items():
-            mask = masks.bernoulli(weight.shape, self.fraction, ctx.generator("mask", name))
+        for name, weight in masks.effective_kernels(ctx).items():
+            mask = masks.bernoulli_mask(weight.shape, self.fraction, ctx.generator("mask", name))
             ctx.memory[name] = mask.to(ctx.device)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:
-            masks.refill(ctx, ctx.memory, f"the fixed random {self.fraction:g} of every kernel")
+            masks.refill_masked(
+                ctx, ctx.memory, f"the fixed random {self.fraction:g} of every kernel"
+            )

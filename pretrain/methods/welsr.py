@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain.method import Method, Neutral, Rank
-from pretrain.training.events import need_rounds
+from pretrain.method import ActingOrder, Method, Neutral, require_rounds
 from pretrain.weights import masks
 
 if TYPE_CHECKING:
@@ -47,19 +46,19 @@ class Welsr(Method):
         "WELSR (Taha et al. 2021), code ahmdtaha/knowledge_evolution; "
         "reinitialization study, section 1"
     )
-    RANK: ClassVar = Rank.ROUND
+    RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:
-        need_rounds(self, recipe)
+        require_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:
             return
-        draw = masks.exactly if self.exact else masks.bernoulli
+        draw = masks.uniform_mask if self.exact else masks.bernoulli_mask
         selected = {
             name: draw(weight.shape, self.fraction, ctx.generator("mask", name))
-            for name, weight in masks.kernels(ctx).items()
+            for name, weight in masks.effective_kernels(ctx).items()
         }
-        masks.refill(ctx, selected, f"a random {self.fraction:g} of every kernel")
+        masks.refill_masked(ctx, selected, f"a random {self.fraction:g} of every kernel")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pretrain.method import Method
 
 
-def always(first: Method, second: Method) -> bool:
+def _always(first: Method, second: Method) -> bool:
     return True
 
 
@@ -43,7 +43,7 @@ class Refusal:
     second: frozenset[str]
     reason: str
     fix: str = "use one of them"
-    when: Callable[[Method, Method], bool] = always
+    when: Callable[[Method, Method], bool] = _always
 
 
 REDRAWS = frozenset({"dsd", "fc", "imp", "kels", "llf", "lw", "seal_reinit", "wels", "welsr"})
@@ -106,7 +106,7 @@ REFUSALS = (
 )
 
 
-def refuse(methods: Iterable[Method]) -> None:
+def require_composable(methods: Iterable[Method]) -> None:
     """Raises UsageError for a pair that cannot share a recipe, with the reason."""
     for a, b in permutations(methods, 2):
         for pair in REFUSALS:

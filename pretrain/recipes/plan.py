@@ -4,7 +4,7 @@ A stage is a part of the source data (warm start and continual learning have sev
 what the papers call a generation, an epoch is one pass over the stage's images or over
 `epoch_images` of them. Methods read the Clock and never count for themselves.
 
-A budget may be given in steps (`round_steps`, pretrain/recipes/steps.py), and a round may end once
+A budget may be given in steps (`round_steps`, pretrain/recipes/recipe.py), and a round may end once
 training
 has converged ([000] section 3.3: "until convergence", within a number of steps): after
 `stop_patience` epochs in a row whose training accuracy was at least `stop_accuracy`. That is the
@@ -13,11 +13,13 @@ accuracy of log.jsonl: on the batches as they were trained on, augmented, before
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import Field, model_validator
 
+from fsbench.core.errors import UnknownName
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
 
@@ -66,7 +68,7 @@ class Plan(Frozen):
 
 
 @dataclass
-class Clock:
+class TrainingClock:
     """Where a run stands: the step that comes next. Only the loop moves it.
 
     round: counts through all stages, 0..plan.total_rounds - 1; epoch: within the round; batch:
@@ -131,3 +133,23 @@ class Clock:
             "step": self.step,
             "converged": self.converged,
         }
+
+
+CHUNKS = 10
+SCENARIOS: Mapping[str, tuple[Stage, ...]] = {
+    "stationary": (Stage(),),
+    "warm-start": (Stage(stop=0.5), Stage()),
+    "continual-full": tuple(Stage(stop=k / CHUNKS) for k in range(1, CHUNKS + 1)),
+    "continual-limited": tuple(
+        Stage(start=(k - 1) / CHUNKS, stop=k / CHUNKS) for k in range(1, CHUNKS + 1)
+    ),
+}
+
+
+def scenario_fields(name: str) -> dict[str, object]:
+    """What the scenario sets in a recipe. Raises UnknownName."""
+    if name not in SCENARIOS:
+        raise UnknownName("scenario", name, SCENARIOS)
+    stages = SCENARIOS[name]
+    carried = {"opt_reset": "none", "schedule": "constant", "warmup": 0.0}
+    return {"plan.stages": stages, **(carried if len(stages) > 1 else {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -20,7 +20,7 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
 from pretrain.method import Method, hooks_of
-from pretrain.recipes.composition import refuse
+from pretrain.recipes.composition import require_composable
 from pretrain.recipes.plan import Plan
 
 Scale = Literal["paper", "pilot", "toy"]
@@ -101,7 +101,7 @@ class Recipe(Frozen):
             raise ValueError(f"{' and '.join(own_step)} both replace the training step")
         if self.loader == "episodes" and not own_step:
             raise ValueError("loader=episodes draws tasks, which only a meta-learner trains on")
-        refuse(self.methods)
+        require_composable(self.methods)
         for method in self.methods:
             method.check(self)
         if self.plan.stop_accuracy is not None:
@@ -153,7 +153,7 @@ class Recipe(Frozen):
         Raises UsageError for anything that is no assignment or a value that does not fit, and
         UnknownName with the nearest field.
         """
-        return self.replace(parse(assignments))
+        return self.replace(parse_assignments(assignments))
 
     def replace(self, values: Mapping[str, object]) -> Recipe:
         """As `override`, with values instead of text where they are at hand."""
@@ -163,11 +163,13 @@ class Recipe(Frozen):
             if name not in fields:
                 raise UnknownName("recipe field", name, fields)
             holder, leaf = self._holder(data, name)
-            holder[leaf] = typed(name, fields[name], value)
+            holder[leaf] = convert_value(name, fields[name], value)
         try:
             return Recipe.model_validate(data)
         except ValidationError as error:
-            raise UsageError(f"recipe {self.name}: {explain(error)}", fix="change --set") from error
+            raise UsageError(
+                f"recipe {self.name}: {explain_invalid(error)}", fix="change --set"
+            ) from error
 
     def _fields(self) -> dict[str, Any]:
         """Every settable field by its dotted name, with the type that its value must have."""
@@ -188,7 +190,7 @@ class Recipe(Frozen):
         return next(m for m in data["methods"] if m["name"] == part), leaf
 
 
-def parse(assignments: Iterable[str]) -> dict[str, object]:
+def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     """`field=value` as field -> text. Raises UsageError for anything that is no assignment."""
     values: dict[str, object] = {}
     for text in assignments:
@@ -199,7 +201,7 @@ def parse(assignments: Iterable[str]) -> dict[str, object]:
     return values
 
 
-def typed(name: str, kind: Any, value: object) -> object:
+def convert_value(name: str, kind: Any, value: object) -> object:
     """The value as the field's type; text is read as such first and as JSON second."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     candidates = [value]
@@ -213,13 +215,54 @@ def typed(name: str, kind: Any, value: object) -> object:
         try:
             return adapter.dump_python(adapter.validate_python(candidate))
         except ValidationError as error:
-            problem = explain(error)
+            problem = explain_invalid(error)
     raise UsageError(f"{name}={value} does not fit: {problem}", fix=f"give {name} another value")
 
 
-def explain(error: ValidationError) -> str:
+def explain_invalid(error: ValidationError) -> str:
     """What pydantic found wrong, in one line."""
     return "; ".join(
         f"{'.'.join(map(str, e['loc']))}: {e['msg']}" if e["loc"] else e["msg"]
         for e in error.errors()
     )
+
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+
+    pass
+
+
+def fit_round_steps(recipe: Recipe, source: SourceDataset) -> Recipe:
+    """The recipe with epochs and epoch_images that make a round take exactly `round_steps`.
+
+    Without `round_steps` the recipe itself. Raises UsageError for fewer steps than epochs.
+    """
+    plan = recipe.plan
+    if plan.round_steps is None:
+        return recipe
+    epochs = count_epochs(plan.round_steps, plan.epochs, longest_epoch(recipe, source))
+    images = plan.round_steps // epochs * recipe.batch_size
+    plan = plan.model_copy(update={"epochs": epochs, "epoch_images": images})
+    return type(recipe).model_validate({**dict(recipe), "plan": plan})
+
+
+def count_epochs(steps: int, least: int, longest: int) -> int:
+    """The smallest number of epochs, `least` or more, of equal whole steps up to `longest`."""
+    for epochs in range(least, steps + 1):
+        if steps % epochs == 0 and steps // epochs <= longest:
+            return epochs
+    raise UsageError(
+        f"plan.round_steps={steps} is fewer than a round has epochs: plan.epochs={least}",
+        fix=f"give at least {least} steps, or --set plan.epochs={steps}",
+    )
+
+
+def longest_epoch(recipe: Recipe, source: SourceDataset) -> int:
+    """Steps of an epoch that every stage can fill; gradient descent may take any number."""
+    if recipe.loader == "full_batch":
+        return recipe.plan.round_steps or 1
+    n = len(source.train.labels)
+    sizes = [round(stage.stop * n) - round(stage.start * n) for stage in recipe.plan.stages]
+    images = min(*sizes, recipe.plan.epoch_images or n)
+    return max(1, images // recipe.batch_size)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
-from pretrain.method import Figure, Method, PaperRecipe
+from pretrain.method import Method, PaperRecipe, PublishedFigure
 from pretrain.recipes.plan import Plan
 from pretrain.recipes.recipe import Recipe
 
@@ -54,7 +54,9 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def build(scale: str, row: str, method: type[Method], overrides: Mapping[str, object]) -> Recipe:
+def build_recipe(
+    scale: str, row: str, method: type[Method], overrides: Mapping[str, object]
+) -> Recipe:
     """The scale's base with one method; its name is <scale>/<row>."""
     plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
     fields = {n: v for n, v in overrides.items() if not n.startswith(f"{_name(method)}.")}
@@ -68,7 +70,7 @@ def _name(method: type[Method]) -> str:
     return method.__module__.rsplit(".", 1)[-1]
 
 
-class Recipes:
+class RecipeRegistry:
     """Recipes by full name."""
 
     def __init__(self) -> None:
@@ -91,7 +93,7 @@ class Recipes:
     def load(self, name: str) -> Recipe:
         """The recipe. Raises UsageError for a name without scale, UnknownName for any other."""
         if name in self._index():
-            return build(*self._index()[name])
+            return build_recipe(*self._index()[name])
         full = [known for known in self.names() if known.split("/")[1] == name]
         if full:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
@@ -102,21 +104,23 @@ class Recipes:
         self._index()
         return self._rows.get(name)
 
-    def figures(self, name: str) -> tuple[Figure, ...]:
+    def figures(self, name: str) -> tuple[PublishedFigure, ...]:
         """What the papers print for the recipe."""
         row = self.paper_row(name)
         return row.figures if row else ()
 
 
-RECIPES = Recipes()
+RECIPES = RecipeRegistry()
 
 
-def get(name: str) -> Recipe:
+def load_recipe(name: str) -> Recipe:
     """The recipe called `name`, e.g. `pilot/seal`."""
     return RECIPES.load(name)
 
 
-def composed(recipe: Recipe, names: str, values: Mapping[str, object] | None = None) -> Recipe:
+def compose_methods(
+    recipe: Recipe, names: str, values: Mapping[str, object] | None = None
+) -> Recipe:
     """The recipe with these methods, e.g. `swr+weight_compander`, and then with `values`.
 
     Methods that the recipe has keep their settings, others get those of its scale; its plan and all
@@ -124,7 +128,7 @@ def composed(recipe: Recipe, names: str, values: Mapping[str, object] | None = N
     UnknownName for an unknown method, UsageError for a pair that does not compose.
     """
     had = {method.name: method for method in recipe.methods}
-    methods = [had.get(name) or of_scale(name, recipe.scale) for name in names.split("+")]
+    methods = [had.get(name) or method_at_scale(name, recipe.scale) for name in names.split("+")]
     methods.sort(key=lambda method: (method.RANK, method.name))
     name = f"{recipe.scale}/{'+'.join(method.name for method in methods)}"
     # values may be what makes the methods possible: checked once they are in
@@ -132,7 +136,7 @@ def composed(recipe: Recipe, names: str, values: Mapping[str, object] | None = N
     return draft.replace(values or {})
 
 
-def of_scale(name: str, scale: str) -> Method:
+def method_at_scale(name: str, scale: str) -> Method:
     """A method with its settings for recipes of this scale."""
     method = METHODS.load(name)
     overrides = {"pilot": method.PILOT, "toy": method.TOY}.get(scale, {})
@@ -140,7 +144,7 @@ def of_scale(name: str, scale: str) -> Method:
     return method(**own)
 
 
-def control(recipe: Recipe) -> Recipe:
+def control_recipe(recipe: Recipe) -> Recipe:
     """Plain training under everything else of the recipe: same Plan, batches, schedule, seed.
 
     A meta-learner's control has as many images a step, and learns to classify them.

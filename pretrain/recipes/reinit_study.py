@@ -19,10 +19,61 @@ and after convergence the gradient is close to none. `--set plan.stop_accuracy=n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
 
-from pretrain.method import Figure, PaperRecipe
-from pretrain.recipes.reinit_table2 import Row, table2
+from pretrain.method import PaperRecipe, PublishedFigure
+
+TABLE = "reinit_table2.json"
+
+
+class Table2Row(NamedTuple):
+    """One setting on one data set and network; accuracies (%) and standard errors by method.
+
+    setting: plain, augmentation or augmentation+dropout (rate 0.25).
+    """
+
+    setting: str
+    dataset: str
+    network: str
+    accuracy: dict[str, float]
+    error: dict[str, float]
+    train_images: int
+    classes: int
+
+
+@cache
+def load_table2() -> tuple[Table2Row, ...]:
+    """The 72 rows in the order of the paper."""
+    data = json.loads((files(__package__) / TABLE).read_text(encoding="utf8"))
+    return tuple(_table2_row(data, *row) for row in data["rows"])
+
+
+def table2_methods() -> tuple[str, ...]:
+    """BL, WELSR, DSD, WELS, FC, LW."""
+    return tuple(load_table2()[0].accuracy)
+
+
+def table2_networks() -> tuple[str, ...]:
+    """The four networks in the order of the paper."""
+    return tuple(dict.fromkeys(row.network for row in load_table2()))
+
+
+def _table2_row(
+    data: dict[str, dict[str, dict[str, int]]],
+    setting: str,
+    dataset: str,
+    network: str,
+    values: list[list[float]],
+) -> Table2Row:
+    accuracy, error = (
+        dict(zip(data["methods"], column, strict=True)) for column in zip(*values, strict=True)
+    )
+    return Table2Row(setting, dataset, network, accuracy, error, **data["datasets"][dataset])
+
 
 ROUNDS: Mapping[str, int] = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
 """Network -> K (appendix C)."""
@@ -58,24 +109,24 @@ PROTOCOL: Mapping[str, object] = {
 }
 
 
-def figures(network: str, setting: str) -> Iterator[Figure]:
+def study_figures(network: str, setting: str) -> Iterator[PublishedFigure]:
     """The table's numbers for a recipe: six data sets, six methods."""
-    for row in table2():
+    for row in load_table2():
         if (row.network, row.setting) == (network, setting):
             for method, percent in row.accuracy.items():
-                yield figure(row, method, percent)
+                yield _study_figure(row, method, percent)
 
 
-def figure(row: Row, method: str, percent: float) -> Figure:
+def _study_figure(row: Table2Row, method: str, percent: float) -> PublishedFigure:
     source = SOURCES.get(row.dataset)
-    return Figure(
+    return PublishedFigure(
         accuracy=percent / 100,
         at=f"{row.dataset}, {method}",
         overrides=(f"source={source}",) if source else (),
     )
 
 
-def rows() -> tuple[PaperRecipe, ...]:
+def study_rows() -> tuple[PaperRecipe, ...]:
     """The twelve recipes."""
     return tuple(
         PaperRecipe(
@@ -83,7 +134,7 @@ def rows() -> tuple[PaperRecipe, ...]:
             paper="reinitialization study",
             row=f"Table 2, {network}, {setting}",
             overrides={**PROTOCOL, **values, "architecture": network, "plan.rounds": rounds},
-            figures=tuple(figures(network, setting)),
+            figures=tuple(study_figures(network, setting)),
         )
         for network, rounds in ROUNDS.items()
         for setting, (end, values) in SETTINGS.items()

@@ -10,30 +10,61 @@ ends early cuts its schedule off. `plateau` alone depends on more than the posit
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from pretrain.recipes.plan import Clock
-from pretrain.recipes.plateau import Plateau
+from pretrain.recipes.plan import TrainingClock
+
+
+@dataclass
+class PlateauSchedule:
+    """best: validation accuracy (fraction); since: epoch of the round that the wait counts from;
+    drops: of the rate, so far; fell: whether the epoch that is just over made one. A round starts
+    with a new one.
+    """
+
+    best: float = -1.0
+    since: int = -1
+    drops: int = 0
+    fell: bool = False
+
+    def see(self, epoch: int, accuracy: float | None, wait: int) -> None:
+        """The epoch is over, with this accuracy if it was validated; wait: epochs until a drop."""
+        self.fell = False
+        if accuracy is None:
+            return
+        if accuracy > self.best:
+            self.best, self.since = accuracy, epoch
+        elif epoch - self.since >= wait:
+            self.since, self.drops, self.fell = epoch, self.drops + 1, True
+
+    def state(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
 
-UNTOUCHED = Plateau()
+UNTOUCHED = PlateauSchedule()
 """Of a round at its start."""
 
 
-def cosine(position: float, length: float, warmup: float) -> float:
+def cosine_factor(position: float, length: float, warmup: float) -> float:
     """Half a cosine from 1 at `warmup` to 0 at `length`; all in epochs."""
     return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
-def step(position: float, length: float, milestones: tuple[float, ...], gamma: float) -> float:
+def step_factor(
+    position: float, length: float, milestones: tuple[float, ...], gamma: float
+) -> float:
     """gamma to the power of the milestones (fractions of `length`) that are reached."""
     reached: float = gamma ** sum(position >= fraction * length for fraction in milestones)
     return reached
 
 
-def factor(recipe: Recipe, clock: Clock, steps: int, plateau: Plateau = UNTOUCHED) -> float:
+def lr_factor(
+    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule = UNTOUCHED
+) -> float:
     """What the base learning rate is multiplied by at this position.
 
     steps: of an epoch; plateau: what the round's validation has shown, of that schedule only.
@@ -51,21 +82,21 @@ def factor(recipe: Recipe, clock: Clock, steps: int, plateau: Plateau = UNTOUCHE
     if recipe.schedule == "plateau":
         return float(recipe.plateau_factor**plateau.drops)
     if recipe.schedule == "step":
-        return step(position, length, recipe.milestones, recipe.gamma)
-    return cosine(position, length, warmup)
+        return step_factor(position, length, recipe.milestones, recipe.gamma)
+    return cosine_factor(position, length, warmup)
 
 
-def drops(recipe: Recipe) -> tuple[int, ...]:
+def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
     """Epochs of a round at whose start a `step` schedule has dropped the rate."""
     if recipe.schedule != "step":
         return ()
-    clocks = [Clock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
-    rates = [factor(recipe, clock, 1) for clock in clocks]
+    clocks = [TrainingClock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
+    rates = [lr_factor(recipe, clock, 1) for clock in clocks]
     return tuple(e for e in range(1, len(rates)) if rates[e] < rates[e - 1])
 
 
-def dropped(
-    recipe: Recipe, clock: Clock, steps: int, plateau: Plateau
+def lr_drop(
+    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule
 ) -> tuple[float, float] | None:
     """The learning rates before and after a drop at the start of this epoch of a round."""
     if recipe.schedule == "plateau" and plateau.fell:
@@ -73,11 +104,11 @@ def dropped(
         return high, high * recipe.plateau_factor
     if recipe.schedule != "step" or clock.epoch == 0:
         return None
-    before = Clock(clock.plan, clock.round, clock.epoch - 1)
-    old, new = (recipe.lr * factor(recipe, at, steps) for at in (before, clock))
+    before = TrainingClock(clock.plan, clock.round, clock.epoch - 1)
+    old, new = (recipe.lr * lr_factor(recipe, at, steps) for at in (before, clock))
     return (old, new) if new < old else None
 
 
-def may_drop(recipe: Recipe) -> bool:
+def can_drop(recipe: Recipe) -> bool:
     """Whether `lr_changed` can ever be called."""
-    return recipe.schedule == "plateau" or bool(drops(recipe))
+    return recipe.schedule == "plateau" or bool(drop_epochs(recipe))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pretrain.method import Figure, PaperRecipe
-from pretrain.recipes.scenarios import fields
+from pretrain.method import PaperRecipe, PublishedFigure
+from pretrain.recipes.plan import scenario_fields
 
 PAPER, COLUMN = "SWR", "TinyImageNet VGG-16"
 
@@ -74,7 +74,7 @@ LAMBDAS: Mapping[str, Mapping[str, tuple[float | None, ...]]] = {
 """The chosen coefficients: method.field -> data set and network -> one a setting."""
 
 
-def settings(
+def chosen_coefficients(
     method: str, setting: str, network: str = "tinyimagenet swr_vgg16"
 ) -> dict[str, float]:
     """The method's chosen coefficients, e.g. {"swr.lambda_f": .01, "swr.lambda_c": .1}."""
@@ -83,23 +83,25 @@ def settings(
     return {n: v for n, v in chosen.items() if n.split(".")[0] == method and v is not None}
 
 
-def stationary(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
+def stationary_row(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
     """The generalization row (Table 1)."""
-    return printed(name, "Table 1", {**PROTOCOL, **lambdas}, accuracy)
+    return table_row(name, "Table 1", {**PROTOCOL, **lambdas}, accuracy)
 
 
-def decayed(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
+def decay_row(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
     """The row with learning-rate decay (Table 5)."""
-    return printed(name, "Table 5", {**PROTOCOL, **DECAY, **lambdas}, accuracy)
+    return table_row(name, "Table 5", {**PROTOCOL, **DECAY, **lambdas}, accuracy)
 
 
-def printed(name: str, table: str, overrides: Mapping[str, object], accuracy: float) -> PaperRecipe:
+def table_row(
+    name: str, table: str, overrides: Mapping[str, object], accuracy: float
+) -> PaperRecipe:
     """A row of a table, in its column of TinyImageNet."""
-    row, figures = f"{table}, {COLUMN}", (Figure(accuracy=accuracy),)
+    row, figures = f"{table}, {COLUMN}", (PublishedFigure(accuracy=accuracy),)
     return PaperRecipe(name=name, paper=PAPER, row=row, overrides=overrides, figures=figures)
 
 
-def scenarios(row: str, method: str) -> tuple[PaperRecipe, ...]:
+def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
     """The method's warm-start and continual rows (Figures 2 to 4): 100 epochs a stage."""
     return tuple(
         PaperRecipe(
@@ -108,21 +110,21 @@ def scenarios(row: str, method: str) -> tuple[PaperRecipe, ...]:
             row=f"Figures 2 to 4, {setting}",
             overrides={
                 **PROTOCOL,
-                **fields(setting),
+                **scenario_fields(setting),
                 "plan.epochs": 100,
-                **settings(method, setting),
+                **chosen_coefficients(method, setting),
             },
         )
         for setting in SETTINGS[1:]
     )
 
 
-def rows(method: str, table1: float, table5: float, row: str = "") -> tuple[PaperRecipe, ...]:
+def paper_rows(method: str, table1: float, table5: float, row: str = "") -> tuple[PaperRecipe, ...]:
     """All rows of a method that acts at every step, or of plain training under the name `row`."""
     row = row or method
-    lambdas = settings(method, "stationary")
+    lambdas = chosen_coefficients(method, "stationary")
     return (
-        stationary(row, lambdas, table1),
-        decayed(f"{row}_decay", lambdas, table5),
-        *scenarios(row, method),
+        stationary_row(row, lambdas, table1),
+        decay_row(f"{row}_decay", lambdas, table5),
+        *scenario_rows(row, method),
     )

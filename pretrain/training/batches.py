@@ -16,12 +16,13 @@ from torch import Tensor
 
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
-from fsbench.core.errors import DataError
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.seeding import Name
 from fsbench.data.augmentation import augment
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset, Split
-    from pretrain.recipes.plan import Clock, Stage
+    from pretrain.recipes.plan import Stage, TrainingClock
     from pretrain.recipes.recipe import Recipe
 
 
@@ -36,13 +37,13 @@ class Batch(NamedTuple):
     share: float = 1.0
 
 
-def in_memory(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
+def load_split(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
     """Images uint8 and labels of a split on the device."""
     images = split.images if split.images.flags.writeable else np.array(split.images)
     return torch.from_numpy(images).to(device), torch.from_numpy(np.array(split.labels)).to(device)
 
 
-class Batches:
+class BatchLoader:
     """The recipe's loader `batches`: shuffled classification batches of the current stage."""
 
     unit = 1
@@ -50,8 +51,8 @@ class Batches:
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device, self.classes = recipe, device, source.n_classes
-        self.images, self.labels = in_memory(source.train, device)
-        self.normalise = Normalise(source, device, recipe.channels_last)
+        self.images, self.labels = load_split(source.train, device)
+        self.normalise = InputNormalizer(source, device, recipe.channels_last)
         self._order: tuple[tuple[seeding.Name, ...], Tensor] = ((), torch.empty(0))
         self.stages = [self._stage_images(stage) for stage in recipe.plan.stages]
         if min(len(images) for images in self.stages) < 2:
@@ -82,7 +83,7 @@ class Batches:
         plan = self.recipe.plan
         return plan.rounds * plan.epochs * sum(map(self.steps, range(len(plan.stages))))
 
-    def batch(self, clock: Clock, ranks: Ranks = ALONE) -> Batch:
+    def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
         """The batch of this position, or this rank's rows of it: the same images, bit by bit."""
         size = self.recipe.batch_size
         chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
@@ -112,7 +113,7 @@ class Batches:
         images = augment(self.images[part], kind, names, first=rows.start, of=len(chosen))
         return Batch(self.normalise(images), self.labels[part], len(part) / len(chosen))
 
-    def _epoch_order(self, clock: Clock) -> Tensor:
+    def _epoch_order(self, clock: TrainingClock) -> Tensor:
         """Image indices of this epoch, shuffled; kept until the epoch changes."""
         names = (*self.recipe.stream("order"), clock.stage, clock.round, clock.epoch)
         if self._order[0] != names:
@@ -123,7 +124,7 @@ class Batches:
         return self._order[1]
 
 
-class Normalise:
+class InputNormalizer:
     """uint8 images to float32 with the source's mean and std, in the wanted memory format."""
 
     def __init__(self, source: SourceDataset, device: torch.device, channels_last: bool) -> None:
@@ -137,3 +138,44 @@ class Normalise:
     def __call__(self, images: Tensor) -> Tensor:
         values = images.to(torch.float32, memory_format=self.format)
         return values.mul_(self.scale).add_(self.shift)
+
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipes.plan import TrainingClock
+    from pretrain.recipes.recipe import Recipe
+
+
+class FullBatchLoader(BatchLoader):
+    """The recipe's loader `full_batch`: plan.epoch_images / batch_size steps an epoch, or one.
+
+    Raises UsageError when batch_size is not the number of images of every stage.
+    """
+
+    _held: tuple[tuple[int, Ranks], Batch] | None = None
+
+    def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
+        super().__init__(recipe, source, device)
+        sizes = sorted({len(images) for images in self.stages})
+        if sizes != [recipe.batch_size]:
+            raise UsageError(
+                f"loader=full_batch takes all images of a stage, {', '.join(map(str, sizes))} here;"
+                f" batch_size is {recipe.batch_size}",
+                fix=f"use one stage and --set batch_size={sizes[-1]}, or --set loader=batches",
+            )
+
+    def epoch_size(self, stage: int) -> int:
+        return self.recipe.plan.epoch_images or len(self.stages[stage])
+
+    def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
+        if self.recipe.augmentation != "none":
+            return self._all(clock, ranks, *self.recipe.stream("augmentation"), *clock.names)
+        key = clock.stage, ranks
+        if self._held is None or self._held[0] != key:
+            self._held = key, self._all(clock, ranks)
+        return self._held[1]
+
+    def _all(self, clock: TrainingClock, ranks: Ranks, *augmentation: Name) -> Batch:
+        """This rank's images of the stage, augmented by the stream of this name, if any."""
+        chosen = torch.from_numpy(self.stages[clock.stage]).to(self.device)
+        return self._load(chosen, augmentation, ranks.rows(len(chosen)))

@@ -9,32 +9,33 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fsbench.core.errors import CheckpointError, FsbenchError
-from pretrain.training.files import replacing, write_atomic
+from fsbench.core.io import replacing, write_atomic
+from pretrain.training.validation import freeze_modules, frozen_modules
 
 FORMAT = "fsbench-pretrain-2"
 SIDECAR = "checkpoint.json"
 
 
-def save(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Replace the folder's checkpoint by tensors and JSON state."""
     number = state["saves"] = state.get("saves", 0) + 1
     path = folder / f"checkpoint-{number}.safetensors"
     write_tensors(path, tensors)
-    sidecar = {"format": FORMAT, "tensors": path.name, "sha256": digest(path), "state": state}
+    sidecar = {"format": FORMAT, "tensors": path.name, "sha256": file_digest(path), "state": state}
     write_atomic(folder / SIDECAR, json.dumps(sidecar, indent=1).encode())
     for old in folder.glob("checkpoint-*.safetensors"):
         if old != path:
             old.unlink()
 
 
-def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and state of the folder's checkpoint; None where there is none.
 
     Raises CheckpointError naming the file when it is corrupt, foreign or half missing.
@@ -47,19 +48,19 @@ def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         name, expected, state = found["tensors"], found["sha256"], found["state"]
         known = found["format"] == FORMAT and Path(name).name == name
     except (ValueError, KeyError, TypeError) as error:
-        raise unusable(sidecar, f"is no checkpoint of ours ({error})", folder) from error
+        raise _unusable(sidecar, f"is no checkpoint of ours ({error})", folder) from error
     if not known:
-        raise unusable(sidecar, f"is of format '{found['format']}', not '{FORMAT}'", folder)
+        raise _unusable(sidecar, f"is of format '{found['format']}', not '{FORMAT}'", folder)
     path = folder / name
-    if not path.is_file() or digest(path) != expected:
-        raise unusable(path, "is missing or corrupt (its sha-256 differs)", folder)
+    if not path.is_file() or file_digest(path) != expected:
+        raise _unusable(path, "is missing or corrupt (its sha-256 differs)", folder)
     try:
         return load_file(path), state
     except (SafetensorError, OSError) as error:
-        raise unusable(path, f"cannot be read ({error})", folder) from error
+        raise _unusable(path, f"cannot be read ({error})", folder) from error
 
 
-def unusable(path: Path, why: str, folder: Path) -> CheckpointError:
+def _unusable(path: Path, why: str, folder: Path) -> CheckpointError:
     return CheckpointError(
         f"{path} {why}", fix=f"restore the file, or delete {folder} and run the command again"
     )
@@ -78,7 +79,64 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         ) from error
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """sha-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+
+def pack_state(ctx: Context) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights, optimizer buffers and memories, and the rest as JSON values."""
+    tensors = {f"model/{name}": value for name, value in ctx.model.state_dict().items()}
+    for name, held in ctx.optimizer_state().items():
+        tensors |= {f"optimizer/{name}/{key}": value for key, value in held.items()}
+    values: dict[str, dict[str, Any]] = {}
+    for method, memory in ctx.memories.items():
+        for key, value in memory.items():
+            if isinstance(value, Tensor):
+                tensors[f"memory/{method}/{key}"] = value
+            else:
+                values.setdefault(method, {})[key] = value
+    state = {
+        "clock": ctx.clock.state(),
+        "memory": values,
+        "touched": sorted(ctx.touched),
+        "frozen_modules": frozen_modules(ctx.model),
+    }
+    return {name: value.detach().clone() for name, value in tensors.items()}, state
+
+
+def unpack_state(ctx: Context, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Put a packed state into a context whose methods are set up; the optimizer comes later.
+
+    Raises CheckpointError when the weights are those of another network.
+    """
+    weights = {n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")}
+    own = ctx.model.state_dict()
+    differing = sorted(own.keys() ^ weights.keys()) or sorted(
+        name for name in own if own[name].shape != weights[name].shape
+    )
+    if differing:
+        raise CheckpointError(
+            f"the checkpoint holds another network; differing: {', '.join(differing[:5])}",
+            fix="delete the run folder and run the command again",
+        )
+    ctx.model.load_state_dict(weights)
+    for name, value in tensors.items():
+        kind, _, rest = name.partition("/")
+        owner, _, key = rest.rpartition("/")
+        if kind == "optimizer":
+            on_cpu = key == "step"
+            ctx.carried.setdefault(owner, {})[key] = value if on_cpu else value.to(ctx.device)
+        elif kind == "memory":
+            ctx.memories[owner][key] = value.to(ctx.device)
+    for method, values in state["memory"].items():
+        ctx.memories[method] |= values
+    for counter, value in state["clock"].items():
+        setattr(ctx.clock, counter, value)
+    ctx.touched = set(state["touched"])
+    freeze_modules(ctx.model, state["frozen_modules"])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fsbench.core import seeding
 from fsbench.core.specs import Frozen
-from pretrain.method import HOOKS, Group, Method, hooks_of
+from pretrain.method import HOOKS, Method, ParameterGroup, hooks_of
 from pretrain.training import optimizer as optimizers
 from pretrain.weights import surgery
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import torch
 
     from fsbench.backbones.architectures import Architecture
-    from pretrain.recipes.plan import Clock
+    from pretrain.recipes.plan import TrainingClock
     from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batches
+    from pretrain.training.batches import BatchLoader
 
 Memory = dict[str, Any]
 """State of one method: tensors, numbers, strings; saved with every checkpoint."""
@@ -54,8 +54,8 @@ class Context:
         recipe: Recipe,
         architecture: Architecture,
         model: nn.Module,
-        loader: Batches,
-        clock: Clock,
+        loader: BatchLoader,
+        clock: TrainingClock,
         device: torch.device,
         log_rewrite: Callable[[Rewrite], None],
     ) -> None:
@@ -70,7 +70,7 @@ class Context:
         self.classes = loader.classes
         self.forward: Callable[[Tensor], Tensor] = model
         self._optimizer: torch.optim.Optimizer | None = None
-        self.carried: optimizers.State = {}
+        self.carried: optimizers.OptimizerState = {}
         self.parameters: dict[str, nn.Parameter] = {}
         self.memories: dict[str, Memory] = {method.name: {} for method in recipe.methods}
         self.acting = ""
@@ -119,13 +119,13 @@ class Context:
     def rewrite(self, weights: Mapping[str, Tensor], note: str) -> None:
         """Make these the effective tensors and log it; the only way to rewrite at events."""
         old = {name: surgery.get_weight(self.model, name).detach().clone() for name in weights}
-        clamped = surgery.clamped(self.model, weights)
+        clamped = surgery.total_clamped(self.model, weights)
         for name, value in weights.items():
             surgery.set_weight(self.model, name, value.to(self.device))
-        self.touched |= {t for name in weights for t in surgery.trained(self.model, name)}
+        self.touched |= {t for name in weights for t in surgery.trained_names(self.model, name)}
         now = [surgery.get_weight(self.model, name).detach() for name in weights]
         self._tell_others(tuple(weights))
-        moved = surgery.clamped(self.model, weights) - clamped
+        moved = surgery.total_clamped(self.model, weights) - clamped
         clamps = f"; {moved} elements clamped to the range" if moved else ""
         self.log(tuple(weights), surgery.fraction_changed(old.values(), now), note + clamps)
 
@@ -158,7 +158,7 @@ class Context:
         for kernels only.
         """
         with self.stream("redraw"):
-            drawn = surgery.initial(self.architecture, self.classes, self.recipe.width)
+            drawn = surgery.draw_initial(self.architecture, self.classes, self.recipe.width)
             if self.recipe.redraw == "kaiming_uniform_sqrt5":
                 drawn |= {
                     n: surgery.kaiming_uniform_sqrt5(drawn[n]) for n in names if drawn[n].ndim > 1
@@ -175,11 +175,11 @@ class Context:
             raise RuntimeError("there is no optimizer before the first round")
         return self._optimizer
 
-    def optimizer_state(self) -> optimizers.State:
+    def optimizer_state(self) -> optimizers.OptimizerState:
         """The optimizer's buffers by parameter name; before it is built, those it will carry."""
         if self._optimizer is None:
             return self.carried
-        return optimizers.state(self._optimizer, self.parameters)
+        return optimizers.optimizer_state(self._optimizer, self.parameters)
 
     def rebuild_optimizer(self, drop: Drop) -> None:
         """A new optimizer over the groups that the methods now want.
@@ -191,11 +191,11 @@ class Context:
         dropped = {"none": set(), "touched": self.touched, "all": set(held)}[drop]
         carried = {name: buffers for name, buffers in held.items() if name not in dropped}
         self.parameters = dict(self.model.named_parameters())
-        groups = [Group(tuple(self.parameters))]
+        groups = [ParameterGroup(tuple(self.parameters))]
         for method in self._hooks["param_groups"]:
             self.acting = method.name
             groups = method.param_groups(self, groups)
-        self._optimizer = optimizers.build(self.recipe, self.parameters, groups, carried)
+        self._optimizer = optimizers.build_optimizer(self.recipe, self.parameters, groups, carried)
         self.carried = {}
         if drop != "none":
             self.touched = set()

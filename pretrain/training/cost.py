@@ -14,18 +14,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
+from pretrain.meta.learner import meta_learner_of
+from pretrain.recipes.recipe import fit_round_steps
+from pretrain.training.factory import build_context
+from pretrain.training.validation import autocast
 
-KEPT = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
+TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
 
 
-class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the operations that run inside, which run as they would without it.
 
     FlopCounterMode itself also follows modules by hooks on their tensors, which costs memory.
@@ -49,7 +56,7 @@ class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
 
-class Cost:
+class TrainingCost:
     """Totals so far. peak_memory_bytes: of the GPU, or resident of the whole process on a CPU."""
 
     def __init__(self, device: torch.device, ranks: Ranks = ALONE) -> None:
@@ -63,7 +70,7 @@ class Cost:
     @contextmanager
     def event(self) -> Iterator[None]:
         """What hooks do between steps."""
-        with Counting() as counter:
+        with FlopCounter() as counter:
             yield
         self.event_flops += counter.flops
 
@@ -71,7 +78,7 @@ class Cost:
     def step(self, first: bool) -> Iterator[None]:
         """A training step; the first one of a round is measured."""
         if first:
-            with Counting() as counter:
+            with FlopCounter() as counter:
                 yield
             self.step_flops = self.ranks.total(counter.flops, self.device)
         else:
@@ -88,11 +95,11 @@ class Cost:
         now = time.monotonic()
         self.seconds, self._last = self.seconds + now - self._last, now
         self.peak_memory_bytes = max(self.peak_memory_bytes, peak_memory(self.device))
-        return {name: getattr(self, name) for name in KEPT}
+        return {name: getattr(self, name) for name in TOTALS}
 
     def resume(self, state: dict[str, float]) -> None:
         """Go on from the totals of a checkpoint."""
-        for name in KEPT:
+        for name in TOTALS:
             setattr(self, name, state[name])
 
     def facts(self) -> dict[str, float]:
@@ -113,3 +120,78 @@ def peak_memory(device: torch.device) -> int:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+
+TIMED_STEPS = 3
+FORWARD_SHARE = 1 / 3
+"""A validation image costs a forward pass, a third of a training image."""
+
+
+@dataclass(frozen=True)
+class TrainingEstimate:
+    """Of a whole run from its beginning: optimizer steps, seconds, bytes on disk, and the FLOPs of
+    its training steps as pretrain/training/cost.py counts them."""
+
+    steps: int
+    seconds: float
+    disk: int
+    flops: int = 0
+
+    def __str__(self) -> str:
+        minutes = f"{self.seconds / 60:.1f} min"
+        shown = f"{self.seconds / 3600:.1f} h" if self.seconds > 7200 else minutes
+        return f"{self.steps} steps, about {shown}, {self.disk / 1e6:.0f} MB on disk"
+
+
+def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> TrainingEstimate:
+    """Time steps after one to warm up; hooks of methods may add to it, rounds may end early."""
+    recipe = fit_round_steps(recipe, source)
+    ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
+    for method in ctx.having("training_step"):
+        ctx.acting = method.name
+        method.setup(ctx)
+    ctx.rebuild_optimizer("all")
+    with seeding.stream(*recipe.stream("estimate")):  # of dropout
+        seconds, flops = measure_step(ctx)
+    steps, epochs = ctx.loader.total_steps, recipe.plan.total_epochs
+    validated = count_validation_images(recipe, source) * epochs / recipe.validate_every
+    validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
+    size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
+    # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
+    buffers = 2 if recipe.optimizer == "adam" else 1
+    disk = size * (2 * (1 + buffers) + 1)
+    return TrainingEstimate(steps, steps * seconds + validation, disk, steps * flops)
+
+
+def count_validation_images(recipe: Recipe, source: SourceDataset) -> float:
+    """Images of one validation, as forward passes; adapting to a task costs as training does."""
+    if recipe.loader != "episodes":
+        return len(source.val)
+    learner = meta_learner_of(recipe)
+    return learner.val_episodes * learner.task_images / FORWARD_SHARE
+
+
+def measure_step(ctx: Context) -> tuple[float, int]:
+    """Seconds and FLOPs of one training step: the fastest one, after one to warm up and count."""
+    with FlopCounter() as counter:
+        time_step(ctx)
+    return min(time_step(ctx) for _ in range(TIMED_STEPS)), counter.flops
+
+
+def time_step(ctx: Context) -> float:
+    """Seconds of a training step, of which nothing is kept."""
+    started = time.monotonic()
+    batch = ctx.loader.batch(ctx.clock)
+    with autocast(ctx.recipe, ctx.device):
+        losses = ctx.call("training_step", batch)
+        if not losses:
+            losses = [functional.cross_entropy(ctx.model(batch.images), batch.labels)]
+    torch.autograd.backward(losses[0])
+    ctx.optimizer.step()
+    losses[0].item()
+    return time.monotonic() - started

@@ -25,19 +25,21 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import FsbenchError, UsageError
-from pretrain.training.state import pack
+from pretrain.training.checkpoint import pack_state
 
 if TYPE_CHECKING:
     from fsbench.core.distributed import Ranks
     from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batches
+    from pretrain.training.batches import BatchLoader
     from pretrain.training.context import Context
 
-LEAST_ROWS = 2
+MIN_ROWS = 2
 """Images of a step that a rank needs: batch norm has no statistics of a single one."""
 
 
-def refuse(recipe: Recipe, loader: Batches, ranks: Ranks, device: torch.device) -> None:
+def require_enough_images(
+    recipe: Recipe, loader: BatchLoader, ranks: Ranks, device: torch.device
+) -> None:
     """Raises UsageError for a recipe that these ranks cannot train."""
     if ranks.size == 1:
         return
@@ -47,7 +49,7 @@ def refuse(recipe: Recipe, loader: Batches, ranks: Ranks, device: torch.device) 
             fix="--set sync_bn=false, train on GPUs, or use one process",
         )
     shortest = min(loader.epoch_size(stage) for stage in range(len(loader.stages)))
-    images, need = min(recipe.batch_size, shortest), ranks.size * max(LEAST_ROWS, loader.unit)
+    images, need = min(recipe.batch_size, shortest), ranks.size * max(MIN_ROWS, loader.unit)
     if images < need:
         raise UsageError(
             f"a step of {images} images is too small for {ranks.size} processes: each needs"
@@ -57,7 +59,7 @@ def refuse(recipe: Recipe, loader: Batches, ranks: Ranks, device: torch.device) 
         )
 
 
-def follow(ctx: Context, ranks: Ranks) -> None:
+def copy_first_rank(ctx: Context, ranks: Ranks) -> None:
     """Weights and memories of rank 0 on every rank, after hooks that compute on their own.
 
     Needed on GPUs alone, where two equal computations may differ in the last bits.
@@ -79,11 +81,11 @@ def backward(ctx: Context, ranks: Ranks, loss: Tensor, share: float) -> None:
         ranks.lead([b for b in ctx.model.buffers() if b.is_floating_point()])
 
 
-def check(ctx: Context, ranks: Ranks) -> None:
+def check_ranks_agree(ctx: Context, ranks: Ranks) -> None:
     """Raises FsbenchError when ranks differ in a bit of weights, buffers, memories or the step."""
     if ranks.size == 1:
         return
-    digest = int(weights_hash(pack(ctx)[0])[:15], 16)
+    digest = int(weights_hash(pack_state(ctx)[0])[:15], 16)
     if not ranks.agree((ctx.clock.step, digest), ctx.device):
         raise FsbenchError(
             f"the processes of {ctx.recipe.name} hold different states at step {ctx.clock.step}",
@@ -99,7 +101,7 @@ PER_RANK = {
 """What makes several ranks differ from one process in more than rounding, and why."""
 
 
-def unlike_one_process(recipe: Recipe, model: nn.Module, ranks: Ranks) -> dict[str, Any]:
+def describe_rank_effects(recipe: Recipe, model: nn.Module, ranks: Ranks) -> dict[str, Any]:
     """For the run's record: which parts of PER_RANK it has; nothing for a single process."""
     if ranks.size == 1:
         return {}

@@ -45,17 +45,21 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.core.signals import Stopped, Wish, postponed
 from pretrain.recipes import schedules
-from pretrain.recipes.plateau import Plateau
-from pretrain.recipes.steps import fitted
+from pretrain.recipes.recipe import fit_round_steps
+from pretrain.recipes.schedules import PlateauSchedule
 from pretrain.training import checkpoint, optimizer, run_folder
-from pretrain.training.build import build_context, build_validation, deterministic
-from pretrain.training.cost import Cost
-from pretrain.training.distributed import backward, check, follow
-from pretrain.training.export import facts, machine, warn_of_other_bits
-from pretrain.training.rounds import rounds, row
-from pretrain.training.state import pack, unpack
-from pretrain.training.tally import Tally
-from pretrain.training.validation import autocast
+from pretrain.training.checkpoint import pack_state, unpack_state
+from pretrain.training.cost import TrainingCost
+from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
+from pretrain.training.factory import build_context, build_validation, deterministic_kernels
+from pretrain.training.run_folder import (
+    log_line,
+    machine_facts,
+    run_record,
+    summarize_rounds,
+    warn_if_bits_may_differ,
+)
+from pretrain.training.validation import EpochSums, autocast
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
@@ -68,21 +72,21 @@ CHECKPOINT_SECONDS = 60.0
 GPU_CHECK_STEPS = 25
 """Steps between looks at the loss on a GPU, where every look waits for the device."""
 
-Watch = Callable[["Context"], None]
+Observer = Callable[["Context"], None]
 
 
-def unwatched(ctx: Context) -> None:
+def ignore(ctx: Context) -> None:
     """Nobody looks."""
 
 
-def pretrain(
+def train_recipe(
     recipe: Recipe,
     source: SourceDataset,
     out: Path,
     *,
     device: str = "cpu",
     report: Reporter = SILENT,
-    watch: Watch = unwatched,
+    watch: Observer = ignore,
 ) -> Path:
     """Train in `out`, or resume there, and return the folder; a finished run returns at once.
 
@@ -91,11 +95,11 @@ def pretrain(
     CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite,
     Stopped after a checkpoint on a signal that the command line handles.
     """
-    recipe = fitted(recipe, source)
-    if not run_folder.finished(out):
+    recipe = fit_round_steps(recipe, source)
+    if not run_folder.is_finished(out):
         recipe.require_installed()
-    with joined(device) as (ranks, place), run_folder.claimed(out, recipe, source, ranks):
-        if not run_folder.finished(out):
+    with joined(device) as (ranks, place), run_folder.claim_folder(out, recipe, source, ranks):
+        if not run_folder.is_finished(out):
             Trainer(recipe, source, out, place, report, watch, ranks).run()
     return out
 
@@ -110,16 +114,20 @@ class Trainer:
         out: Path,
         device: torch.device,
         report: Reporter,
-        watch: Watch = unwatched,
+        watch: Observer = ignore,
         ranks: Ranks = ALONE,
     ) -> None:
         self.recipe, self.source, self.out, self.ranks = recipe, source, out, ranks
-        self.report, self.watch = (report, watch) if ranks.first else (SILENT, unwatched)
-        self.journal = (run_folder.Journal if ranks.first else run_folder.NoJournal)(out)
+        self.report, self.watch = (report, watch) if ranks.first else (SILENT, ignore)
+        self.journal = (run_folder.RunLogs if ranks.first else run_folder.DiscardedLogs)(out)
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.validation = build_validation(recipe, source, device, ranks)
-        self.tally, self.cost, self.plateau = Tally(ranks), Cost(device, ranks), Plateau()
+        self.tally, self.cost, self.plateau = (
+            EpochSums(ranks),
+            TrainingCost(device, ranks),
+            PlateauSchedule(),
+        )
         self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
 
     def run(self) -> None:
@@ -128,7 +136,7 @@ class Trainer:
         clock, size = self.ctx.clock, self.recipe.batch_size
         total, done = self.ctx.loader.total_steps * size, clock.step * size
         with (
-            deterministic(self.recipe.deterministic),
+            deterministic_kernels(self.recipe.deterministic),
             self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
             postponed() as self.stop,
         ):
@@ -138,7 +146,7 @@ class Trainer:
 
     def _start(self) -> None:
         """Set the methods up and restore the checkpoint, if there is one."""
-        ctx, found = self.ctx, checkpoint.load(self.out)
+        ctx, found = self.ctx, checkpoint.load_checkpoint(self.out)
         ctx.resumed = found is not None
         ctx.model.train()
         if found is None:
@@ -148,21 +156,23 @@ class Trainer:
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
         if found is None:
-            follow(ctx, self.ranks)
+            copy_first_rank(ctx, self.ranks)
             self.watch(ctx)
         else:
             self._restore(*found)
-        check(ctx, self.ranks)
+        check_ranks_agree(ctx, self.ranks)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         ctx = self.ctx
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
-        warn_of_other_bits(state["machine"], machine(ctx.device, self.ranks), self.report)
+        warn_if_bits_may_differ(
+            state["machine"], machine_facts(ctx.device, self.ranks), self.report
+        )
         self.tally.load(tensors.pop("seen"))
-        unpack(ctx, tensors, state)
+        unpack_state(ctx, tensors, state)
         self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
-        self.plateau = Plateau(**state["plateau"])
+        self.plateau = PlateauSchedule(**state["plateau"])
         self.cost.resume(state["cost"])
         self.journal.rewind(state["logs"])
         if (ctx.clock.epoch or ctx.clock.batch) and not ctx.clock.done:
@@ -175,7 +185,7 @@ class Trainer:
         if clock.batch == 0:
             with self.cost.event():
                 self._open_epoch(steps)
-            follow(self.ctx, self.ranks)
+            copy_first_rank(self.ctx, self.ranks)
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
@@ -191,21 +201,21 @@ class Trainer:
         ctx, clock = self.ctx, self.ctx.clock
         self.tally.reset()
         if clock.epoch == 0:
-            self.plateau = Plateau()
+            self.plateau = PlateauSchedule()
             ctx.call("round_start")
             if clock.starts_stage:
                 ctx.call("stage_start")
             ctx.rebuild_optimizer(self.recipe.opt_reset)
         ctx.call("epoch_start")
-        dropped = schedules.dropped(self.recipe, clock, steps, self.plateau)
+        dropped = schedules.lr_drop(self.recipe, clock, steps, self.plateau)
         if dropped:
             ctx.call("lr_changed", *dropped)
 
     def _step(self, steps: int) -> None:
         """One optimizer step."""
         ctx, recipe = self.ctx, self.recipe
-        self.lr = recipe.lr * schedules.factor(recipe, ctx.clock, steps, self.plateau)
-        optimizer.set_lr(ctx.optimizer, self.lr)
+        self.lr = recipe.lr * schedules.lr_factor(recipe, ctx.clock, steps, self.plateau)
+        optimizer.set_learning_rate(ctx.optimizer, self.lr)
         batch = ctx.loader.batch(ctx.clock, self.ranks)
         names = (*recipe.stream("step"), *ctx.clock.names, *self.ranks.names)
         with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):
@@ -266,14 +276,14 @@ class Trainer:
             self.accuracy = self.validation.measure(ctx)
         seen = self.accuracy if due else None
         self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
-        line = row(clock, self.lr, loss, learned) | {self.validation.column: seen}
+        line = log_line(clock, self.lr, loss, learned) | {self.validation.column: seen}
         self.journal.append("log.jsonl", line)
         if clock.last_epoch:
             with self.cost.event():
                 ctx.call("round_end")
             what = self.validation.column.replace("_", " ")
             self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
-        check(ctx, self.ranks)
+        check_ranks_agree(ctx, self.ranks)
         self.watch(ctx)
         clock.next_epoch()
         self._save()
@@ -282,14 +292,17 @@ class Trainer:
         """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
         if not self.ranks.first:
             return
-        tensors, state = pack(self.ctx)
+        tensors, state = pack_state(self.ctx)
         floats = [value for value in tensors.values() if value.is_floating_point()]
         if not all(torch.isfinite(value).all() for value in floats):
             self._fail("a weight is not finite")
         state |= {"saves": self.saves, "accuracy": self.accuracy, "lr": self.lr}
         state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
-        state |= {"logs": self.journal.positions(), "machine": machine(self.ctx.device, self.ranks)}
-        checkpoint.save(self.out, tensors | {"seen": self.tally.sums()}, state)
+        state |= {
+            "logs": self.journal.positions(),
+            "machine": machine_facts(self.ctx.device, self.ranks),
+        }
+        checkpoint.save_checkpoint(self.out, tensors | {"seen": self.tally.sums()}, state)
         self.saves = state["saves"]
 
     def _finish(self) -> None:
@@ -297,6 +310,6 @@ class Trainer:
         with self.cost.event():
             self.ctx.call("finalize")
         if self.ranks.first:
-            log = rounds(self.journal.read("log.jsonl"))
-            told = facts(self.ctx, self.source, log, self.cost)
-            run_folder.finish(self.out, dict(self.ctx.model.state_dict()), told)
+            log = summarize_rounds(self.journal.read("log.jsonl"))
+            told = run_record(self.ctx, self.source, log, self.cost)
+            run_folder.write_finished_run(self.out, dict(self.ctx.model.state_dict()), told)

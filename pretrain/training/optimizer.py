@@ -9,18 +9,18 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from pretrain.method import Group
+    from pretrain.method import ParameterGroup
     from pretrain.recipes.recipe import Recipe
 
-State = dict[str, dict[str, Tensor]]
+OptimizerState = dict[str, dict[str, Tensor]]
 """Parameter name -> buffer name (momentum_buffer; step, exp_avg, exp_avg_sq) -> tensor."""
 
 
-def build(
+def build_optimizer(
     recipe: Recipe,
     parameters: Mapping[str, nn.Parameter],
-    groups: Sequence[Group],
-    carried: State,
+    groups: Sequence[ParameterGroup],
+    carried: OptimizerState,
 ) -> torch.optim.Optimizer:
     """The recipe's optimizer over the groups, starting from the carried buffers."""
     described = [
@@ -45,9 +45,11 @@ def build(
     return optimizer
 
 
-def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]) -> State:
+def optimizer_state(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]
+) -> OptimizerState:
     """The buffers that the optimizer holds."""
-    found: State = {}
+    found: OptimizerState = {}
     for name, parameter in parameters.items():
         buffers = optimizer.state.get(parameter, {})
         kept = {key: value for key, value in buffers.items() if isinstance(value, Tensor)}
@@ -56,7 +58,7 @@ def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Paramete
     return found
 
 
-def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Every group steps with lr times its own scale."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_scale"]

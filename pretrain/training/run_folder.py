@@ -9,48 +9,56 @@ written last, so its presence means that the run is complete.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from torch import Tensor
 
+from fsbench import __version__
+from fsbench.backbones import devices, normalizers
+from fsbench.backbones.weights import weights_hash
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.io import write_atomic
+from fsbench.core.progress import Reporter
+from pretrain.meta.episodes import describe_episodes
 from pretrain.training.checkpoint import write_tensors
-from pretrain.training.files import write_atomic
+from pretrain.training.distributed import describe_rank_effects
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipes.recipe import Recipe
 
-LOGS = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
+LOG_FILES = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
 
 
-def finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether the folder holds a complete run."""
     return (folder / "run.json").is_file()
 
 
 @contextmanager
-def claimed(
+def claim_folder(
     folder: Path, recipe: Recipe, source: SourceDataset, ranks: Ranks = ALONE
 ) -> Iterator[None]:
     """The folder belongs to this recipe, data and run while the block runs, which rank 0 sees to.
 
     Raises UsageError when it holds another run, FsbenchError when another process works in it.
     """
-    with locked(folder, recipe, source) if ranks.first else nullcontext():
+    with lock_folder(folder, recipe, source) if ranks.first else nullcontext():
         ranks.wait()
         yield
         ranks.wait()
 
 
 @contextmanager
-def locked(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
+def lock_folder(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
     """No other process trains in the folder, and it is this run's. Raises as `claimed`."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
@@ -61,11 +69,11 @@ def locked(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None
             f"another process is training in {folder}", fix="wait for it, or give another -o"
         ) from error
     with lock:
-        identify(folder, recipe, source)
+        check_identity(folder, recipe, source)
         yield
 
 
-def identify(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
+def check_identity(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
     """Write who the folder belongs to, or check it."""
     path = folder / "recipe.json"
     identity = {"recipe": recipe.model_dump(mode="json"), "recipe_digest": recipe.digest()}
@@ -74,10 +82,10 @@ def identify(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
         write_atomic(path, json.dumps(identity, indent=1).encode())
         return
     try:
-        found = flat(json.loads(path.read_text(encoding="utf8")))
+        found = flatten_fields(json.loads(path.read_text(encoding="utf8")))
     except ValueError as error:
         raise CheckpointError(f"{path} is corrupt: {error}", fix=f"delete {folder}") from error
-    wanted = flat(identity)
+    wanted = flatten_fields(identity)
     differing = [
         key
         for key in sorted(wanted.keys() | found.keys() - {"recipe_digest"})
@@ -91,7 +99,7 @@ def identify(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
         )
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten_fields(value: Any, prefix: str = "") -> dict[str, Any]:
     """Nested JSON as dotted name -> leaf; a method's settings stand under its name."""
     if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
         value = {item["name"]: item for item in value}
@@ -99,11 +107,11 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         return {prefix: value}
     found: dict[str, Any] = {}
     for key, item in value.items():
-        found |= flat(item, f"{prefix}.{key}" if prefix else key)
+        found |= flatten_fields(item, f"{prefix}.{key}" if prefix else key)
     return found
 
 
-class Journal:
+class RunLogs:
     """The run's line logs, cut back to the checkpoint on resuming so that no line stands twice."""
 
     def __init__(self, folder: Path) -> None:
@@ -116,7 +124,7 @@ class Journal:
 
     def positions(self) -> dict[str, int]:
         """Bytes of every log."""
-        paths = {name: self.folder / name for name in LOGS}
+        paths = {name: self.folder / name for name in LOG_FILES}
         return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
 
     def read(self, name: str) -> list[dict[str, Any]]:
@@ -131,12 +139,12 @@ class Journal:
 
     def rewind(self, positions: dict[str, int]) -> None:
         """Cut every log to this many bytes."""
-        for name in LOGS:
+        for name in LOG_FILES:
             with (self.folder / name).open("ab") as file:
                 file.truncate(positions.get(name, 0))
 
 
-class NoJournal(Journal):
+class DiscardedLogs(RunLogs):
     """That of a rank which does not write."""
 
     def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
@@ -146,8 +154,139 @@ class NoJournal(Journal):
         return None
 
 
-def finish(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
+def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write the finished run: weights first, run.json last."""
     write_tensors(folder / "model.safetensors", weights)
-    whole = facts | Journal(folder).shared()
+    whole = facts | RunLogs(folder).shared()
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
+
+
+if TYPE_CHECKING:
+    from pretrain.recipes.plan import TrainingClock
+
+LogLine = Mapping[str, Any]
+VALIDATION_COLUMNS = ("val_accuracy", "episodic_accuracy")
+"""The columns of validation; only meta-learners have the second one."""
+
+
+def log_line(
+    clock: TrainingClock, lr: float, loss: float, learned: float | None
+) -> dict[str, float | None]:
+    """An epoch's line of log.jsonl; accuracies are fractions, null where not measured.
+
+    A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
+    """
+    return {
+        "step": clock.step,
+        "stage": clock.stage,
+        "round": clock.round,
+        "epoch": clock.epoch,
+        "lr": lr,
+        "train_loss": loss,
+        "train_accuracy": learned,
+        "val_accuracy": None,
+    }
+
+
+def summarize_rounds(log: Iterable[LogLine]) -> list[dict[str, Any]]:
+    """log: the lines of log.jsonl in order. Accuracies are fractions, of the round's last epoch.
+
+    steps_to_fit: steps of the round until the end of its first epoch with 100 % training accuracy
+    (of the batches as they were trained on); null when none had it.
+    """
+    found, start = [], 0
+    for number, lines in groupby(log, key=lambda row: row["round"]):
+        epochs = list(lines)
+        last = epochs[-1]
+        fitting = (row["step"] - start for row in epochs if row["train_accuracy"] == 1)
+        found.append(
+            {
+                "stage": last["stage"],
+                "round": number,
+                "epochs": len(epochs),
+                "steps": last["step"] - start,
+                "steps_to_fit": next(fitting, None),
+                "train_accuracy": last["train_accuracy"],
+                **{name: last[name] for name in VALIDATION_COLUMNS if name in last},
+            }
+        )
+        start = last["step"]
+    return found
+
+
+def stage_accuracies(rounds: Iterable[LogLine]) -> list[float | None]:
+    """Validation accuracy (fraction) at the end of every stage; None where it is not measured."""
+    return list({r["stage"]: r["val_accuracy"] for r in rounds}.values())
+
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.training.context import Context
+    from pretrain.training.cost import TrainingCost
+
+
+def run_record(
+    ctx: Context, source: SourceDataset, rounds: list[dict[str, Any]], cost: TrainingCost
+) -> dict[str, Any]:
+    """rounds: as pretrain/training/run_folder.py gives them; cost: of all parts of the run."""
+    recipe, accuracies = ctx.recipe, stage_accuracies(rounds)
+    return {
+        "format": "fsbench-run-1",
+        "recipe": recipe.name,
+        "recipe_fields": recipe.model_dump(mode="json"),
+        "recipe_digest": recipe.digest(),
+        "resolved": {
+            f"{m.name}.{field}": value
+            for m in recipe.methods
+            for field, value in m.resolved(recipe).items()
+        },
+        "architecture": recipe.architecture,
+        "width": recipe.width or ctx.architecture.default_width,
+        "normalizers": normalizers.shapes(ctx.model),
+        "n_classes": ctx.classes,
+        "input_size": recipe.input_size,
+        "mean": list(source.mean),
+        "std": list(source.std),
+        "source": source.name,
+        "source_fingerprint": source.fingerprint,
+        "source_accuracy": accuracies[-1],
+        "stage_accuracies": accuracies,
+        **episodic_facts(ctx, rounds),
+        "rounds": rounds,
+        "steps": ctx.clock.step,
+        **cost.facts(),
+        "flags": sorted(source.flags),
+        "weights_hash": weights_hash(dict(ctx.model.state_dict()), (ctx.roles.head,)),
+        **machine_facts(ctx.device, cost.ranks),
+        **describe_rank_effects(recipe, ctx.model, cost.ranks),
+        "fsbench": __version__,
+    }
+
+
+def episodic_facts(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """A meta-learner's own accuracy, on which tasks; its `source_accuracy` is null."""
+    if ctx.recipe.loader != "episodes":
+        return {}
+    accuracy = rounds[-1]["episodic_accuracy"]
+    return {"episodic_accuracy": accuracy, "episodic_tasks": describe_episodes(ctx.recipe)}
+
+
+def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
+    """What equal bits depend on (design.md 5)."""
+    return {
+        "torch": str(torch.__version__),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "device": devices.model_name(str(device)),
+        **ranks.facts(),
+    }
+
+
+def warn_if_bits_may_differ(then: dict[str, Any], now: dict[str, Any], report: Reporter) -> None:
+    """Say so when a resumed run cannot repeat the bits of an uninterrupted one."""
+    then, now = ({"processes": 1, "backend": None} | facts for facts in (then, now))
+    changed = [
+        f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name]
+    ]
+    if changed:
+        report.log(f"resumed elsewhere ({', '.join(changed)}): the last digits may differ")

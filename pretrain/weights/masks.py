@@ -23,50 +23,54 @@ Scope = Literal["layer", "global"]
 Fill = Literal["init", "zero"]
 
 
-def count(fraction: float, n: int) -> int:
+def floor_count(fraction: float, n: int) -> int:
     """floor(fraction n), without losing one to rounding: 0.29 of 100 is 29."""
     return math.floor(fraction * n + 1e-9)
 
 
-def bernoulli(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:
+def bernoulli_mask(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:
     """Every element on its own with probability p."""
     return torch.rand(shape, generator=generator) < p
 
 
-def exactly(shape: torch.Size, fraction: float, generator: torch.Generator) -> Tensor:
+def uniform_mask(shape: torch.Size, fraction: float, generator: torch.Generator) -> Tensor:
     """floor(fraction n) elements, uniform among all such choices."""
     n = shape.numel()
     mask = torch.zeros(n, dtype=torch.bool)
-    mask[torch.randperm(n, generator=generator)[: count(fraction, n)]] = True
+    mask[torch.randperm(n, generator=generator)[: floor_count(fraction, n)]] = True
     return mask.view(shape)
 
 
-def smallest(values: Mapping[str, Tensor], fraction: float, scope: Scope) -> dict[str, Tensor]:
+def smallest_masks(
+    values: Mapping[str, Tensor], fraction: float, scope: Scope
+) -> dict[str, Tensor]:
     """The floor(fraction n) elements of smallest |value|, n counted per tensor or over all.
 
     Ties go to the earlier element, so that the count is exact.
     """
     if scope == "layer":
-        return {name: _smallest(value, fraction) for name, value in values.items()}
+        return {name: _smallest_mask(value, fraction) for name, value in values.items()}
     flat = torch.cat([value.detach().reshape(-1) for value in values.values()])
-    parts = torch.split(_smallest(flat, fraction), [value.numel() for value in values.values()])
+    parts = torch.split(
+        _smallest_mask(flat, fraction), [value.numel() for value in values.values()]
+    )
     return {n: part.view_as(values[n]) for n, part in zip(values, parts, strict=True)}
 
 
-def _smallest(value: Tensor, fraction: float) -> Tensor:
+def _smallest_mask(value: Tensor, fraction: float) -> Tensor:
     flat = value.detach().abs().reshape(-1)
     mask = torch.zeros_like(flat, dtype=torch.bool)
-    mask[flat.argsort(stable=True)[: count(fraction, len(flat))]] = True
+    mask[flat.argsort(stable=True)[: floor_count(fraction, len(flat))]] = True
     return mask.view(value.shape)
 
 
-def kernels(ctx: Context) -> dict[str, Tensor]:
+def effective_kernels(ctx: Context) -> dict[str, Tensor]:
     """The effective weights of all convolutions and linear layers, the head's included."""
     names = [f"{layer}.weight" for layer in ctx.roles.layers]
     return {name: surgery.get_weight(ctx.model, name).detach() for name in names}
 
 
-def refill(ctx: Context, masks: Masks, note: str, fill: Fill = "init") -> None:
+def refill_masked(ctx: Context, masks: Masks, note: str, fill: Fill = "init") -> None:
     """Rewrite the taken elements with fresh draws or zeros; tensors without any are left alone."""
     taken = {name: mask.to(ctx.device) for name, mask in masks.items() if mask.any()}
     if not taken:
@@ -87,7 +91,7 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
     plain = [name for name in keep if not _parametrized(ctx.model, name)]
     if plain:
         weights = [surgery.get_weight(ctx.model, name) for name in plain]
-        torch._foreach_mul_(weights, factors(keep[name] for name in plain))
+        torch._foreach_mul_(weights, mask_factors(keep[name] for name in plain))
     for name in keep.keys() - set(plain):
         weight = surgery.get_weight(ctx.model, name)
         surgery.set_weight(ctx.model, name, weight * keep[name])
@@ -100,10 +104,10 @@ def mask_gradients(ctx: Context, keep: Masks) -> None:
     pairs = [(gradient, mask) for gradient, mask in found if gradient is not None]
     if pairs:
         gradients, masks = zip(*pairs, strict=True)
-        torch._foreach_mul_(gradients, factors(masks))
+        torch._foreach_mul_(gradients, mask_factors(masks))
 
 
-def factors(masks: Iterable[Tensor]) -> list[Tensor]:
+def mask_factors(masks: Iterable[Tensor]) -> list[Tensor]:
     """Bool masks as factors 0 and 1 without a copy: torch multiplies by bool ten times slower."""
     return [mask.view(torch.uint8) for mask in masks]
 

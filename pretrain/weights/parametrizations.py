@@ -24,7 +24,7 @@ Originals = tuple[Tensor, ...]
 """What is trained in place of one weight: (v,), or (g, v) for weight normalization."""
 
 
-class Map(nn.Module, ABC):
+class WeightMap(nn.Module, ABC):
     """One reparametrized weight."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Map(nn.Module, ABC):
         """Trained tensors, each with the gradient of |w|^2 / 2 by it where that is not zero."""
 
 
-class Elementwise(Map):
+class Elementwise(WeightMap):
     """w = psi(v) for every element; raw: v receives the gradient of w instead of its own."""
 
     def __init__(self, raw: bool) -> None:
@@ -75,21 +75,21 @@ class Elementwise(Map):
         yield v, weight if self.raw else self.slope(v).mul_(weight)
 
 
-def held(module: nn.Module, leaf: str = "weight") -> tuple[Map, Originals] | None:
+def find_map(module: nn.Module, leaf: str = "weight") -> tuple[WeightMap, Originals] | None:
     """The map behind a weight and what it trains; None for a plain or a foreign one."""
     if not parametrize.is_parametrized(module, leaf):
         return None
     holder = cast("nn.ModuleDict", module.parametrizations)[leaf]
     mapping = cast("nn.ModuleList", holder)[0]
-    if not isinstance(mapping, Map):
+    if not isinstance(mapping, WeightMap):
         return None
     return mapping, tuple(holder.parameters(recurse=False))
 
 
 @torch.no_grad()
-def assign(module: nn.Module, leaf: str, weight: Tensor) -> None:
+def assign_weight(module: nn.Module, leaf: str, weight: Tensor) -> None:
     """Make `weight` the effective one; tensors keep their storage and memory format."""
-    found = held(module, leaf)
+    found = find_map(module, leaf)
     if found is None:
         setattr(module, leaf, weight)
         return
@@ -99,7 +99,7 @@ def assign(module: nn.Module, leaf: str, weight: Tensor) -> None:
         original.copy_(new)
 
 
-def clamped(module: nn.Module, leaf: str = "weight") -> int:
+def count_clamped(module: nn.Module, leaf: str = "weight") -> int:
     """Elements that a bounded map has moved into its range so far."""
-    found = held(module, leaf)
+    found = find_map(module, leaf)
     return int(getattr(found[0], "clamped", 0)) if found else 0

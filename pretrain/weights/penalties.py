@@ -12,31 +12,33 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
+from pretrain.weights import surgery
+
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
 def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:
     """Add lam w to the gradients of these effective tensors, where they are trained."""
-    plain, mapped = split(ctx, names)
+    plain, mapped = _split(ctx, names)
     values = [ctx.parameters[name].detach() for name in plain]
-    add(ctx, plain, values, lam)
+    _add(ctx, plain, values, lam)
     for name in mapped:
-        through_map(ctx.model, name, 0.0, lam)
+        _pull_through_map(ctx.model, name, 0.0, lam)
 
 
-def pull(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> None:
+def pull_to_anchors(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> None:
     """Add lam (w - anchor) to the gradients of the anchored effective tensors."""
-    plain, mapped = split(ctx, anchors)
+    plain, mapped = _split(ctx, anchors)
     values = [ctx.parameters[name].detach() for name in plain]
     if values:
         values = list(torch._foreach_sub(values, [anchors[name] for name in plain]))
-    add(ctx, plain, values, lam)
+    _add(ctx, plain, values, lam)
     for name in mapped:
-        through_map(ctx.model, name, anchors[name], lam)
+        _pull_through_map(ctx.model, name, anchors[name], lam)
 
 
-def split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
+def _split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Names of plain parameters that got a gradient, and of reparametrized ones."""
     plain, mapped = [], []
     for name in names:
@@ -48,14 +50,14 @@ def split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
     return plain, mapped
 
 
-def add(ctx: Context, names: list[str], values: list[Tensor], lam: float) -> None:
+def _add(ctx: Context, names: list[str], values: list[Tensor], lam: float) -> None:
     """gradient <- gradient + lam value."""
     if names:
         gradients = [cast("Tensor", ctx.parameters[name].grad) for name in names]
         torch._foreach_add_(gradients, values, alpha=lam)
 
 
-def through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float) -> None:
+def _pull_through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float) -> None:
     """The same for a reparametrized tensor, computed afresh: the step's own graph is used up."""
     owner, _, leaf = name.rpartition(".")
     maps = cast("nn.ModuleDict", model.get_submodule(owner).parametrizations)
@@ -63,3 +65,30 @@ def through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float)
         weight = maps[leaf]()
     if weight.requires_grad:
         torch.autograd.backward(weight, lam * (weight.detach() - anchor))
+
+
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+ANCHOR_KEY = "stored "
+"""Memory key of a stored tensor: this and its name."""
+
+
+def parameter_names(ctx: Context) -> tuple[str, ...]:
+    """All parameters of the plain architecture: kernels, biases, norm scales and shifts."""
+    with torch.device("meta"):
+        plain = ctx.architecture.build(ctx.classes, ctx.recipe.width)
+    return tuple(name for name, _ in plain.named_parameters())
+
+
+def store_anchors(ctx: Context, names: Iterable[str]) -> None:
+    """Keep copies of these effective tensors as they are now."""
+    for name in names:
+        ctx.memory[ANCHOR_KEY + name] = surgery.get_weight(ctx.model, name).detach().clone()
+
+
+def stored_anchors(ctx: Context) -> dict[str, Tensor]:
+    """What was kept, by name."""
+    return {
+        n.removeprefix(ANCHOR_KEY): t for n, t in ctx.memory.items() if n.startswith(ANCHOR_KEY)
+    }

@@ -23,22 +23,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from pretrain.method import Group, Method, Rank
-from pretrain.weights.parametrizations import Elementwise, Map, Originals, clamped, held
+from pretrain.method import ActingOrder, Method, ParameterGroup
+from pretrain.weights.parametrizations import (
+    Elementwise,
+    Originals,
+    WeightMap,
+    count_clamped,
+    find_map,
+)
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
-def layers(ctx: Context) -> Iterator[nn.Module]:
+def layer_modules(ctx: Context) -> Iterator[nn.Module]:
     """The convolutions and linear layers, in forward order."""
     return (ctx.model.get_submodule(name) for name in ctx.roles.layers)
 
 
-def maps(ctx: Context) -> Iterator[tuple[nn.Module, Map, Originals]]:
+def iterate_maps(ctx: Context) -> Iterator[tuple[nn.Module, WeightMap, Originals]]:
     """The reparametrized layers: module, map, trained tensors."""
-    for module in layers(ctx):
-        found = held(module)
+    for module in layer_modules(ctx):
+        found = find_map(module)
         if found is not None:
             yield module, *found
 
@@ -46,9 +52,9 @@ def maps(ctx: Context) -> Iterator[tuple[nn.Module, Map, Originals]]:
 class Reparametrization(Method):
     """Base of the methods; a subclass says which map a layer gets."""
 
-    RANK: ClassVar = Rank.REPARAMETRIZATION
+    RANK: ClassVar = ActingOrder.REPARAMETRIZATION
 
-    def maps(self, ctx: Context) -> Iterator[Map]:
+    def maps(self, ctx: Context) -> Iterator[WeightMap]:
         """A new map for every layer, in their order."""
         raise NotImplementedError
 
@@ -59,23 +65,23 @@ class Reparametrization(Method):
 
     def setup(self, ctx: Context) -> None:
         """Register the maps, and log when an initial weight had to be moved into a map's range."""
-        modules = list(layers(ctx))
+        modules = list(layer_modules(ctx))
         for module, mapping in zip(modules, self.maps(ctx), strict=True):
             parametrize.register_parametrization(module, "weight", mapping)
-        moved = {n: clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
+        moved = {n: count_clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
         names = tuple(f"{name}.weight" for name, count in moved.items() if count)
         if names and not ctx.resumed:
-            total = sum(held_size(module) for module in modules)
+            total = sum(weight_size(module) for module in modules)
             fraction = sum(moved.values()) / total
             note = f"{sum(moved.values())} of {total} initial elements clamped to the range"
             ctx.log(names, fraction, note)
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         """Trained weights decay as `decays` says, scalars of the maps not at all."""
-        trained = {id(v) for _, _, originals in maps(ctx) for v in originals}
-        scalars = {id(p) for _, mapping, _ in maps(ctx) for p in mapping.parameters()}
+        trained = {id(v) for _, _, originals in iterate_maps(ctx) for v in originals}
+        scalars = {id(p) for _, mapping, _ in iterate_maps(ctx) for p in mapping.parameters()}
 
-        def part(group: Group, ids: set[int], inside: bool = True) -> tuple[str, ...]:
+        def part(group: ParameterGroup, ids: set[int], inside: bool = True) -> tuple[str, ...]:
             return tuple(n for n in group.names if (id(ctx.parameters[n]) in ids) is inside)
 
         decay_on: Literal["effective", "trained"] = "effective" if self.decays == "w" else "trained"
@@ -99,7 +105,7 @@ class Reparametrization(Method):
             if group["effective_decay"]
         }
         terms: dict[float, tuple[list[Tensor], list[Tensor]]] = {}
-        for module, mapping, originals in maps(ctx) if rates else ():
+        for module, mapping, originals in iterate_maps(ctx) if rates else ():
             for trained, direction in mapping.decay(module.weight, *originals):  # type: ignore[arg-type]
                 if id(trained) in rates and trained.grad is not None:
                     gradients, directions = terms.setdefault(rates[id(trained)], ([], []))
@@ -110,15 +116,15 @@ class Reparametrization(Method):
 
     def finalize(self, ctx: Context) -> None:
         """Psi(v) becomes the plain weight, at the bit; the total of clamped elements is logged."""
-        modules = list(layers(ctx))
-        total = sum(clamped(module) for module in modules)
+        modules = list(layer_modules(ctx))
+        total = sum(count_clamped(module) for module in modules)
         if total:
             ctx.log((), 0.0, f"{total} elements were clamped to the range over the whole run")
         for module in modules:
             parametrize.remove_parametrizations(module, "weight")
 
 
-def held_size(module: nn.Module) -> int:
+def weight_size(module: nn.Module) -> int:
     """Elements of a layer's weight."""
     return int(module.weight.numel())  # type: ignore[operator]
 
@@ -129,7 +135,7 @@ class ElementwiseReparametrization(Reparametrization):
     @torch.no_grad()
     def before_step(self, ctx: Context) -> None:
         super().before_step(ctx)
-        trained = list(raw(ctx))
+        trained = list(raw_maps(ctx))
         ctx.memory["before"] = [v.clone() for _, v in trained]
         ctx.memory["slopes"] = [mapping.slope(v) for mapping, v in trained]
 
@@ -138,19 +144,19 @@ class ElementwiseReparametrization(Reparametrization):
         """Adaptive optimizers: v <- v_before + Psi'(v_before) (v - v_before)."""
         before, slopes = ctx.memory.pop("before"), ctx.memory.pop("slopes")
         if before:
-            now = [v for _, v in raw(ctx)]
+            now = [v for _, v in raw_maps(ctx)]
             torch._foreach_sub_(now, before)
             torch._foreach_mul_(now, slopes)
             torch._foreach_add_(now, before)
 
 
-def raw(ctx: Context) -> Iterator[tuple[Elementwise, Tensor]]:
+def raw_maps(ctx: Context) -> Iterator[tuple[Elementwise, Tensor]]:
     """The maps whose trained weight receives the gradient of the effective one."""
-    for _, mapping, originals in maps(ctx):
+    for _, mapping, originals in iterate_maps(ctx):
         if isinstance(mapping, Elementwise) and mapping.raw:
             yield mapping, originals[0].detach()
 
 
-def adaptive(ctx: Context) -> bool:
+def is_adaptive(ctx: Context) -> bool:
     """Whether the optimizer's steps do not depend on the size of the gradient."""
     return ctx.recipe.optimizer == "adam"

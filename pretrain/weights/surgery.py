@@ -8,12 +8,14 @@ and written, the one that forward uses: under a reparametrization writing goes t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures._roles import below
 from pretrain.weights import parametrizations
 
 if TYPE_CHECKING:
@@ -38,12 +40,12 @@ def set_weight(model: nn.Module, name: str, value: Tensor) -> None:
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
     if nn.utils.parametrize.is_parametrized(module, leaf):
-        parametrizations.assign(module, leaf, value)
+        parametrizations.assign_weight(module, leaf, value)
     else:
         get_weight(model, name).copy_(value)
 
 
-def trained(model: nn.Module, name: str) -> tuple[str, ...]:
+def trained_names(model: nn.Module, name: str) -> tuple[str, ...]:
     """Names of the tensors that are trained in place of the effective tensor `name`."""
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
@@ -54,20 +56,22 @@ def trained(model: nn.Module, name: str) -> tuple[str, ...]:
     return tuple(f"{inside}.{original}" for original, _ in holder.named_parameters(recurse=False))
 
 
-def clamped(model: nn.Module, names: Iterable[str]) -> int:
+def total_clamped(model: nn.Module, names: Iterable[str]) -> int:
     """Elements of these tensors that a bounded reparametrization moved into its range so far."""
     owners = (name.rpartition(".") for name in names)
-    return sum(parametrizations.clamped(model.get_submodule(o), leaf) for o, _, leaf in owners)
+    return sum(
+        parametrizations.count_clamped(model.get_submodule(o), leaf) for o, _, leaf in owners
+    )
 
 
-def split(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def split_parameters(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parameter names before the module `threshold`, and from it on; norm parameters included."""
     if threshold == END:
         return tuple(name for name, _ in model.named_parameters()), ()
     return RoleMap.from_threshold(model, threshold)
 
 
-def kernels(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
+def kernel_names(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
     """The weights of those convolution and linear layers that own one of the parameters."""
     owners = {
         ".".join(name.split(".")[:i]) for name in parameters for i in range(1, name.count(".") + 1)
@@ -75,7 +79,7 @@ def kernels(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]
     return tuple(f"{layer}.weight" for layer in layers if layer in owners)
 
 
-def initial(architecture: Architecture, classes: int, width: int | None) -> dict[str, Tensor]:
+def draw_initial(architecture: Architecture, classes: int, width: int | None) -> dict[str, Tensor]:
     """The tensors of a freshly built network, drawn from the stream that is open."""
     return dict(architecture.build(classes, width).state_dict())
 
@@ -86,7 +90,7 @@ def plain_names(architecture: Architecture, classes: int, width: int | None) -> 
         return tuple(architecture.build(classes, width).state_dict())
 
 
-def norm(weight: Tensor) -> float:
+def frobenius_norm(weight: Tensor) -> float:
     """Frobenius norm, accumulated in float64."""
     return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
 
@@ -100,3 +104,56 @@ def fraction_changed(old: Iterable[Tensor], new: Iterable[Tensor]) -> float:
     """Part of all elements that differ."""
     pairs = [(int((a != b).sum()), a.numel()) for a, b in zip(old, new, strict=True)]
     return sum(changed for changed, _ in pairs) / max(1, sum(n for _, n in pairs))
+
+
+if TYPE_CHECKING:
+    from pretrain.recipes.recipe import Recipe
+
+
+def build_on_meta(recipe: Recipe) -> tuple[nn.Module, RoleMap]:
+    """A model on the meta device (two classes) and its roles; not to be changed."""
+    return _build_on_meta(recipe.architecture, recipe.width, recipe.input_size)
+
+
+@cache
+def _build_on_meta(architecture: str, width: int | None, side: int) -> tuple[nn.Module, RoleMap]:
+    found = ARCHITECTURES.load(architecture).at(side)
+    with torch.device("meta"):
+        model = found.build(2, width)
+    return model, found.roles(model)
+
+
+if TYPE_CHECKING:
+    from pretrain.recipes.recipe import Recipe
+
+AUTO = "auto"
+PAPER_THRESHOLD = "layer3"
+EARLY_SHARE = 7 / 16
+"""Part of the blocks of a ResNet-50 that lie before its `layer3`."""
+
+
+def find_threshold(recipe: Recipe, threshold: str) -> str:
+    """The module that the threshold means in the recipe's network, or surgery.END.
+
+    Raises UnknownName for a module that the network does not have.
+    """
+    model, roles = build_on_meta(recipe)
+    name = default_threshold(roles) if threshold == AUTO else threshold
+    split_parameters(model, name)
+    return name
+
+
+def default_threshold(roles: RoleMap) -> str:
+    """What `auto` means in a network with these roles."""
+    if PAPER_THRESHOLD in roles.stages:
+        return PAPER_THRESHOLD
+    before = max(1, round(EARLY_SHARE * len(roles.blocks)))
+    late = roles.blocks[before] if before < len(roles.blocks) else roles.fully_connected
+    return next(layer for layer in roles.layers if below(layer, late))
+
+
+def late_modules(model: nn.Module, threshold: str) -> list[nn.Module]:
+    """The modules from `threshold` on, in the order of registration."""
+    names, modules = zip(*model.named_modules(), strict=True)
+    start = len(names) if threshold == END else names.index(threshold)
+    return list(modules[start:])

@@ -31,7 +31,7 @@ from fsbench.data import SourceDataset, Split
 from pretrain import METHODS
 from pretrain.method import hooks_of
 from pretrain.recipes import registry
-from pretrain.recipes.plan import Clock
+from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import Trainer
 
@@ -85,7 +85,7 @@ def recipe(name: str, given: argparse.Namespace, iterations: int = FEW) -> Recip
     plan = {n: v for n, v in method.PILOT.items() if n.partition(".")[0] != name or name == "lw"}
     bench = {"architecture": given.architecture, "width": given.width, "input_size": given.side}
     counted = {f"{name}.iterations": iterations} if iterated(name) else {}
-    made = registry.build("paper", name, method, plan)
+    made = registry.build_recipe("paper", name, method, plan)
     return made.replace({**bench, "batch_size": given.batch, **DEMANDING.get(name, {}), **counted})
 
 
@@ -115,7 +115,7 @@ class Runner:
         trainer._open_epoch(1)
         trainer._step(1)
         trainer.ctx.call("round_end")
-        later = Clock(plan, round=plan.rounds if len(plan.stages) > 1 else 1)
+        later = TrainingClock(plan, round=plan.rounds if len(plan.stages) > 1 else 1)
         trainer.ctx.clock = later
         opened = seconds(lambda: trainer._open_epoch(1))
         return opened + seconds(lambda: trainer.ctx.call("lr_changed", 1.0, 0.1))

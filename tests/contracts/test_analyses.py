@@ -16,7 +16,7 @@ from fsbench import backbones
 from fsbench.core.findings import Finding
 from fsbench.core.specs import Frozen
 from fsbench.data import Split
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 from protocols.analyses import ANALYSES, Need, NotApplicable
 from protocols.analyses.inputs import AnalysisInput
 
@@ -28,7 +28,9 @@ SMALL = {"images": 16, "batch_size": 8, "smallest": 4, "draws": 2, "sigmas": (0.
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> AnalysisInput:
     """A chain of layers, which every analysis has something to look at in."""
     run = tmp_path_factory.mktemp("runs") / "run"
-    pretrain(tiny("normal", "architecture=mlp", "plan.epochs=1", "plan.rounds=1"), source(), run)
+    train_recipe(
+        tiny("normal", "architecture=mlp", "plan.epochs=1", "plan.rounds=1"), source(), run
+    )
     ref = f"run:{run}"
     return AnalysisInput(backbones.load(ref), backbones.classifier(ref), source())
 

@@ -11,9 +11,9 @@ from support.pretrain import equal, killed_at, lines, source, tiny, weights
 
 from fsbench.core.errors import UsageError
 from pretrain import METHODS
-from pretrain.recipes.registry import composed, control
-from pretrain.training import branching, checkpoint
-from pretrain.training.loop import pretrain
+from pretrain.recipes.registry import compose_methods, control_recipe
+from pretrain.training import checkpoint, first_round
+from pretrain.training.loop import train_recipe
 
 CLAIMING = [name for name, method in METHODS.items() if method.PLAIN_ROUND_0]
 ACTING = [name for name in METHODS.names() if name not in CLAIMING]
@@ -21,7 +21,9 @@ OF_THE_MACHINE = ("seconds", "peak_memory_bytes", "shared_rounds")
 
 
 def shared(recipe_of: str, folder: Path) -> Path:
-    return branching.first_round(branching.trunk(tiny(recipe_of)), source(), folder)
+    return first_round.train_first_round(
+        first_round.shared_recipe(tiny(recipe_of)), source(), folder
+    )
 
 
 def record(run: Path) -> dict[str, Any]:
@@ -31,10 +33,10 @@ def record(run: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CLAIMING)
 def test_round_0_is_that_of_normal_to_the_bit(name: str, tmp_path: Path) -> None:
-    branching.first_round(tiny(name), source(), tmp_path / "own")
+    first_round.train_first_round(tiny(name), source(), tmp_path / "own")
     shared(name, tmp_path / "shared")
     (own, ours), (plain, theirs) = (
-        checkpoint.load(tmp_path / run) or pytest.fail(run) for run in ("own", "shared")
+        checkpoint.load_checkpoint(tmp_path / run) or pytest.fail(run) for run in ("own", "shared")
     )
     state = [n for n in own if not n.startswith("memory/")]
     assert equal({n: own[n] for n in state}, plain)
@@ -47,11 +49,11 @@ def test_round_0_is_that_of_normal_to_the_bit(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", CLAIMING)
 def test_a_branch_ends_with_the_bits_of_a_whole_run(name: str, tmp_path: Path) -> None:
     recipe = tiny(name)
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     trunk = shared(name, tmp_path / "trunk")
-    branching.branch(recipe, source(), trunk, tmp_path / "branch")
-    assert checkpoint.load(tmp_path / "branch") is not None
-    pretrain(recipe, source(), tmp_path / "branch")
+    first_round.start_from_first_round(recipe, source(), trunk, tmp_path / "branch")
+    assert checkpoint.load_checkpoint(tmp_path / "branch") is not None
+    train_recipe(recipe, source(), tmp_path / "branch")
     assert equal(weights(tmp_path / "branch"), weights(tmp_path / "whole"))
     for log in ("log.jsonl", "rewrites.jsonl"):
         assert lines(tmp_path / "branch", log) == lines(tmp_path / "whole", log)
@@ -60,30 +62,30 @@ def test_a_branch_ends_with_the_bits_of_a_whole_run(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ACTING)
 def test_what_acts_in_round_0_is_trained_whole(name: str) -> None:
-    assert not branching.branches(tiny(name))
+    assert not first_round.can_share_first_round(tiny(name))
     with pytest.raises(UsageError, match="its own"):
-        branching.trunk(tiny(name))
+        first_round.shared_recipe(tiny(name))
 
 
 def test_one_acting_method_among_several_is_enough() -> None:
-    assert not branching.branches(composed(tiny("seal"), "seal+swr"))
-    assert branching.branches(composed(tiny("seal"), "seal+welsr"))
-    assert not branching.branches(tiny("normal", "plan.rounds=1"))
+    assert not first_round.can_share_first_round(compose_methods(tiny("seal"), "seal+swr"))
+    assert first_round.can_share_first_round(compose_methods(tiny("seal"), "seal+welsr"))
+    assert not first_round.can_share_first_round(tiny("normal", "plan.rounds=1"))
 
 
 def test_a_branch_says_where_its_round_came_from(tmp_path: Path) -> None:
     recipe, trunk = tiny("llf"), shared("llf", tmp_path / "trunk")
-    branching.branch(recipe, source(), trunk, tmp_path / "branch")
+    first_round.start_from_first_round(recipe, source(), trunk, tmp_path / "branch")
     identity = json.loads((tmp_path / "branch" / "recipe.json").read_text())
     assert identity["recipe_digest"] == recipe.digest()
-    pretrain(recipe, source(), tmp_path / "branch")
+    train_recipe(recipe, source(), tmp_path / "branch")
     facts = json.loads((tmp_path / "branch" / "run.json").read_text())
     assert facts["recipe_digest"] == recipe.digest()
     (origin,) = facts["shared_rounds"]
     assert origin["round"] == 0
-    assert origin["recipe_digest"] == control(recipe).digest()
-    assert origin["checkpoint_sha256"] == checkpoint.digest(next(trunk.glob("*.safetensors")))
-    pretrain(recipe, source(), tmp_path / "whole")
+    assert origin["recipe_digest"] == control_recipe(recipe).digest()
+    assert origin["checkpoint_sha256"] == checkpoint.file_digest(next(trunk.glob("*.safetensors")))
+    train_recipe(recipe, source(), tmp_path / "whole")
     assert "shared_rounds" not in json.loads((tmp_path / "whole" / "run.json").read_text())
 
 
@@ -91,15 +93,15 @@ def test_a_run_that_has_started_is_let_be(tmp_path: Path, monkeypatch: pytest.Mo
     recipe, trunk = tiny("llf"), shared("llf", tmp_path / "trunk")
     killed_at(2, recipe, tmp_path / "run", monkeypatch)
     before = (tmp_path / "run" / checkpoint.SIDECAR).read_bytes()
-    branching.branch(recipe, source(), trunk, tmp_path / "run")
+    first_round.start_from_first_round(recipe, source(), trunk, tmp_path / "run")
     assert (tmp_path / "run" / checkpoint.SIDECAR).read_bytes() == before
 
 
 def test_a_copy_that_was_cut_short_leaves_no_claim(tmp_path: Path) -> None:
     recipe, trunk = tiny("llf"), shared("llf", tmp_path / "trunk")
-    branching.branch(recipe, source(), trunk, tmp_path / "run")
+    first_round.start_from_first_round(recipe, source(), trunk, tmp_path / "run")
     (tmp_path / "run" / checkpoint.SIDECAR).unlink()
-    pretrain(recipe, source(), tmp_path / "run")
+    train_recipe(recipe, source(), tmp_path / "run")
     assert lines(tmp_path / "run", "shared.jsonl") == []
     assert "shared_rounds" not in json.loads((tmp_path / "run" / "run.json").read_text())
 
@@ -108,7 +110,7 @@ def test_a_copy_that_was_cut_short_leaves_no_claim(tmp_path: Path) -> None:
 def test_the_round_of_another_control_is_refused(change: str, tmp_path: Path) -> None:
     trunk = shared("llf", tmp_path / "trunk")
     with pytest.raises(UsageError, match="holds another run"):
-        branching.branch(tiny("llf", change), source(), trunk, tmp_path / "run")
+        first_round.start_from_first_round(tiny("llf", change), source(), trunk, tmp_path / "run")
     assert not (tmp_path / "run" / checkpoint.SIDECAR).exists()
 
 
@@ -116,9 +118,9 @@ def test_a_round_that_has_not_ended_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("llf")
-    killed_at(3, control(recipe), tmp_path / "trunk", monkeypatch)
+    killed_at(3, control_recipe(recipe), tmp_path / "trunk", monkeypatch)
     with pytest.raises(UsageError, match="not ended"):
-        branching.branch(recipe, source(), tmp_path / "trunk", tmp_path / "run")
-    branching.first_round(control(recipe), source(), tmp_path / "trunk")
-    branching.branch(recipe, source(), tmp_path / "trunk", tmp_path / "run")
+        first_round.start_from_first_round(recipe, source(), tmp_path / "trunk", tmp_path / "run")
+    first_round.train_first_round(control_recipe(recipe), source(), tmp_path / "trunk")
+    first_round.start_from_first_round(recipe, source(), tmp_path / "trunk", tmp_path / "run")
     assert lines(tmp_path / "run") == lines(tmp_path / "trunk")

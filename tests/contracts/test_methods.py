@@ -16,11 +16,11 @@ from fsbench import backbones
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures import ARCHITECTURES
 from pretrain import METHODS
-from pretrain.method import Rank, hooks_of
+from pretrain.method import ActingOrder, hooks_of
 from pretrain.recipes.recipe import Recipe
-from pretrain.recipes.registry import control
+from pretrain.recipes.registry import control_recipe
 from pretrain.training.context import Context
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 from pretrain.weights import surgery
 
 methods = pytest.mark.parametrize("name", METHODS.names())
@@ -33,7 +33,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Recipe], Path
 
     @cache
     def run(recipe: Recipe) -> Path:
-        return pretrain(recipe, source(), tmp_path_factory.mktemp("run"))
+        return train_recipe(recipe, source(), tmp_path_factory.mktemp("run"))
 
     return run
 
@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Recipe], Path
 def test_it_declares_what_a_method_must(name: str) -> None:
     method = METHODS.load(name)
     assert method().name == name
-    assert isinstance(method.RANK, Rank)
+    assert isinstance(method.RANK, ActingOrder)
     assert method.SOURCE
     assert method.NEUTRAL != "not declared"
     assert method() == method()
@@ -52,7 +52,7 @@ def test_it_declares_what_a_method_must(name: str) -> None:
 @doing
 def test_it_does_something(name: str, trained: Callable[[Recipe], Path]) -> None:
     assert hooks_of(METHODS.load(name))
-    ours, theirs = (weights(trained(recipe)) for recipe in (tiny(name), control(tiny(name))))
+    ours, theirs = (weights(trained(recipe)) for recipe in (tiny(name), control_recipe(tiny(name))))
     assert not equal({tensor: ours[tensor] for tensor in theirs}, theirs)
 
 
@@ -65,7 +65,7 @@ def test_neutral_settings_are_normal_bit_for_bit(
         pytest.skip(neutral)
     settings = [f"{name}.{field}={value}" for field, value in neutral.items()]
     neutralised = tiny(name, *settings)
-    assert equal(weights(trained(neutralised)), weights(trained(control(neutralised))))
+    assert equal(weights(trained(neutralised)), weights(trained(control_recipe(neutralised))))
 
 
 @methods
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_others(
     name: str, trained: Callable[[Recipe], Path], tmp_path: Path
 ) -> None:
     first, second = (trained(tiny(name, f"seed={seed}")) for seed in (0, 1))
-    again = pretrain(tiny(name, "seed=0"), source(), tmp_path)
+    again = train_recipe(tiny(name, "seed=0"), source(), tmp_path)
     assert equal(weights(again), weights(first))
     assert not equal(weights(second), weights(first))
 
@@ -90,7 +90,7 @@ def test_it_resumes_exactly_at_and_inside_a_round(
     recipe = tiny(name)
     whole = trained(recipe)
     killed_at(step, recipe, tmp_path, monkeypatch)
-    pretrain(recipe, source(), tmp_path)
+    train_recipe(recipe, source(), tmp_path)
     assert equal(weights(tmp_path), weights(whole))
     for log in ("log.jsonl", "rewrites.jsonl"):
         assert lines(tmp_path, log) == lines(whole, log)
@@ -141,5 +141,5 @@ def test_the_export_is_the_plain_architecture_and_loads(
 
 @methods
 def test_it_trains_under_autocast(name: str, tmp_path: Path) -> None:
-    pretrain(tiny(name, "precision=bf16"), source(), tmp_path)
+    train_recipe(tiny(name, "precision=bf16"), source(), tmp_path)
     assert all(torch.isfinite(t).all() for t in weights(tmp_path).values())

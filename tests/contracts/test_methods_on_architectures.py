@@ -50,7 +50,7 @@ def zoomed(side: int) -> SourceDataset:
 @cache
 def settings(method: str) -> tuple[str, ...]:
     """Two rounds of one step, or of two where a round has phases."""
-    toy = registry.get(f"toy/{method}")
+    toy = registry.load_recipe(f"toy/{method}")
     ascends = "ascent_share" in METHODS.load(method).model_fields
     return (
         f"plan.rounds={2 // len(toy.plan.stages)}",

@@ -21,7 +21,7 @@ DIGESTS = Path(__file__).resolve().parents[1] / "golden" / "recipe_digests.json"
 
 @every
 def test_it_is_whole_and_survives_json(name: str) -> None:
-    recipe = registry.get(name)
+    recipe = registry.load_recipe(name)
     assert recipe.name == name
     assert recipe.label == f"{name.replace('/', '-')}-s0"
     again = Recipe.model_validate_json(recipe.canonical())
@@ -33,12 +33,12 @@ def test_it_is_whole_and_survives_json(name: str) -> None:
 def test_digests_are_those_of_earlier_versions() -> None:
     """Stored runs and leaderboard entries name their recipe by its digest."""
     recorded = json.loads(DIGESTS.read_text(encoding="utf8"))
-    assert {name: registry.get(name).digest() for name in recorded} == recorded
+    assert {name: registry.load_recipe(name).digest() for name in recorded} == recorded
 
 
 @every
 def test_its_parts_exist(name: str) -> None:
-    recipe = registry.get(name)
+    recipe = registry.load_recipe(name)
     assert recipe.architecture in ARCHITECTURES.names()
     assert recipe.source in SOURCES.names()
 
@@ -46,7 +46,7 @@ def test_its_parts_exist(name: str) -> None:
 def test_every_method_has_a_pilot_and_a_toy_recipe_and_digests_differ() -> None:
     wanted = {f"{scale}/{name}" for scale in ("pilot", "toy") for name in METHODS.names()}
     assert wanted <= set(NAMES)
-    assert len({registry.get(name).digest() for name in NAMES}) == len(NAMES)
+    assert len({registry.load_recipe(name).digest() for name in NAMES}) == len(NAMES)
 
 
 @every
@@ -56,19 +56,19 @@ def test_published_figures_are_fractions_under_overrides_that_exist(name: str) -
     assert row is None or (row.paper and row.row)
     for figure in registry.RECIPES.figures(name):
         assert 0 < figure.accuracy < 1
-        registry.get(name).override(figure.overrides)
+        registry.load_recipe(name).override(figure.overrides)
 
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_normal_under_the_same_plan_is_the_control(scale: str) -> None:
-    control = registry.get(f"{scale}/normal")
+    control = registry.load_recipe(f"{scale}/normal")
     for name in ("llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
-        ours = dict(registry.get(f"{scale}/{name}"))
+        ours = dict(registry.load_recipe(f"{scale}/{name}"))
         assert {**ours, "name": control.name, "methods": control.methods} == dict(control)
 
 
 def test_seals_figures_stand_as_printed() -> None:
-    seal = registry.get("paper/seal")
+    seal = registry.load_recipe("paper/seal")
     assert (seal.plan.rounds, seal.plan.epochs, seal.batch_size) == (10, 160, 32)
     assert (seal.lr, seal.momentum, seal.weight_decay) == (0.01, 0.9, 5e-4)
     assert (seal.label_smoothing, seal.input_size, seal.warmup_epochs) == (0.1, 64, 20)
@@ -89,6 +89,6 @@ def test_seals_figures_stand_as_printed() -> None:
 
 def test_a_bare_name_is_refused_with_the_full_ones() -> None:
     with pytest.raises(UsageError, match="paper/seal, pilot/seal, toy/seal"):
-        registry.get("seal")
+        registry.load_recipe("seal")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
-        registry.get("toy/seel")
+        registry.load_recipe("toy/seel")

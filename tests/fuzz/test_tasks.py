@@ -23,7 +23,7 @@ from fsbench.core.tasks import PROTOCOLS, Options, TaskId, heads, integers
 from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import parse as parse_fields
+from pretrain.recipes.recipe import parse_assignments as parse_fields
 
 ODD = st.one_of(
     st.text(max_size=8),
@@ -75,8 +75,8 @@ WORDS = {
     "model": parse,
     "head": lambda text: parse_head_settings([text]),
     "probe": lambda text: parse_probe_settings([text]),
-    "field": lambda text: registry.get("toy/seal").replace(parse_fields([text])),
-    "recipe": registry.get,
+    "field": lambda text: registry.load_recipe("toy/seal").replace(parse_fields([text])),
+    "recipe": registry.load_recipe,
 }
 ASSIGNED = st.builds(
     "{}={}".format,

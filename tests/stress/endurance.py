@@ -109,7 +109,7 @@ def pretrain(memory: Memory, folder: Path) -> None:
     """STEPS steps; a look after every epoch, which validates and writes a checkpoint."""
     from fsbench.data import SourceDataset, Split
     from pretrain.recipes import registry
-    from pretrain.training.loop import pretrain as train
+    from pretrain.training.loop import train_recipe as train
 
     noise, half, batch = np.random.default_rng(0), (0.5, 0.5, 0.5), 32
 
@@ -122,7 +122,9 @@ def pretrain(memory: Memory, folder: Path) -> None:
     # width 8 crashes torch 2.15: oneDNN, 1x1 stride 2, 8 channels of 64 x 64 kept last
     size = {"width": 16, "input_size": SIDE, "batch_size": batch, "plan.rounds": 1}
     epoch = {"plan.epochs": EPOCHS, "plan.epoch_images": STEPS // EPOCHS * batch}
-    recipe = registry.get("toy/normal").replace({k: str(v) for k, v in {**size, **epoch}.items()})
+    recipe = registry.load_recipe("toy/normal").replace(
+        {k: str(v) for k, v in {**size, **epoch}.items()}
+    )
     train(recipe, source, folder / "run", watch=lambda ctx: memory.look(ctx.clock.step))
 
 

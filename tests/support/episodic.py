@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from pretrain.meta.learner import Episodic, Task, learner_of
+from pretrain.meta.learner import MetaLearner, TaskImages, meta_learner_of
 from pretrain.training.batches import Batch
 from pretrain.training.loop import Trainer
 
 Weights = Mapping[str, Tensor]
-Answers = Callable[[nn.Module, Weights, Task], Tensor]
+Answers = Callable[[nn.Module, Weights, TaskImages], Tensor]
 """Reference: network, its weights, a task -> logits of the queries."""
 
 
@@ -28,7 +28,7 @@ class Prepared:
         self.made: Trainer = trainer(tiny(name, *assignments), out)
         self.made._open_epoch(2)
         self.ctx = self.made.ctx
-        self.learner: Episodic = learner_of(self.made.recipe)
+        self.learner: MetaLearner = meta_learner_of(self.made.recipe)
         self.batch: Batch = self.ctx.loader.batch(self.ctx.clock)
         self.tasks = list(self.learner.tasks(self.batch))
         self.ctx.acting = self.learner.name

@@ -21,7 +21,7 @@ from fsbench.data import SourceDataset, Split
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop
-from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.loop import Trainer, train_recipe
 
 SIDE, CLASSES = 8, 4
 TINY = (
@@ -80,7 +80,7 @@ def tiny(method: str, *assignments: str) -> Recipe:
 
     Skips the test for a meta-learner where learn2learn is missing.
     """
-    toy = registry.get(f"toy/{method}")
+    toy = registry.load_recipe(f"toy/{method}")
     texts = [*TINY, *(f"{method}.{text}" for text in TASKS if toy.loader == "episodes")]
     if toy.loader == "episodes":
         pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
@@ -135,4 +135,4 @@ def killed_at(step: int, recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(Trainer, "_step", stepping)
         patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
         with pytest.raises(Killed):
-            pretrain(recipe, source(), out)
+            train_recipe(recipe, source(), out)

@@ -21,9 +21,9 @@ from torch import Tensor, distributed
 from fsbench.data import SourceDataset, Split
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop
-from pretrain.training.batches import Normalise
+from pretrain.training.batches import InputNormalizer
 from pretrain.training.checkpoint import write_tensors
-from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.loop import Trainer, train_recipe
 
 RANKS = 2
 HERE = Path(__file__).parent
@@ -57,20 +57,20 @@ class Job:
 @contextmanager
 def float64() -> Iterator[None]:
     """Runs inside compute in float64: what differs is then more than rounding."""
-    single = Normalise.__call__
+    single = InputNormalizer.__call__
     torch.set_default_dtype(torch.float64)
-    Normalise.__call__ = lambda self, images: single(self, images).double()  # type: ignore[method-assign]
+    InputNormalizer.__call__ = lambda self, images: single(self, images).double()  # type: ignore[method-assign]
     try:
         yield
     finally:
         torch.set_default_dtype(torch.float32)
-        Normalise.__call__ = single  # type: ignore[method-assign]
+        InputNormalizer.__call__ = single  # type: ignore[method-assign]
 
 
 def alone(job: Job, out: Path) -> Path:
     """The run of one process."""
     with float64():
-        return pretrain(job.recipe, images(job.recipe), out)
+        return train_recipe(job.recipe, images(job.recipe), out)
 
 
 def together(jobs: Mapping[str, Job], out: Path) -> None:
@@ -117,7 +117,7 @@ def train(job: Job, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if job.kill_at is not None:
         killed(job, out)
-    pretrain(job.recipe, images(job.recipe), out)
+    train_recipe(job.recipe, images(job.recipe), out)
 
 
 def killed(job: Job, out: Path) -> None:
@@ -131,7 +131,7 @@ def killed(job: Job, out: Path) -> None:
 
     Trainer._step, loop.CHECKPOINT_SECONDS = stepping, 0.0  # type: ignore[method-assign]
     try:
-        pretrain(job.recipe, images(job.recipe), out)
+        train_recipe(job.recipe, images(job.recipe), out)
     except Killed:
         distributed.barrier()
     finally:

@@ -17,7 +17,7 @@ from fsbench.backbones.architectures._automatic import roles_of
 from fsbench.backbones.architectures._roles import below
 from fsbench.core.errors import UsageError
 from fsbench.data.source import SourceDataset, Split
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 
 def made(name: str) -> nn.Module:
@@ -114,7 +114,7 @@ def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
 
 def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
     given = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
-    run = pretrain(tiny("lw", *given), source(), tmp_path / "run")
+    run = train_recipe(tiny("lw", *given), source(), tmp_path / "run")
     assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
     backbone = backbones.load(f"run:{run}")
     assert backbone.facts.architecture == "timm/test_resnet"
@@ -183,7 +183,7 @@ def enlarged() -> SourceDataset:
 
 def test_nio_starts_a_transformer(tmp_path: Path) -> None:
     given = (*VIT, "nio.iterations=1")
-    run = pretrain(tiny("nio", *given), enlarged(), tmp_path / "run")
+    run = train_recipe(tiny("nio", *given), enlarged(), tmp_path / "run")
     (line,) = lines(run, "rewrites.jsonl")
     assert "GradCosine" in line["note"]
     assert "pos_embed" not in line["tensors"]
@@ -194,9 +194,11 @@ def test_nio_starts_a_transformer(tmp_path: Path) -> None:
 
 def test_lw_keeps_the_positions_of_a_transformer_and_refuses_its_channels(tmp_path: Path) -> None:
     given = (*VIT, "lw.generations=true", "plan.rounds=2")
-    run = pretrain(tiny("lw", *given), enlarged(), tmp_path / "run")
+    run = train_recipe(tiny("lw", *given), enlarged(), tmp_path / "run")
     drawn = [n for line in lines(run, "rewrites.jsonl") for n in line["tensors"]]
     assert "head.weight" in drawn
     assert not {"pos_embed", "cls_token"} & set(drawn)
     with pytest.raises(UsageError, match="finds no channels after blocks"):
-        pretrain(tiny("lw", *given, "lw.statistics=per_channel"), enlarged(), tmp_path / "other")
+        train_recipe(
+            tiny("lw", *given, "lw.statistics=per_channel"), enlarged(), tmp_path / "other"
+        )

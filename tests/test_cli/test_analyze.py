@@ -15,7 +15,7 @@ from fsbench.api import estimate
 from fsbench.cli.main import run
 from fsbench.core.findings import Analysis
 from fsbench.data import SourceDataset
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 from protocols.analyses import margins
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0")
@@ -32,7 +32,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "chain": tiny("normal", *short, "architecture=mlp"),
     }
     return {
-        name: f"run:{pretrain(recipe, source(), folder / name)}" for name, recipe in recipes.items()
+        name: f"run:{train_recipe(recipe, source(), folder / name)}"
+        for name, recipe in recipes.items()
     }
 
 
@@ -135,7 +136,7 @@ def test_a_meta_learner_has_no_head_for_the_source(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its head tells the classes of a task apart: labels of the source mean nothing to it."""
-    run = f"run:{pretrain(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
+    run = f"run:{train_recipe(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
     assert call("-m", run, "--what", "all", "-o", str(tmp_path)) == 0
     shown = capfd.readouterr()
     assert f"sharpness is left out: {run} has no source classifier of ours" in shown.err

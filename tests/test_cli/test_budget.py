@@ -13,7 +13,7 @@ from support.pretrain import Killed, source
 from fsbench.api import budget
 from fsbench.api.budget import BudgetRun, accuracies_by_steps, budget_panel, format_accuracies
 from fsbench.cli.main import run
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 SMALL = ["width=2", "input_size=8", "batch_size=8", "plan.epochs=2", "plan.epoch_images=null"]
 SETS = [part for text in SMALL for part in ("--set", text)]
@@ -92,16 +92,16 @@ def test_a_killed_sweep_goes_on_where_it_was(
             if len(trained) == n:
                 raise Killed
             trained.append(recipe.label)
-            return pretrain(recipe, *given, **more)
+            return train_recipe(recipe, *given, **more)
 
         return train
 
-    monkeypatch.setattr("pretrain.training.loop.pretrain", until(3))
+    monkeypatch.setattr("pretrain.training.loop.train_recipe", until(3))
     with pytest.raises(Killed):
         run(["budget", *call])
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/run.json")}
     assert len(kept) == 3
-    monkeypatch.setattr("pretrain.training.loop.pretrain", pretrain)
+    monkeypatch.setattr("pretrain.training.loop.train_recipe", train_recipe)
     assert command(*call) == 0
     assert len(list(tmp_path.glob("*/run.json"))) == 4
     assert kept == {path: path.stat().st_mtime_ns for path in kept}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fsbench.cli.main import run
-from pretrain.method import HOOKS, Rank
+from pretrain.method import HOOKS, ActingOrder
 
 PAPERS = {
     **dict.fromkeys(("dsd", "fc", "lw", "rescale"), "reinitialization study"),
@@ -75,7 +75,7 @@ def test_all_methods_are_listed_with_their_paper(listed: dict[str, dict[str, obj
 def test_hooks_rank_and_neutral_settings_are_those_of_the_class(
     listed: dict[str, dict[str, object]],
 ) -> None:
-    ranks = {rank.name.lower() for rank in Rank}
+    ranks = {rank.name.lower() for rank in ActingOrder}
     assert all(set(row["hooks"]) <= set(HOOKS) for row in listed.values())  # type: ignore[call-overload]
     assert all(row["hooks"] for name, row in listed.items() if name != "normal")
     assert {row["rank"] for row in listed.values()} == ranks

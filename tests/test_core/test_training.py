@@ -24,9 +24,9 @@ def test_facts_without_training_are_written_as_before() -> None:
 
 
 def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
-    from pretrain.recipes.registry import composed, get
+    from pretrain.recipes.registry import compose_methods, load_recipe
 
-    recipe = composed(get("pilot/swr"), "swr+weight_compander").override(["seed=3"])
+    recipe = compose_methods(load_recipe("pilot/swr"), "swr+weight_compander").override(["seed=3"])
     known = Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
     assert known.recipe_digest == recipe.digest()
     assert known.methods == tuple(method.name for method in recipe.methods)
@@ -35,13 +35,13 @@ def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
 
 
 def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
-    from pretrain.recipes.registry import RECIPES, control
+    from pretrain.recipes.registry import RECIPES, control_recipe
 
     for name in RECIPES.names():
         recipe = RECIPES.load(name)
         ours, plain = (
             Training(recipe=each.model_dump(mode="json"), **fakes_methods.COSTS)
-            for each in (recipe, control(recipe))
+            for each in (recipe, control_recipe(recipe))
         )
         assert plain.plain, name
         assert ours.conditions() == plain.conditions(), name

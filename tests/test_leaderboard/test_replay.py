@@ -160,7 +160,7 @@ def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
 
 
 def test_a_run_of_a_recipe_starts_with_its_pretraining(tmp_path: Path) -> None:
-    recipe = registry.get("toy/normal").replace({"seed": 2})
+    recipe = registry.load_recipe("toy/normal").replace({"seed": 2})
     board = entry(tmp_path, recipe="toy/normal", recipe_digest=recipe.digest())
     (one,) = replays(Board.open(board).entry("entry"), "board")
     assert ("fsbench", "pretrain", "toy/normal", "--seed=2", "--output=runs") in one.commands

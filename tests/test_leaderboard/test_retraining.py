@@ -38,16 +38,16 @@ def read_back(words: tuple[str, ...]) -> Recipe:
 @pytest.mark.parametrize("scale", ["toy", "pilot"])
 @pytest.mark.parametrize("name", METHODS.names())
 def test_every_recipe_and_its_control(name: str, scale: str) -> None:
-    recipe = registry.get(f"{scale}/{name}")
-    for each in (recipe, registry.control(recipe), recipe.replace({"seed": 4})):
+    recipe = registry.load_recipe(f"{scale}/{name}")
+    for each in (recipe, registry.control_recipe(recipe), recipe.replace({"seed": 4})):
         found = command(facts(each))
         assert found is not None
         assert read_back(found[0]) == found[1] == each
 
 
 def test_compositions_scenarios_and_settings() -> None:
-    base = registry.get("toy/normal")
-    both = registry.composed(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
+    base = registry.load_recipe("toy/normal")
+    both = registry.compose_methods(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
     scenario = build_recipe(
         "toy/head_reset", {"plan.epochs": 3, "seed": 7}, scenario="continual-full"
     )
@@ -62,7 +62,7 @@ def test_compositions_scenarios_and_settings() -> None:
 
 
 def test_older_results_are_searched_by_seed() -> None:
-    recipe = registry.get("toy/normal").replace({"seed": 2})
+    recipe = registry.load_recipe("toy/normal").replace({"seed": 2})
     found = command(facts(recipe, known=False))
     assert found is not None
     assert (read_back(found[0]), found[1].label) == (recipe, recipe.label)
@@ -71,7 +71,7 @@ def test_older_results_are_searched_by_seed() -> None:
 
 def test_no_command_is_given_that_trains_another_run() -> None:
     """A recipe with a field or a method that this version does not know."""
-    recipe = registry.get("toy/normal")
+    recipe = registry.load_recipe("toy/normal")
     for change in ({"later": 1}, {"methods": [{"name": "unheard"}]}, {"name": "lost/normal"}):
         held = facts(recipe)
         assert held.training is not None

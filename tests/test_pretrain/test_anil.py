@@ -9,12 +9,12 @@ from support.episodic import Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import Task
+from pretrain.meta.learner import TaskImages
 
 HEAD = ("fc.weight", "fc.bias")
 
 
-def by_hand(model: nn.Module, weights: Weights, task: Task) -> Tensor:
+def by_hand(model: nn.Module, weights: Weights, task: TaskImages) -> Tensor:
     body = {name: weight for name, weight in weights.items() if name not in HEAD}
     head = {name: weights[name] for name in HEAD}
     for _ in range(2):

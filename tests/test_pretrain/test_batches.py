@@ -10,14 +10,14 @@ from support.pretrain import source, tiny
 
 from fsbench.core.errors import DataError
 from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip
-from pretrain.recipes.plan import Clock
-from pretrain.training.batches import Batches, Normalise
+from pretrain.recipes.plan import TrainingClock
+from pretrain.training.batches import BatchLoader, InputNormalizer
 
 CPU = torch.device("cpu")
 
 
-def batches(*assignments: str) -> Batches:
-    return Batches(tiny("normal", *assignments), source(), CPU)
+def batches(*assignments: str) -> BatchLoader:
+    return BatchLoader(tiny("normal", *assignments), source(), CPU)
 
 
 def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
@@ -45,7 +45,9 @@ def test_draws_reach_every_offset_and_both_sides() -> None:
 
 def test_flip_alone_moves_no_pixel_but_to_the_other_side() -> None:
     plain, flipped = (
-        batches("batch_size=16", f"augmentation={kind}").batch(Clock(tiny("normal").plan)).images
+        batches("batch_size=16", f"augmentation={kind}")
+        .batch(TrainingClock(tiny("normal").plan))
+        .images
         for kind in ("none", "flip")
     )
     kept = (flipped == plain).flatten(1).all(1)
@@ -74,7 +76,7 @@ def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None
     offsets = torch.cat([draws(kind, 16, 8, ("draws", i))[0] for i in range(20)])
     assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
     loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
-    clock = Clock(loader.recipe.plan)
+    clock = TrainingClock(loader.recipe.plan)
     assert loader.batch(clock).images.shape == plain.batch(clock).images.shape
     assert not torch.equal(loader.batch(clock).images, plain.batch(clock).images)
     assert torch.equal(loader.batch(clock).images, loader.batch(clock).images)
@@ -82,7 +84,9 @@ def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None
 
 def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None:
     loader = batches("plan.epoch_images=null", "augmentation=none")
-    orders = [loader._epoch_order(Clock(loader.recipe.plan, epoch=e)).tolist() for e in (0, 1)]
+    orders = [
+        loader._epoch_order(TrainingClock(loader.recipe.plan, epoch=e)).tolist() for e in (0, 1)
+    ]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
     assert orders[0] != orders[1]
     assert loader.steps(0) == 5
@@ -90,7 +94,10 @@ def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None
 
 def test_a_short_epoch_takes_another_part_each_time() -> None:
     loader = batches()
-    parts = [set(loader._epoch_order(Clock(loader.recipe.plan, epoch=e)).tolist()) for e in (0, 1)]
+    parts = [
+        set(loader._epoch_order(TrainingClock(loader.recipe.plan, epoch=e)).tolist())
+        for e in (0, 1)
+    ]
     assert [len(part) for part in parts] == [16, 16]
     assert parts[0] != parts[1]
 
@@ -100,14 +107,14 @@ def test_stages_are_parts_of_one_order() -> None:
     first, second, whole = (set(stage.tolist()) for stage in loader.stages)
     assert len(first) == len(second) == 20
     assert first | second == whole == set(range(40))
-    order = loader._epoch_order(Clock(loader.recipe.plan, round=2))
+    order = loader._epoch_order(TrainingClock(loader.recipe.plan, round=2))
     assert set(order.tolist()) == second
 
 
 def test_a_batch_depends_on_seed_and_position_alone() -> None:
-    clock = Clock(tiny("normal").plan, epoch=2, batch=1)
+    clock = TrainingClock(tiny("normal").plan, epoch=2, batch=1)
     again = batches()
-    again.batch(Clock(clock.plan))
+    again.batch(TrainingClock(clock.plan))
     first, second = batches().batch(clock), again.batch(clock)
     assert torch.equal(first.images, second.images)
     assert torch.equal(first.labels, second.labels)
@@ -117,7 +124,7 @@ def test_a_batch_depends_on_seed_and_position_alone() -> None:
 def test_normalise_is_pixels_over_255_minus_mean_over_std() -> None:
     images = torch.from_numpy(source().train.images[:4])
     mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (source().mean, source().std))
-    result = Normalise(source(), CPU, channels_last=True)(images)
+    result = InputNormalizer(source(), CPU, channels_last=True)(images)
     torch.testing.assert_close(result, (images / 255 - mean) / std)
     assert result.is_contiguous(memory_format=torch.channels_last)
     assert images.dtype == torch.uint8

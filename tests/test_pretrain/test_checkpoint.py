@@ -11,17 +11,17 @@ from support.pretrain import killed_at, source, tiny
 
 from fsbench.core.errors import CheckpointError
 from pretrain.training import checkpoint
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}
 
 
 def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
-    assert checkpoint.load(tmp_path) is None
+    assert checkpoint.load_checkpoint(tmp_path) is None
     state = {"x": 1.5, "saves": 0}
-    checkpoint.save(tmp_path, {"a": torch.zeros(1)}, state)
-    checkpoint.save(tmp_path, TENSORS, state)
-    found = checkpoint.load(tmp_path)
+    checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(1)}, state)
+    checkpoint.save_checkpoint(tmp_path, TENSORS, state)
+    found = checkpoint.load_checkpoint(tmp_path)
     assert found is not None
     assert all(torch.equal(found[0][name], TENSORS[name]) for name in TENSORS)
     assert found[1] == {"x": 1.5, "saves": 2}
@@ -33,7 +33,7 @@ def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
 def test_a_kill_while_saving_leaves_a_whole_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
-    checkpoint.save(tmp_path, {"a": torch.zeros(1)}, {"saves": 0, "turn": 1})
+    checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(1)}, {"saves": 0, "turn": 1})
 
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -45,8 +45,8 @@ def test_a_kill_while_saving_leaves_a_whole_checkpoint(
         else:
             patch.setattr(checkpoint, target[dies_in], die)
         with pytest.raises(KeyboardInterrupt):
-            checkpoint.save(tmp_path, {"a": torch.ones(1)}, {"saves": 1, "turn": 2})
-    found = checkpoint.load(tmp_path)
+            checkpoint.save_checkpoint(tmp_path, {"a": torch.ones(1)}, {"saves": 1, "turn": 2})
+    found = checkpoint.load_checkpoint(tmp_path)
     assert found is not None
     turn = 2 if dies_in == "cleaning" else 1
     assert (found[1]["turn"], float(found[0]["a"])) == (turn, turn - 1)
@@ -70,7 +70,7 @@ def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.M
     ]:
         sidecar.write_text(text)
         with pytest.raises(CheckpointError, match="delete") as caught:
-            pretrain(recipe, source(), tmp_path)
+            train_recipe(recipe, source(), tmp_path)
         assert says in str(caught.value)
 
 
@@ -79,21 +79,21 @@ def test_weights_of_another_network_are_refused(
 ) -> None:
     recipe = tiny("normal")
     killed_at(3, recipe, tmp_path, monkeypatch)
-    found = checkpoint.load(tmp_path)
+    found = checkpoint.load_checkpoint(tmp_path)
     assert found is not None
     tensors, state = found
     tensors["model/fc.weight"] = torch.zeros(7, 16)
-    checkpoint.save(tmp_path, tensors, state)
+    checkpoint.save_checkpoint(tmp_path, tensors, state)
     with pytest.raises(CheckpointError, match=r"differing: fc\.weight"):
-        pretrain(recipe, source(), tmp_path)
+        train_recipe(recipe, source(), tmp_path)
 
 
 def test_a_file_that_is_no_tensor_file_is_refused(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path, TENSORS, {"saves": 0})
+    checkpoint.save_checkpoint(tmp_path, TENSORS, {"saves": 0})
     path = tmp_path / "checkpoint-1.safetensors"
     path.write_bytes(b"not tensors")
     sidecar = tmp_path / "checkpoint.json"
     found = json.loads(sidecar.read_text())
-    sidecar.write_text(json.dumps({**found, "sha256": checkpoint.digest(path)}))
+    sidecar.write_text(json.dumps({**found, "sha256": checkpoint.file_digest(path)}))
     with pytest.raises(CheckpointError, match="cannot be read"):
-        checkpoint.load(tmp_path)
+        checkpoint.load_checkpoint(tmp_path)

@@ -10,8 +10,8 @@ from support.pretrain import lines, source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
-from pretrain.meta.learner import Episodic, InnerLoop
-from pretrain.method import Rank
+from pretrain.meta.learner import InnerLoop, MetaLearner
+from pretrain.method import ActingOrder
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
 from pretrain.recipes import registry
@@ -21,9 +21,9 @@ from pretrain.recipes.composition import (
     META,
     REFUSALS,
     REPARAMETRIZATIONS,
-    refuse,
+    require_composable,
 )
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")
 
@@ -38,22 +38,22 @@ def test_the_table_names_methods_that_exist() -> None:
 
 
 def test_every_meta_learner_is_in_the_table() -> None:
-    found = {name for name, kind in METHODS.items() if issubclass(kind, Episodic)}
+    found = {name for name, kind in METHODS.items() if issubclass(kind, MetaLearner)}
     assert found == META
     assert {name for name in found if issubclass(METHODS.load(name), InnerLoop)} == INNER_LOOPS
 
 
 def test_every_reparametrization_and_every_init_is_in_the_table() -> None:
-    by_rank = {rank: {m().name for m in METHODS.values() if rank == m.RANK} for rank in Rank}
-    assert by_rank[Rank.REPARAMETRIZATION] == REPARAMETRIZATIONS
-    assert by_rank[Rank.INIT] == INITS
+    by_rank = {rank: {m().name for m in METHODS.values() if rank == m.RANK} for rank in ActingOrder}
+    assert by_rank[ActingOrder.REPARAMETRIZATION] == REPARAMETRIZATIONS
+    assert by_rank[ActingOrder.INIT] == INITS
 
 
 @pytest.mark.parametrize("pair", list(combinations(STUDY, 2)))
 def test_two_methods_that_rewrite_at_round_starts_are_refused(pair: tuple[str, str]) -> None:
     for order in (pair, pair[::-1]):
         with pytest.raises(UsageError, match="would follow neither paper") as caught:
-            refuse(methods(*order))  # type: ignore[arg-type]
+            require_composable(methods(*order))  # type: ignore[arg-type]
         assert caught.value.fix
 
 
@@ -80,7 +80,7 @@ def test_two_methods_that_rewrite_at_round_starts_are_refused(pair: tuple[str, s
 def test_other_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: str) -> None:
     for order in (pair, pair[::-1]):
         with pytest.raises(UsageError, match=says):
-            refuse(methods(*order))  # type: ignore[arg-type]
+            require_composable(methods(*order))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -103,31 +103,31 @@ def test_other_pairs_are_refused_with_their_reason(pair: tuple[str, str], says: 
     ],
 )
 def test_these_compose(names: tuple[str, ...]) -> None:
-    refuse(methods(*names))  # type: ignore[arg-type]
+    require_composable(methods(*names))  # type: ignore[arg-type]
 
 
 def test_powerprop_minds_zeros_only_with_a_power_and_a_zero_fill() -> None:
     zero = Dsd(fill="zero")
     with pytest.raises(UsageError, match="zero for ever"):
-        refuse([zero, Powerprop()])
-    refuse([zero, Powerprop(alpha=1.0)])
+        require_composable([zero, Powerprop()])
+    require_composable([zero, Powerprop(alpha=1.0)])
 
 
 def test_inner_loops_mind_zeros_that_are_held_in_a_sparse_phase() -> None:
     with pytest.raises(UsageError, match="would bring pruned weights back"):
-        refuse([Dsd(sparse_epochs=1), *methods("maml")])  # type: ignore[list-item]
+        require_composable([Dsd(sparse_epochs=1), *methods("maml")])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("pair", ["swr+seal+metasgd", "weight_norm+protonet", "l2_init+anil"])
 def test_meta_learners_train_beside_others(pair: str, tmp_path: Path) -> None:
-    recipe = registry.composed(tiny(pair.rpartition("+")[2]), pair)
-    run = pretrain(recipe, source(), tmp_path / "run")
+    recipe = registry.compose_methods(tiny(pair.rpartition("+")[2]), pair)
+    run = train_recipe(recipe, source(), tmp_path / "run")
     assert all(tensor.isfinite().all() for tensor in weights(run).values())
 
 
 def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_action() -> None:
-    plain = registry.get("toy/seal").override(["seal.ascent_factor=0.5", "plan.rounds=3"])
-    both = registry.composed(plain, "swr+seal+weight_compander", {"swr.lam": "1e-2"})
+    plain = registry.load_recipe("toy/seal").override(["seal.ascent_factor=0.5", "plan.rounds=3"])
+    both = registry.compose_methods(plain, "swr+seal+weight_compander", {"swr.lam": "1e-2"})
     assert both.name == "toy/weight_compander+seal+swr"
     assert both.label == "toy-weight_compander+seal+swr-s0"
     assert both.plan == plain.plan
@@ -137,17 +137,17 @@ def test_a_composed_recipe_keeps_plan_and_settings_and_is_named_by_the_order_of_
 
 
 def test_a_method_that_comes_in_has_the_settings_of_the_scale() -> None:
-    both = registry.composed(registry.get("toy/normal"), "swr+lw")
+    both = registry.compose_methods(registry.load_recipe("toy/normal"), "swr+lw")
     assert both.method("lw").generations is True  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match="goes through 16 blocks"):
-        registry.composed(registry.get("paper/normal"), "swr+lw")
+        registry.compose_methods(registry.load_recipe("paper/normal"), "swr+lw")
 
 
 def test_values_may_make_the_methods_possible() -> None:
-    one = registry.get("toy/normal").override(["plan.rounds=1"])
+    one = registry.load_recipe("toy/normal").override(["plan.rounds=1"])
     with pytest.raises(UsageError, match="llf would never act"):
-        registry.composed(one, "llf")
-    assert registry.composed(one, "llf", {"plan.rounds": 2}).name == "toy/llf"
+        registry.compose_methods(one, "llf")
+    assert registry.compose_methods(one, "llf", {"plan.rounds": 2}).name == "toy/llf"
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_values_may_make_the_methods_possible() -> None:
 )
 def test_what_is_no_composition_is_refused(names: str, error: type[UsageError], says: str) -> None:
     with pytest.raises(error, match=says):
-        registry.composed(registry.get("toy/normal"), names)
+        registry.compose_methods(registry.load_recipe("toy/normal"), names)
 
 
 def test_a_composed_run_acts_by_both_and_exports_the_plain_network(tmp_path: Path) -> None:
     values = {"welsr.fraction": 0.5, "swr.lam": 0.1}
-    recipe = registry.composed(tiny("normal"), "swr+weight_norm+welsr", values)
-    run = pretrain(recipe, source(), tmp_path / "run")
-    plain = pretrain(tiny("normal"), source(), tmp_path / "plain")
+    recipe = registry.compose_methods(tiny("normal"), "swr+weight_norm+welsr", values)
+    run = train_recipe(recipe, source(), tmp_path / "run")
+    plain = train_recipe(tiny("normal"), source(), tmp_path / "plain")
     assert weights(run).keys() == weights(plain).keys()
     assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"welsr"}

@@ -20,7 +20,7 @@ def after_one_epoch(out: Path, *assignments: str) -> Context:
 
 
 def momenta(ctx: Context) -> dict[str, torch.Tensor]:
-    state = optimizer.state(ctx.optimizer, ctx.parameters)
+    state = optimizer.optimizer_state(ctx.optimizer, ctx.parameters)
     return {name: held["momentum_buffer"].clone() for name, held in state.items()}
 
 

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from pretrain.training import cost
-from pretrain.training.cost import Cost, Counting
-from pretrain.training.loop import pretrain
+from pretrain.training.cost import FlopCounter, TrainingCost
+from pretrain.training.loop import train_recipe
 
 CPU = torch.device("cpu")
 
@@ -27,9 +27,9 @@ def record(run: Path) -> dict[str, Any]:
 def test_flops_of_a_linear_layer_by_hand() -> None:
     """A multiply-add is two: 2 * 5 * 3 * 7 forward, as many for the kernel, none for the input."""
     layer, inputs = nn.Linear(3, 7), torch.ones(5, 3)
-    with Counting() as forward:
+    with FlopCounter() as forward:
         out = layer(inputs)
-    with Counting() as backward:
+    with FlopCounter() as backward:
         out.sum().backward()
     assert (forward.flops, backward.flops) == (210, 210)
 
@@ -41,13 +41,13 @@ def test_a_step_counts_as_torch_s_own_counter_does(tmp_path: Path, precision: st
     made._open_epoch(2)
     with FlopCounterMode(display=False) as theirs:
         made._task_loss(made.ctx.loader.batch(made.ctx.clock))[0].backward()
-    pretrain(recipe, source(), tmp_path / "b")
+    train_recipe(recipe, source(), tmp_path / "b")
     assert record(tmp_path / "b")["flops"] == 16 * theirs.get_total_flops() > 0
 
 
 def test_events_are_counted_beside_the_steps(tmp_path: Path) -> None:
     for name in ("normal", "nio", "lw"):
-        pretrain(tiny(name), source(), tmp_path / name)
+        train_recipe(tiny(name), source(), tmp_path / name)
     plain, nio, lw = (record(tmp_path / name) for name in ("normal", "nio", "lw"))
     assert plain["event_flops"] == 0
     assert nio["event_flops"] > 16 * lw["event_flops"] > 0
@@ -58,24 +58,24 @@ def test_every_round_measures_its_own_step(tmp_path: Path, monkeypatch: pytest.M
     """Rounds of 8 steps: the first steps of both are measured, the others multiply."""
     measured = iter((100, 7))
 
-    class Fixed(Counting):
+    class Fixed(FlopCounter):
         def __exit__(self, *error: object) -> None:
             super().__exit__(*error)
             self.flops = next(measured)
 
-    monkeypatch.setattr(Cost, "event", lambda self: torch.no_grad())
-    monkeypatch.setattr(cost, "Counting", Fixed)
-    pretrain(tiny("l2"), source(), tmp_path)
+    monkeypatch.setattr(TrainingCost, "event", lambda self: torch.no_grad())
+    monkeypatch.setattr(cost, "FlopCounter", Fixed)
+    train_recipe(tiny("l2"), source(), tmp_path)
     assert record(tmp_path)["flops"] == 8 * 100 + 8 * 7
 
 
 def test_counting_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny("nio", "dropout=0.5", "precision=bf16")
-    pretrain(recipe, source(), tmp_path / "counted")
-    monkeypatch.setattr(cost, "Counting", lambda: torch.enable_grad())
-    monkeypatch.setattr(Cost, "step", lambda self, first: torch.enable_grad())
-    monkeypatch.setattr(Cost, "event", lambda self: torch.enable_grad())
-    pretrain(recipe, source(), tmp_path / "plain")
+    train_recipe(recipe, source(), tmp_path / "counted")
+    monkeypatch.setattr(cost, "FlopCounter", lambda: torch.enable_grad())
+    monkeypatch.setattr(TrainingCost, "step", lambda self, first: torch.enable_grad())
+    monkeypatch.setattr(TrainingCost, "event", lambda self: torch.enable_grad())
+    train_recipe(recipe, source(), tmp_path / "plain")
     assert equal(weights(tmp_path / "counted"), weights(tmp_path / "plain"))
     assert record(tmp_path / "plain")["flops"] == 0
 
@@ -83,7 +83,7 @@ def test_counting_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_samples_are_images_that_were_trained_on(tmp_path: Path) -> None:
     """The first stage holds 4 images, half a batch: an epoch is a step on 4, then two on 8."""
     stages = 'plan.stages=[{"stop": 0.1}, {}]'
-    pretrain(tiny("normal", stages, "plan.rounds=1"), source(), tmp_path)
+    train_recipe(tiny("normal", stages, "plan.rounds=1"), source(), tmp_path)
     assert record(tmp_path)["samples"] == 4 * (4 + 16)
 
 
@@ -92,10 +92,10 @@ def test_a_resumed_run_reports_totals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     recipe = tiny("nio")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(step, recipe, tmp_path / "parts", monkeypatch)
     spent = json.loads((tmp_path / "parts" / "checkpoint.json").read_text())["state"]["cost"]
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     whole, parts = record(tmp_path / "whole"), record(tmp_path / "parts")
     for name in ("flops", "event_flops", "samples", "steps", "rounds"):
         assert parts[name] == whole[name], name
@@ -106,7 +106,7 @@ def test_a_resumed_run_reports_totals(
 def test_the_peak_of_an_earlier_part_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     peaks = iter((5, 3))
     monkeypatch.setattr(cost, "peak_memory", lambda device: next(peaks))
-    first, second = Cost(CPU), Cost(CPU)
+    first, second = TrainingCost(CPU), TrainingCost(CPU)
     second.resume(first.state())
     assert second.facts()["peak_memory_bytes"] == 5
 

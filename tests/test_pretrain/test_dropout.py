@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from fsbench.backbones import classifier, load
 from fsbench.core.errors import UsageError
 from pretrain.recipes import registry
-from pretrain.training.build import build_context
-from pretrain.training.loop import pretrain
-from pretrain.weights.dropout import drop_before
+from pretrain.training.factory import add_dropout, build_context
+from pretrain.training.loop import train_recipe
 
 STUDY = ("scnn", "vgg16", "mobilenet", "resnet50")
 SIDES = {"scnn": 8, "vgg16": 32, "mobilenet": 32, "resnet50": 32}
@@ -22,7 +21,7 @@ SIDES = {"scnn": 8, "vgg16": 32, "mobilenet": 32, "resnet50": 32}
 
 def test_values_are_dropped_and_scaled_in_training_alone() -> None:
     head = nn.Identity()
-    drop_before(head, 0.25)
+    add_dropout(head, 0.25)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         out = head(torch.ones(100_000))
@@ -36,7 +35,7 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
     """What reaches the head has zeros in training, and the names of the weights are as ever."""
     side = SIDES[name]
     fields = [f"architecture={name}", f"input_size={side}", "width=2", "batch_size=8"]
-    recipe = registry.get("toy/normal").override([*fields, "dropout=0.5"])
+    recipe = registry.load_recipe("toy/normal").override([*fields, "dropout=0.5"])
     plain = recipe.override(["dropout=0"])
     images = source()
     big = torch.zeros(40, 3, side, side, dtype=torch.uint8).numpy()
@@ -63,13 +62,13 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
 
 
 def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretrain.training.build.drop_before", None)  # is not even called
-    pretrain(tiny("normal", "dropout=0"), source(), tmp_path)
+    monkeypatch.setattr("pretrain.training.factory.drop_before", None)  # is not even called
+    train_recipe(tiny("normal", "dropout=0"), source(), tmp_path)
 
 
 def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path) -> None:
     for rate in ("0", "0.25"):
-        pretrain(tiny("normal", f"dropout={rate}"), source(), tmp_path / rate)
+        train_recipe(tiny("normal", f"dropout={rate}"), source(), tmp_path / rate)
     with_, without = weights(tmp_path / "0.25"), weights(tmp_path / "0")
     assert with_.keys() == without.keys()
     assert not equal(with_, without)
@@ -83,9 +82,9 @@ def test_it_resumes_to_the_bit_and_draws_from_the_step_s_own_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe, before = tiny("lw", "dropout=0.5"), torch.get_rng_state()
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(7, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
     assert torch.equal(before, torch.get_rng_state())

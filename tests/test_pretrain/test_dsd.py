@@ -19,7 +19,7 @@ from support.events import (
 from support.pretrain import equal, killed_at, lines, source, tiny, weights
 
 from fsbench.core.errors import UsageError
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 SPARSE = ("dsd.fill=zero", "dsd.sparse_epochs=2", "weight_decay=0.01")
 
@@ -95,11 +95,11 @@ def test_a_sparse_phase_may_end_in_fresh_draws(tmp_path: Path) -> None:
 
 def test_a_sparse_phase_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny("dsd", "dsd.sparse_epochs=2", "redraw=kaiming_uniform_sqrt5")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     for step in (10, 11, 12, 13):
         parts = tmp_path / f"parts-{step}"
         killed_at(step, recipe, parts, monkeypatch)
-        pretrain(recipe, source(), parts)
+        train_recipe(recipe, source(), parts)
         assert equal(weights(parts), weights(tmp_path / "whole"))
         assert lines(parts, "rewrites.jsonl") == lines(tmp_path / "whole", "rewrites.jsonl")
 

@@ -13,10 +13,10 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import Split
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.meta.episodes import Episodes
-from pretrain.meta.learner import learner_of
+from pretrain.meta.episodes import EpisodeLoader
+from pretrain.meta.learner import meta_learner_of
 from pretrain.recipes import registry
-from pretrain.recipes.plan import Clock, Stage
+from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 
@@ -24,15 +24,15 @@ CPU = torch.device("cpu")
 HALVES = {"plan.stages": (Stage(stop=0.5), Stage(start=0.5))}
 
 
-def loader(*assignments: str) -> Episodes:
-    return Episodes(tiny("protonet", "augmentation=none", *assignments), source(), CPU)
+def loader(*assignments: str) -> EpisodeLoader:
+    return EpisodeLoader(tiny("protonet", "augmentation=none", *assignments), source(), CPU)
 
 
-def at(step: int, made: Episodes, **position: int) -> Batch:
-    return made.batch(Clock(made.recipe.plan, step=step, **position))
+def at(step: int, made: EpisodeLoader, **position: int) -> Batch:
+    return made.batch(TrainingClock(made.recipe.plan, step=step, **position))
 
 
-def places(made: Episodes, batch: Batch) -> list[int]:
+def places(made: EpisodeLoader, batch: Batch) -> list[int]:
     """Which images of the train split a batch holds; all of these differ."""
     every = made.normalise(made.images)
     return [int((every == image).flatten(1).all(dim=1).nonzero()) for image in batch.images]
@@ -65,7 +65,7 @@ def test_tasks_are_the_samplers_and_every_step_takes_the_next_ones() -> None:
 def test_a_method_parts_a_batch_into_support_and_query() -> None:
     made = loader("protonet.shots=2", "protonet.queries=3", "batch_size=20")
     batch = Batch(torch.arange(20).view(20, 1, 1, 1), at(0, made).labels)
-    first, second = learner_of(made.recipe).tasks(batch)
+    first, second = meta_learner_of(made.recipe).tasks(batch)
     assert first.support.flatten().tolist() == [0, 1, 5, 6]
     assert first.query.flatten().tolist() == [2, 3, 4, 7, 8, 9]
     assert second.support.flatten().tolist() == [10, 11, 15, 16]
@@ -75,7 +75,7 @@ def test_a_method_parts_a_batch_into_support_and_query() -> None:
 
 def test_a_stage_gives_tasks_of_its_own_images() -> None:
     recipe = tiny("protonet", "augmentation=none").replace(HALVES)
-    made = Episodes(recipe, source(), CPU)
+    made = EpisodeLoader(recipe, source(), CPU)
     for stage in (0, 1):
         found = {
             place
@@ -97,7 +97,7 @@ def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> 
     few = replace(source(), train=Split(source().train.images[:8], source().train.labels[:8]))
     recipe = tiny("maml", "maml.shots=2", "batch_size=6")
     with pytest.raises(DataError, match="too small for 2 support and 1 query") as caught:
-        Episodes(recipe, few, CPU)
+        EpisodeLoader(recipe, few, CPU)
     assert "maml.shots" in caught.value.fix
 
 
@@ -113,16 +113,16 @@ def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> 
 )
 def test_what_cannot_train_is_refused(name: str, set_: str, says: str, fix: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
-        registry.get(name).override([set_])
+        registry.load_recipe(name).override([set_])
     assert fix in caught.value.fix
 
 
 def test_a_meta_learner_is_no_method_of_another_recipe() -> None:
     with pytest.raises(UsageError, match="start from toy/maml"):
-        registry.composed(registry.get("toy/normal"), "maml")
+        registry.compose_methods(registry.load_recipe("toy/normal"), "maml")
 
 
 def test_the_control_classifies_as_many_images_a_step() -> None:
-    meta: Recipe = registry.get("toy/maml")
-    plain = registry.control(meta)
+    meta: Recipe = registry.load_recipe("toy/maml")
+    plain = registry.control_recipe(meta)
     assert (plain.loader, plain.batch_size, plain.plan) == ("batches", 100, meta.plan)

@@ -13,8 +13,8 @@ from support.pretrain import equal, lines, source, tiny
 
 from fsbench import backbones
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.meta.learner import Task
-from pretrain.training.loop import pretrain
+from pretrain.meta.learner import TaskImages
+from pretrain.training.loop import train_recipe
 
 NORMS = ("running", "batch")
 
@@ -23,9 +23,9 @@ def test_it_is_the_mean_over_the_queries_of_frozen_tasks_of_the_validation_split
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Prepared(tmp_path, "maml", "maml.val_episodes=3", "maml.queries=2", "batch_size=6")
-    seen: list[Task] = []
+    seen: list[TaskImages] = []
 
-    def answers(self: object, ctx: object, task: Task) -> torch.Tensor:
+    def answers(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         """Right for class 0 of every task, and for both in the first one."""
         right = torch.nn.functional.one_hot(task.query_labels, 2).float()
         seen.append(task)
@@ -67,7 +67,7 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
     said: list[torch.Tensor] = []
     kind, own = type(run.learner), type(run.learner).answers
 
-    def answers(self: object, ctx: object, task: Task) -> torch.Tensor:
+    def answers(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         others = torch.cat([task.query[:1], torch.zeros_like(task.query[1:])])
         said.extend(own(self, ctx, t) for t in (task, task._replace(query=others)))  # type: ignore[arg-type]
         return said[0]
@@ -78,7 +78,7 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
 
 
 def test_a_run_has_it_apart_from_the_accuracy_of_classification(tmp_path: Path) -> None:
-    run = pretrain(tiny("protonet", "plan.rounds=1", "validate_every=4"), source(), tmp_path)
+    run = train_recipe(tiny("protonet", "plan.rounds=1", "validate_every=4"), source(), tmp_path)
     record, log = json.loads((run / "run.json").read_text()), lines(run)
     assert [row["episodic_accuracy"] is None for row in log] == [True, True, True, False]
     assert {row["val_accuracy"] for row in log} == {None}
@@ -94,7 +94,7 @@ def test_a_run_has_it_apart_from_the_accuracy_of_classification(tmp_path: Path) 
 
 
 def test_other_runs_do_not_have_it(tmp_path: Path) -> None:
-    run = pretrain(tiny("normal", "plan.rounds=1"), source(), tmp_path)
+    run = train_recipe(tiny("normal", "plan.rounds=1"), source(), tmp_path)
     record = json.loads((run / "run.json").read_text())
     texts = [*record, *record["rounds"][0], *lines(run)[0]]
     assert not [text for text in texts if "episodic" in text]

@@ -7,9 +7,9 @@ import torch
 
 from fsbench.core.errors import UsageError
 from fsbench.reproductions import _synthetic
-from pretrain.recipes.plan import Clock
+from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.full_batch import FullBatch
+from pretrain.training.batches import FullBatchLoader
 
 CPU = torch.device("cpu")
 SOURCE = _synthetic.draw_source(1.0, 0)
@@ -20,9 +20,9 @@ def recipe(**values: object) -> Recipe:
 
 
 def test_every_step_sees_every_image_once() -> None:
-    loader = FullBatch(recipe(), SOURCE, CPU)
+    loader = FullBatchLoader(recipe(), SOURCE, CPU)
     assert loader.steps(0) == _synthetic.STEPS
-    first, later = (loader.batch(Clock(loader.recipe.plan, batch=b)) for b in (0, 7))
+    first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
     assert torch.equal(first.images, later.images)
     wanted = torch.from_numpy(SOURCE.train.images)
     order = loader.stages[0]
@@ -32,15 +32,15 @@ def test_every_step_sees_every_image_once() -> None:
 
 
 def test_an_epoch_without_a_size_is_one_step() -> None:
-    assert FullBatch(recipe(**{"plan.epoch_images": None}), SOURCE, CPU).steps(0) == 1
+    assert FullBatchLoader(recipe(**{"plan.epoch_images": None}), SOURCE, CPU).steps(0) == 1
 
 
 def test_augmentation_is_drawn_anew_every_step() -> None:
-    loader = FullBatch(recipe(augmentation="flip"), SOURCE, CPU)
-    first, later = (loader.batch(Clock(loader.recipe.plan, batch=b)) for b in (0, 7))
+    loader = FullBatchLoader(recipe(augmentation="flip"), SOURCE, CPU)
+    first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
     assert not torch.equal(first.images, later.images)
 
 
 def test_a_batch_smaller_than_the_stage_is_refused() -> None:
     with pytest.raises(UsageError, match="256 here; batch_size is 32"):
-        FullBatch(recipe(batch_size=32), SOURCE, CPU)
+        FullBatchLoader(recipe(batch_size=32), SOURCE, CPU)

@@ -15,7 +15,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from fsbench.core.seeding import torch_generator
 from pretrain.methods.gradinit import Gradinit, learn_step_scales, step_objective
 from pretrain.training.batches import Batch
-from pretrain.weights.scales import KERNELS, NORMS, Scales, at_init, parameters_of
+from pretrain.weights.init_scales import (
+    KERNELS,
+    NORMS,
+    ScaleOptimizer,
+    parameters_by_kind,
+    search_mode,
+)
 
 Halves = tuple[Batch, Batch, Batch]
 
@@ -52,7 +58,7 @@ def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
 ) -> None:
     model, (a, b, c) = smooth(), halves()
     gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
-    with at_init(model):
+    with search_mode(model):
         value, bound = step_objective(model, (a, b, c), gradinit, adam)
         moved = copy.deepcopy(model)
         loss(moved, a, b).backward()
@@ -70,8 +76,8 @@ def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
 
 def test_its_gradient_treats_the_direction_as_a_constant() -> None:
     model, data, gradinit = smooth(), halves(), Gradinit(gamma=1e9)
-    scales = Scales(parameters_of(model, (*KERNELS, *NORMS, _BatchNorm)), 0.1)
-    with at_init(model):
+    scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), 0.1)
+    with search_mode(model):
         gradients = scales.gradient(step_objective(model, data, gradinit, False)[0])
         loss(model, data[0], data[1]).backward()
         grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
@@ -100,7 +106,7 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
 @pytest.mark.parametrize("adam", [False, True])
 def test_above_the_cap_it_minimises_the_gradient_norm(adam: bool) -> None:
     model, data = smooth(), halves()
-    with at_init(model):
+    with search_mode(model):
         norm, bound = step_objective(model, data, Gradinit(gamma=1e-3), adam)
         gradients = torch.autograd.grad(loss(model, data[0], data[1]), list(model.parameters()))
     flat = torch.cat([g.flatten() for g in gradients])
@@ -112,10 +118,10 @@ def test_steps_lower_the_objective_and_keep_directions() -> None:
     model, data = smooth(), halves()
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     gradinit = Gradinit(gamma=1e9, iterations=10, rate=0.01)
-    with at_init(model):
+    with search_mode(model):
         first = float(step_objective(model, data, gradinit, False)[0].detach())
     outcome = learn_step_scales(model, iter(data * 10), [data[0]], gradinit)
-    with at_init(model):
+    with search_mode(model):
         assert float(step_objective(model, data, gradinit, False)[0].detach()) < first - 0.1
     assert outcome.steps == (10, 0)
     for name, p in model.named_parameters():

@@ -22,7 +22,7 @@ from fsbench.core.errors import UsageError
 from pretrain import METHODS
 from pretrain.methods.imp import prune
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 HARD = ("weight_decay=0.01", "lr=0.1", "width=4")
 
@@ -66,7 +66,7 @@ def test_pruned_weights_stay_at_zero_and_each_round_prunes_more(tmp_path: Path, 
 
 
 def test_the_exported_network_holds_the_zeros(tmp_path: Path) -> None:
-    pretrain(tiny("imp", *HARD, "imp.fraction=0.5"), source(), tmp_path)
+    train_recipe(tiny("imp", *HARD, "imp.fraction=0.5"), source(), tmp_path)
     kernel = weights(tmp_path)["layer3.0.conv1.weight"]
     assert int((kernel == 0).sum()) == kernel.numel() // 2
     note = lines(tmp_path, "rewrites.jsonl")[0]["note"]
@@ -124,9 +124,9 @@ def test_it_resumes_exactly_with_an_early_origin(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("imp", "imp.rewind_epoch=2")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 

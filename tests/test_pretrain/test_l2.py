@@ -8,20 +8,20 @@ import pytest
 import torch
 from support.pretrain import equal, source, tiny, trainer, weights
 
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 
 def test_with_sgd_it_is_weight_decay(tmp_path: Path) -> None:
-    pretrain(tiny("l2", "l2.lam=0.02", "weight_decay=0"), source(), tmp_path / "ours")
-    pretrain(tiny("normal", "weight_decay=0.02"), source(), tmp_path / "theirs")
+    train_recipe(tiny("l2", "l2.lam=0.02", "weight_decay=0"), source(), tmp_path / "ours")
+    train_recipe(tiny("normal", "weight_decay=0.02"), source(), tmp_path / "theirs")
     ours, theirs = weights(tmp_path / "ours"), weights(tmp_path / "theirs")
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-6)
 
 
 def test_the_official_codes_factor_is_twice_the_papers(tmp_path: Path) -> None:
-    pretrain(tiny("l2", "l2.lam=0.02", "l2.half=false"), source(), tmp_path / "code")
-    pretrain(tiny("l2", "l2.lam=0.04"), source(), tmp_path / "paper")
+    train_recipe(tiny("l2", "l2.lam=0.02", "l2.half=false"), source(), tmp_path / "code")
+    train_recipe(tiny("l2", "l2.lam=0.04"), source(), tmp_path / "paper")
     assert equal(weights(tmp_path / "code"), weights(tmp_path / "paper"))
 
 

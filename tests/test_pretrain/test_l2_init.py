@@ -10,9 +10,9 @@ from support.pretrain import epochs, tiny, trainer
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes import scenarios
+from pretrain.recipes import plan
 from pretrain.training.loop import Trainer
-from pretrain.weights import anchors
+from pretrain.weights import penalties
 
 
 def parameters(made: Trainer) -> dict[str, Tensor]:
@@ -21,7 +21,7 @@ def parameters(made: Trainer) -> dict[str, Tensor]:
 
 def kept(made: Trainer) -> dict[str, Tensor]:
     made.ctx.acting = "l2_init"
-    return anchors.stored(made.ctx)
+    return penalties.stored_anchors(made.ctx)
 
 
 def test_the_gradient_is_lam_times_the_distance_to_the_start(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_strong_penalty_keeps_the_network_at_its_initial_weights(tmp_path: Pat
 def test_the_anchor_moves_with_new_data_only_with_the_option(
     reanchor: bool, tmp_path: Path
 ) -> None:
-    fields = scenarios.fields("warm-start") | {"l2_init.reanchor_on_new_data": reanchor}
+    fields = plan.scenario_fields("warm-start") | {"l2_init.reanchor_on_new_data": reanchor}
     made = trainer(tiny("l2_init", "plan.rounds=1").replace(fields), tmp_path)
     start = parameters(made)
     epochs(made, made.recipe.plan.epochs)

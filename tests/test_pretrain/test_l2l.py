@@ -44,8 +44,8 @@ class Numbered(torch.utils.data.Dataset[Tensor]):
 @present
 def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
     drawn, by_class = sampler()
-    tasks = l2l.taskset(drawn, Numbered(), by_class, 5)
-    learn2learn = l2l.package()
+    tasks = l2l.build_taskset(drawn, Numbered(), by_class, 5)
+    learn2learn = l2l.import_learn2learn()
     assert isinstance(tasks, learn2learn.data.Taskset)
     assert len(tasks) == 5
     for i in (3, 0, 4, 3):
@@ -61,7 +61,7 @@ def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
 @present
 def test_a_taskset_knows_whose_images_these_are() -> None:
     drawn, by_class = sampler()
-    found = l2l.taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
+    found = l2l.build_taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
     assert {c: list(images) for c, images in found.items()} == {
         c: images.tolist() for c, images in by_class.items()
     }
@@ -71,7 +71,7 @@ def test_a_taskset_knows_whose_images_these_are() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_a_copy_shares_running_statistics_and_moves_them_in_training_only(training: bool) -> None:
     network = nn.Sequential(nn.BatchNorm1d(2)).train(training)
-    copy = l2l.maml(network, 0.1, first_order=True)
+    copy = l2l.maml_copy(network, 0.1, first_order=True)
     x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
     copy.adapt(copy(x).square().sum())
     assert isinstance(network[0].running_mean, Tensor)
@@ -84,7 +84,7 @@ def test_a_copy_shares_running_statistics_and_moves_them_in_training_only(traini
 @present
 def test_prototypes_are_mean_features_and_answers_minus_squared_distances() -> None:
     support = torch.tensor([[0.0, 0.0], [0.0, 5.0], [2.0, 0.0], [0.0, 7.0]])
-    answer = l2l.prototypes(support, torch.tensor([0, 1, 0, 1]))
+    answer = l2l.prototype_classifier(support, torch.tensor([0, 1, 0, 1]))
     assert answer(torch.tensor([[1.0, 2.0]])).tolist() == [[-4.0, -17.0]]
 
 
@@ -93,7 +93,7 @@ def test_without_the_package_the_message_is_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "learn2learn", None)
     with pytest.raises(UsageError, match="needs the package learn2learn") as caught:
-        l2l.maml(nn.Linear(1, 1), 0.1, first_order=False)
+        l2l.maml_copy(nn.Linear(1, 1), 0.1, first_order=False)
     assert "make meta" in caught.value.fix
     assert "--no-build-isolation --no-deps" in caught.value.fix
 
@@ -105,7 +105,7 @@ def test_importing_it_prints_nothing(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "learn2learn", None)  # restored afterwards, whatever it was
     del sys.modules["learn2learn"]
-    assert l2l.package().__file__ == str(tmp_path / "learn2learn.py")
+    assert l2l.import_learn2learn().__file__ == str(tmp_path / "learn2learn.py")
     assert capsys.readouterr() == ("", "")
 
 

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import DataError, FsbenchError
 from fsbench.core.signals import Stopped
-from pretrain.method import HOOKS, Group, Method, Rank
+from pretrain.method import HOOKS, ActingOrder, Method, ParameterGroup
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import checkpoint, loop
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
-from pretrain.training.loop import Trainer, pretrain
-from pretrain.training.run_folder import finished
+from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.run_folder import is_finished
 
 CALLS: list[str] = []
 DRAWN = (
@@ -33,12 +33,12 @@ DRAWN = (
 class Spy(Method):
     """Overrides every hook but training_step, and does nothing."""
 
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
 
     def setup(self, ctx: Context) -> None:
         CALLS.append("setup")
 
-    def param_groups(self, ctx: Context, groups: list[Group]) -> list[Group]:
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         CALLS.append("param_groups")
         return groups
 
@@ -77,7 +77,7 @@ class Spy(Method):
 class OwnStep(Method):
     """Minimises something else: half the mean squared logit."""
 
-    RANK: ClassVar = Rank.STEP
+    RANK: ClassVar = ActingOrder.STEP
 
     def training_step(self, ctx: Context, batch: Batch) -> Tensor:
         return ctx.forward(batch.images).square().mean() / 2
@@ -97,7 +97,7 @@ def _quiet() -> Iterator[None]:
 def test_hooks_run_in_the_documented_order(tmp_path: Path) -> None:
     fields = ("plan.rounds=1", "plan.epochs=2", "schedule=step", "warmup=0")
     stages = 'plan.stages=[{"stop": 0.5}, {}]'
-    pretrain(recipe_with(Spy(), *fields, stages), source(), tmp_path)
+    train_recipe(recipe_with(Spy(), *fields, stages), source(), tmp_path)
     step = ["loss_term", "after_backward", "before_step", "after_step"]
     opening = ["round_start", "stage_start", "param_groups", "epoch_start"]
     second = ["epoch_start", "lr_changed 0.1"]
@@ -108,20 +108,20 @@ def test_hooks_run_in_the_documented_order(tmp_path: Path) -> None:
 
 
 def test_a_method_whose_hooks_do_nothing_leaves_every_bit(tmp_path: Path) -> None:
-    pretrain(recipe_with(Spy()), source(), tmp_path / "spy")
-    pretrain(tiny("normal"), source(), tmp_path / "normal")
+    train_recipe(recipe_with(Spy()), source(), tmp_path / "spy")
+    train_recipe(tiny("normal"), source(), tmp_path / "normal")
     assert equal(weights(tmp_path / "spy"), weights(tmp_path / "normal"))
 
 
 def test_a_method_may_replace_the_training_step(tmp_path: Path) -> None:
-    pretrain(recipe_with(OwnStep()), source(), tmp_path)
+    train_recipe(recipe_with(OwnStep()), source(), tmp_path)
     log = lines(tmp_path)
     assert log[-1]["train_loss"] < 0.8 * log[0]["train_loss"]
     assert log[-1]["train_accuracy"] is None
 
 
 def test_one_line_an_epoch_with_what_it_measured(tmp_path: Path) -> None:
-    pretrain(tiny("normal", "validate_every=3"), source(), tmp_path)
+    train_recipe(tiny("normal", "validate_every=3"), source(), tmp_path)
     log = lines(tmp_path)
     assert [(x["round"], x["epoch"], x["step"]) for x in log] == [
         (i // 4, i % 4, 2 * i + 2) for i in range(8)
@@ -132,7 +132,7 @@ def test_one_line_an_epoch_with_what_it_measured(tmp_path: Path) -> None:
 
 
 def test_training_learns(tmp_path: Path) -> None:
-    pretrain(
+    train_recipe(
         tiny("normal", "plan.epoch_images=40", "width=8", "augmentation=none"), source(), tmp_path
     )
     assert lines(tmp_path)[-1]["val_accuracy"] > 0.6
@@ -141,7 +141,7 @@ def test_training_learns(tmp_path: Path) -> None:
 def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -> None:
     from fsbench.backbones import classifier
 
-    pretrain(tiny("normal"), source(), tmp_path)
+    train_recipe(tiny("normal"), source(), tmp_path)
     found = classifier(f"run:{tmp_path}")
     made = trainer(tiny("normal"), tmp_path / "scratch")
     assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
@@ -149,9 +149,9 @@ def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -
 
 def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny("normal")
-    assert pretrain(recipe, source(), tmp_path) == tmp_path
+    assert train_recipe(recipe, source(), tmp_path) == tmp_path
     monkeypatch.setattr(loop, "Trainer", None)
-    assert pretrain(recipe, source(), tmp_path) == tmp_path
+    assert train_recipe(recipe, source(), tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 7, 8, 9, 15])
@@ -159,10 +159,10 @@ def test_a_killed_run_ends_at_the_same_bits_and_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
-    pretrain(recipe, source(), whole)
+    train_recipe(recipe, source(), whole)
     killed_at(step, recipe, parts, monkeypatch)
-    assert not finished(parts)
-    pretrain(recipe, source(), parts)
+    assert not is_finished(parts)
+    train_recipe(recipe, source(), parts)
     assert (parts / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     for name in ("log.jsonl", "rewrites.jsonl"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
@@ -174,7 +174,7 @@ def test_a_signal_after_any_step_ends_at_the_same_bits_and_logs(
 ) -> None:
     """Also after the last step of an epoch, when all that is left of it is to be logged."""
     recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
-    pretrain(recipe, source(), whole)
+    train_recipe(recipe, source(), whole)
     steps = Trainer._step
 
     def stopping(self: Trainer, n: int) -> None:
@@ -184,8 +184,8 @@ def test_a_signal_after_any_step_ends_at_the_same_bits_and_logs(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", stopping)
         with pytest.raises(Stopped):
-            pretrain(recipe, source(), parts)
-    pretrain(recipe, source(), parts)
+            train_recipe(recipe, source(), parts)
+    train_recipe(recipe, source(), parts)
     for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
@@ -197,23 +197,23 @@ def test_a_run_killed_before_its_export_only_exports(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_finish", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            pretrain(recipe, source(), tmp_path / "killed")
+            train_recipe(recipe, source(), tmp_path / "killed")
     monkeypatch.setattr(Trainer, "_step", None)
-    pretrain(recipe, source(), tmp_path / "killed")
+    train_recipe(recipe, source(), tmp_path / "killed")
     monkeypatch.undo()
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     assert equal(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) -> None:
     recipe = tiny("normal", "lr=1e25", "schedule=constant", "warmup=0")
     with pytest.raises(FsbenchError, match=r"not finite at step \d+ \(round 0") as caught:
-        pretrain(recipe, source(), tmp_path)
+        train_recipe(recipe, source(), tmp_path)
     assert caught.value.exit_code == 1
     assert "--set lr=" in str(caught.value)
-    found = checkpoint.load(tmp_path)
+    found = checkpoint.load_checkpoint(tmp_path)
     assert found is None or all(torch.isfinite(t).all() for t in found[0].values())
-    assert not finished(tmp_path)
+    assert not is_finished(tmp_path)
 
 
 def test_a_checkpoint_never_holds_a_weight_that_is_not_finite(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_checkpoint_never_holds_a_weight_that_is_not_finite(tmp_path: Path) ->
 
 def test_a_source_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="was loaded at 8 px"):
-        pretrain(tiny("normal", "input_size=16"), source(), tmp_path)
+        train_recipe(tiny("normal", "input_size=16"), source(), tmp_path)
 
 
 def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path: Path) -> None:
@@ -248,22 +248,22 @@ def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path:
 
 def test_training_leaves_the_global_random_state_alone(tmp_path: Path) -> None:
     state = torch.get_rng_state()
-    pretrain(tiny("seal_reinit"), source(), tmp_path)
+    train_recipe(tiny("seal_reinit"), source(), tmp_path)
     assert torch.equal(state, torch.get_rng_state())
 
 
 @pytest.mark.parametrize("text", ["precision=bf16", "channels_last=false", "optimizer=adam"])
 def test_options_train(tmp_path: Path, text: str) -> None:
-    pretrain(tiny("seal", text, "lr=0.01"), source(), tmp_path)
+    train_recipe(tiny("seal", text, "lr=0.01"), source(), tmp_path)
     values: list[Any] = list(weights(tmp_path).values())
     assert all(t.is_floating_point() is False or torch.isfinite(t).all() for t in values)
 
 
 def test_adam_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny("seal", "optimizer=adam", "lr=0.01")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(11, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
@@ -273,5 +273,5 @@ def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -
     def look(ctx: Context) -> None:
         seen.append((ctx.clock.round, ctx.clock.epoch, ctx.clock.step))
 
-    pretrain(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=look)
+    train_recipe(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=look)
     assert seen == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]

@@ -17,8 +17,8 @@ from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 from pretrain.methods.lw import block_schedule, mean_and_std
 from pretrain.methods.rescale import restore_sizes
-from pretrain.training.loop import Trainer, pretrain
-from pretrain.training.observe import batch_statistics, outputs
+from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.validation import module_outputs, use_batch_statistics
 
 FULL = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
 """Algorithm 1 on the four blocks of the tiny net."""
@@ -222,8 +222,8 @@ def test_measuring_statistics_does_not_change_the_network(tmp_path: Path) -> Non
     made = trainer(tiny("normal"), tmp_path)
     model, images = made.ctx.model, made.ctx.loader.batch(made.ctx.clock).images
     before = {n: t.clone() for n, t in model.state_dict().items()}
-    with batch_statistics(model):
-        measured = outputs(model, ["layer2.0"], images)["layer2.0"]
+    with use_batch_statistics(model):
+        measured = module_outputs(model, ["layer2.0"], images)["layer2.0"]
     assert equal(before, model.state_dict())
     assert all(m.track_running_stats for m in model.modules() if isinstance(m, nn.BatchNorm2d))
     twin = copy.deepcopy(model)
@@ -247,7 +247,7 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
     with torch.no_grad():
         x = made.validation.normalise(images)
         torch.testing.assert_close(exported.model(x), made.ctx.model(x))
-        pooled = outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
+        pooled = module_outputs(made.ctx.model, ["avgpool"], x)["avgpool"].flatten(1)
     torch.testing.assert_close(backbone.features(images), pooled)
     assert made.validation.accuracy(exported.model) == lines(tmp_path)[-1]["val_accuracy"]
     assert backbone.facts.weights_hash == record["weights_hash"]
@@ -257,7 +257,7 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
 def test_an_export_whose_record_and_weights_differ_is_refused(
     tmp_path: Path, shapes: dict[str, list[int]]
 ) -> None:
-    pretrain(tiny("lw"), source(), tmp_path)
+    train_recipe(tiny("lw"), source(), tmp_path)
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": shapes}))
     with pytest.raises(CheckpointError, match="normalizer"):
@@ -269,9 +269,9 @@ def test_algorithm_1_resumes_exactly(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("lw", *FULL, "lw.statistics=per_channel", "lw.freeze_kept=true")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 

@@ -10,13 +10,13 @@ from support.episodic import Answers, Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import Task
+from pretrain.meta.learner import TaskImages
 
 SETTINGS = ("maml.steps=2", "maml.inner_lr=0.3")
 
 
 def by_hand(second_order: bool) -> Answers:
-    def answers(model: nn.Module, weights: Weights, task: Task) -> Tensor:
+    def answers(model: nn.Module, weights: Weights, task: TaskImages) -> Tensor:
         for _ in range(2):
             loss = functional.cross_entropy(
                 logits(model, weights, task.support), task.support_labels

@@ -19,7 +19,7 @@ parts = st.integers(0, 100).map(lambda percent: percent / 100)
 
 @given(percent=st.integers(0, 100), n=st.integers(0, 500))
 def test_a_count_is_rounded_down_exactly(percent: int, n: int) -> None:
-    assert masks.count(percent / 100, n) == percent * n // 100
+    assert masks.floor_count(percent / 100, n) == percent * n // 100
 
 
 @given(fraction=parts, rows=st.integers(1, 9), seed=st.integers(0, 5))
@@ -27,7 +27,7 @@ def test_the_smallest_are_those_of_a_sort_and_exactly_so_many(
     fraction: float, rows: int, seed: int
 ) -> None:
     value = torch.randint(-3, 4, (rows, 5), generator=torch_generator("ties", seed)).double()
-    mask = masks.smallest({"w": value}, fraction, "layer")["w"]
+    mask = masks.smallest_masks({"w": value}, fraction, "layer")["w"]
     assert int(mask.sum()) == round(fraction * 100) * rows * 5 // 100
     order = sorted(range(rows * 5), key=lambda i: (abs(float(value.flatten()[i])), i))
     assert set(mask.flatten().nonzero().flatten().tolist()) == set(order[: int(mask.sum())])
@@ -38,7 +38,7 @@ def test_one_threshold_over_all_layers_or_one_each() -> None:
         "small": torch.tensor([[0.1, -0.2, 0.3, 0.4]]),
         "large": torch.tensor([5.0, -6, 7, 8]),
     }
-    own, shared = (masks.smallest(values, 0.5, scope) for scope in ("layer", "global"))
+    own, shared = (masks.smallest_masks(values, 0.5, scope) for scope in ("layer", "global"))
     assert {n: m.flatten().tolist() for n, m in own.items()} == {
         "small": [True, True, False, False],
         "large": [True, True, False, False],
@@ -50,9 +50,9 @@ def test_one_threshold_over_all_layers_or_one_each() -> None:
 @pytest.mark.parametrize("p", [0.0, 0.2, 1.0])
 def test_random_masks_have_their_part_and_differ(p: float) -> None:
     shape, n = torch.Size((200, 100)), 20_000
-    one, other = (masks.bernoulli(shape, p, torch_generator("mask", i)) for i in (0, 1))
+    one, other = (masks.bernoulli_mask(shape, p, torch_generator("mask", i)) for i in (0, 1))
     assert abs(int(one.sum()) - p * n) <= 4 * (n * p * (1 - p)) ** 0.5
-    exact = masks.exactly(shape, p, torch_generator("mask", 0))
+    exact = masks.uniform_mask(shape, p, torch_generator("mask", 0))
     assert int(exact.sum()) == round(p * n)
     if p == 0.2:
         assert not torch.equal(one, other)
@@ -79,6 +79,6 @@ def test_weights_outside_the_mask_are_zero_and_the_others_untouched(
     if parametrized:
         nn.utils.parametrize.register_parametrization(layer, "weight", Doubled())
     before = layer.weight.detach().clone()
-    keep = masks.bernoulli(before.shape, 0.5, torch_generator("keep"))
+    keep = masks.bernoulli_mask(before.shape, 0.5, torch_generator("keep"))
     masks.hold_at_zero(ctx, {"layer2.0.conv1.weight": keep})
     assert torch.equal(layer.weight.detach(), torch.where(keep, before, 0.0))

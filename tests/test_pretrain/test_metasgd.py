@@ -11,14 +11,14 @@ from support.pretrain import killed_at, source, tiny, trainer, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import Task
+from pretrain.meta.learner import TaskImages
 from pretrain.training import checkpoint
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 RATE = "rate."
 
 
-def by_hand(model: nn.Module, weights: Weights, task: Task) -> Tensor:
+def by_hand(model: nn.Module, weights: Weights, task: TaskImages) -> Tensor:
     adapted = {name: weight for name, weight in weights.items() if not name.startswith(RATE)}
     loss = functional.cross_entropy(logits(model, adapted, task.support), task.support_labels)
     steps = torch.autograd.grad(loss, list(adapted.values()), create_graph=True)
@@ -58,11 +58,11 @@ def test_rates_go_through_a_checkpoint_and_stay_out_of_the_network(
 ) -> None:
     recipe = tiny("metasgd")
     killed_at(9, recipe, tmp_path / "run", monkeypatch)
-    stored = checkpoint.load(tmp_path / "run")
+    stored = checkpoint.load_checkpoint(tmp_path / "run")
     assert stored is not None
     rate = stored[0]["memory/metasgd/rate.fc.weight"]
     assert rate.std() > 0
     made = trainer(recipe, tmp_path / "run")
     assert torch.equal(made.ctx.parameters["rate.fc.weight"].detach(), rate)
-    pretrain(recipe, source(), tmp_path / "run")
+    train_recipe(recipe, source(), tmp_path / "run")
     assert not [name for name in weights(tmp_path / "run") if RATE in name]

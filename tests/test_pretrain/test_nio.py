@@ -25,7 +25,14 @@ from pretrain.methods.nio import (
     part_gradients,
 )
 from pretrain.training.batches import Batch
-from pretrain.weights.scales import KERNELS, NORMS, Scales, at_init, derivative, parameters_of
+from pretrain.weights.init_scales import (
+    KERNELS,
+    NORMS,
+    ScaleOptimizer,
+    gradients_of,
+    parameters_by_kind,
+    search_mode,
+)
 
 OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
 BN = nn.modules.batchnorm._BatchNorm
@@ -62,7 +69,7 @@ def test_the_parts_of_the_official_code() -> None:
 
 def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
     model, data, borders = smooth(), batch(), [(0, 9), (7, 16)]
-    with at_init(model):
+    with search_mode(model):
         gradients = part_gradients(model, data, borders, graph=False)
         rows = []
         for start, stop in borders:
@@ -95,7 +102,7 @@ def test_order_inside_a_part_does_not_matter() -> None:
     model, data = smooth(), batch()
     order = torch.cat([torch.arange(8).flip(0), torch.arange(8, 16).flip(0)])
     mixed = Batch(data.images[order], data.labels[order])
-    with at_init(model):
+    with search_mode(model):
         a, b = (
             part_gradients(model, d, part_borders(16, 2, 0.0), graph=False) for d in (data, mixed)
         )
@@ -106,13 +113,13 @@ def test_order_inside_a_part_does_not_matter() -> None:
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, norm: bool) -> None:
     model, data, borders = smooth(norm), batch(), part_borders(16, 4, 0.2)
-    scales = Scales(parameters_of(model, (*KERNELS, *NORMS, BN)), 0.1)
+    scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, BN)), 0.1)
 
     def value(m: Tensor) -> float:
         scales.write(m)
         return float(objective(part_gradients(model, data, borders, graph=False), kind))
 
-    with at_init(model):
+    with search_mode(model):
         at = scales.m * 1.1
         scales.write(at)
         slopes = scales.gradient(objective(part_gradients(model, data, borders, graph=True), kind))
@@ -126,7 +133,7 @@ def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, n
 
 def test_the_steps_are_those_of_gradinits_adam() -> None:
     w = nn.Parameter(torch.tensor([2.0, 0.0], dtype=torch.float64))
-    scales = Scales({"weight": w, "bias": nn.Parameter(torch.zeros(2))}, 0.1)
+    scales = ScaleOptimizer({"weight": w, "bias": nn.Parameter(torch.zeros(2))}, 0.1)
     assert list(scales.live) == ["weight"]
     alpha, first, second, steps = 1.0, [0.0, 0.0], 0.0, [0, 0]
     for gradient, kind in ((0.5, 0), (-7.0, 1), (0.25, 0), (3.0, 1), (2.0, 0), (9.0, 0)):
@@ -143,7 +150,7 @@ def test_the_steps_are_those_of_gradinits_adam() -> None:
 
 def test_factors_have_a_lower_bound() -> None:
     named = {n: nn.Parameter(torch.ones(2)) for n in ("a.weight", "a.bias")}
-    scales = Scales(named, 5.0)
+    scales = ScaleOptimizer(named, 5.0)
     scales.descend(torch.ones(2, dtype=torch.float64), False)
     assert scales.factors() == {"a.weight": 0.01, "a.bias": 0.0}
     with pytest.raises(FsbenchError, match="not finite"):
@@ -199,7 +206,7 @@ def test_the_default_objective_raises_the_gradient_norm_and_gc_the_cosine() -> N
 def test_a_shared_tensor_has_one_factor() -> None:
     first, second = nn.Linear(4, 4), nn.Linear(4, 4)
     second.weight = first.weight
-    named = parameters_of(nn.Sequential(first, second), KERNELS)
+    named = parameters_by_kind(nn.Sequential(first, second), KERNELS)
     assert list(named) == ["0.weight", "0.bias", "1.bias"]
 
 
@@ -260,5 +267,5 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
 
 def test_the_derivative_of_an_independent_tensor_is_zero() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
-    gradients = derivative(a.sum(), [a, b])
+    gradients = gradients_of(a.sum(), [a, b])
     assert [g.tolist() for g in gradients] == [[1.0, 1.0], [0.0, 0.0, 0.0]]

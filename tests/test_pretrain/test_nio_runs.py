@@ -10,7 +10,7 @@ from support.pretrain import epochs, lines, source, tiny, trainer
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 
 def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
     made = trainer(both, tmp_path)
     epochs(made, 1)
     assert "fc.weight" in made.ctx.memories["nio"]["factors"]
-    pretrain(both, source(), tmp_path / "run")
+    train_recipe(both, source(), tmp_path / "run")

@@ -58,18 +58,20 @@ def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
 
 def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
     known = {f"paper/{name}" for table in PRINTED.values() for name in table}
-    names = [n for n in registry.RECIPES.names() if registry.get(n).source == "tinyimagenet"]
+    names = [
+        n for n in registry.RECIPES.names() if registry.load_recipe(n).source == "tinyimagenet"
+    ]
     assert {n for n in names if registry.RECIPES.figures(n)} == known
 
 
 def test_three_generations_are_the_long_recipe_cut() -> None:
     for name in ("normal_long", "llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
         rounds = [
-            registry.get(f"paper/{name}").override(figure.overrides).plan.rounds
+            registry.load_recipe(f"paper/{name}").override(figure.overrides).plan.rounds
             for figure in registry.RECIPES.figures(f"paper/{name}")
         ]
         assert rounds == [3, 10]
-    assert registry.get("paper/normal").plan.rounds == 1
+    assert registry.load_recipe("paper/normal").plan.rounds == 1
 
 
 @pytest.mark.parametrize("setting", ["warm_start", "continual_full", "continual_limited"])

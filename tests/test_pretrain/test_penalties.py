@@ -33,7 +33,7 @@ def test_pulling_to_zero_is_the_gradient_of_half_the_square() -> None:
 def test_pulling_to_anchors_is_too() -> None:
     ours, theirs = with_gradients(), with_gradients()
     anchors = {n: torch.full_like(p, 0.7) for n, p in ours.parameters.items()}
-    penalties.pull(ours, anchors, 0.3)
+    penalties.pull_to_anchors(ours, anchors, 0.3)
     sum(0.15 * (p - 0.7).square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
     torch.testing.assert_close(gradients(ours), gradients(theirs))
 
@@ -41,13 +41,15 @@ def test_pulling_to_anchors_is_too() -> None:
 def test_at_the_anchor_every_gradient_keeps_its_bits() -> None:
     ctx = with_gradients()
     before = gradients(ctx)
-    penalties.pull(ctx, {n: p.detach().clone() for n, p in ctx.parameters.items()}, 0.3)
+    penalties.pull_to_anchors(ctx, {n: p.detach().clone() for n, p in ctx.parameters.items()}, 0.3)
     assert all(torch.equal(before[n], now) for n, now in gradients(ctx).items())
 
 
 def test_anchors_at_zero_are_the_plain_penalty() -> None:
     ours, theirs = with_gradients(), with_gradients()
-    penalties.pull(ours, {n: torch.zeros_like(p) for n, p in ours.parameters.items()}, 0.3)
+    penalties.pull_to_anchors(
+        ours, {n: torch.zeros_like(p) for n, p in ours.parameters.items()}, 0.3
+    )
     penalties.pull_to_zero(theirs, list(theirs.parameters), 0.3)
     assert all(torch.equal(gradients(theirs)[n], g) for n, g in gradients(ours).items())
 
@@ -55,7 +57,7 @@ def test_anchors_at_zero_are_the_plain_penalty() -> None:
 def test_a_reparametrized_weight_is_pulled_as_a_whole() -> None:
     ours, theirs = with_gradients(weight_norm=True), with_gradients(weight_norm=True)
     anchor = torch.full((25, 16), 0.7, dtype=torch.float64)
-    penalties.pull(ours, {"fc1.weight": anchor}, 0.3)
+    penalties.pull_to_anchors(ours, {"fc1.weight": anchor}, 0.3)
     layer = theirs.model.get_submodule("fc1")
     (0.15 * (layer.weight - anchor).square().sum()).backward()  # type: ignore[operator]
     torch.testing.assert_close(gradients(ours), gradients(theirs))

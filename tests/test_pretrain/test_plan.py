@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pretrain.recipes.plan import Clock, Plan, Stage
+from pretrain.recipes.plan import Plan, Stage, TrainingClock
 
 
 def test_a_clock_visits_every_position_once() -> None:
     plan = Plan(stages=(Stage(stop=0.5), Stage()), rounds=2, epochs=3)
-    clock, seen, starts = Clock(plan), [], []
+    clock, seen, starts = TrainingClock(plan), [], []
     while not clock.done:
         if clock.epoch == 0 and clock.starts_stage:
             starts.append(clock.round)
@@ -26,8 +26,8 @@ def test_a_clock_visits_every_position_once() -> None:
 
 def test_a_clock_comes_back_from_its_state() -> None:
     plan = Plan(rounds=2, epochs=3)
-    clock = Clock(plan, round=1, epoch=2, batch=5, step=77)
-    assert Clock(plan, **clock.state()) == clock
+    clock = TrainingClock(plan, round=1, epoch=2, batch=5, step=77)
+    assert TrainingClock(plan, **clock.state()) == clock
     assert clock.last_epoch
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.pretrain import equal, killed_at, lines, source, tiny, weights
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from pretrain.recipes.plateau import Plateau
-from pretrain.training.loop import Trainer, pretrain
+from pretrain.recipes.schedules import PlateauSchedule
+from pretrain.training.loop import Trainer, train_recipe
 
 FIELDS = (
     "schedule=plateau", "warmup=0", "plateau_epochs=2", "plan.epochs=8", "lr=0.064",
@@ -22,7 +22,7 @@ FIELDS = (
 
 def test_halvings_by_hand() -> None:
     """Best at epoch 1; 2 and 3 are no better: halved after 3, again after 5, not after 7."""
-    plateau, fell = Plateau(), []
+    plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((0.3, 0.5, 0.5, 0.4, 0.1, 0.5, 0.2, 0.6, 0.6)):
         plateau.see(epoch, accuracy, wait=2)
         fell.append(plateau.fell)
@@ -31,7 +31,7 @@ def test_halvings_by_hand() -> None:
 
 
 def test_epochs_without_validation_count_but_decide_nothing() -> None:
-    plateau, fell = Plateau(), []
+    plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((None, 0.5, None, None, None, 0.5, None, 0.5, None, 0.5)):
         plateau.see(epoch, accuracy, wait=4)
         fell.append(plateau.fell)
@@ -42,7 +42,7 @@ def test_epochs_without_validation_count_but_decide_nothing() -> None:
 def test_as_torch_counts(accuracies: list[int], wait: int) -> None:
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
     theirs = ReduceLROnPlateau(optimizer, "max", factor=0.5, patience=wait - 1, threshold=0, eps=0)
-    ours = Plateau()
+    ours = PlateauSchedule()
     for epoch, accuracy in enumerate(accuracies):
         theirs.step(accuracy / 6)
         ours.see(epoch, accuracy / 6, wait)
@@ -66,7 +66,7 @@ def test_the_rate_halves_in_the_loop_and_starts_afresh_every_round(
 ) -> None:
     """.5 at epoch 0; halved after 2 and after 4; .9 at 5; halved after 7, too late."""
     seeing(monkeypatch, {5: 0.9})
-    pretrain(tiny("normal", *FIELDS), source(), tmp_path)
+    train_recipe(tiny("normal", *FIELDS), source(), tmp_path)
     rates = [row["lr"] for row in lines(tmp_path)]
     assert (
         rates == [0.064] * 3 + [0.032] * 2 + [0.016] * 3 + [0.064] * 3 + [0.032] * 2 + [0.016] * 3
@@ -76,7 +76,7 @@ def test_the_rate_halves_in_the_loop_and_starts_afresh_every_round(
 def test_the_factor_is_a_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeing(monkeypatch, {})
     recipe = tiny("normal", *FIELDS, "plateau_factor=0.25", "plan.rounds=1")
-    pretrain(recipe, source(), tmp_path)
+    train_recipe(recipe, source(), tmp_path)
     assert [row["lr"] for row in lines(tmp_path)][2:6] == [0.064, 0.016, 0.016, 0.004]
 
 
@@ -86,9 +86,9 @@ def test_a_killed_run_keeps_waiting_where_it_was(
 ) -> None:
     seeing(monkeypatch, {5: 0.9})
     recipe = tiny("normal", *FIELDS)
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
@@ -105,6 +105,6 @@ def test_methods_hear_of_a_halving(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(SwrReanchor, "lr_changed", hear)
     seeing(monkeypatch, {})
-    pretrain(tiny("swr_reanchor", *FIELDS), source(), tmp_path)
+    train_recipe(tiny("swr_reanchor", *FIELDS), source(), tmp_path)
     a_round = [(3, 0.064, 0.032), (5, 0.032, 0.016), (7, 0.016, 0.008)]
     assert told == [(r, *drop) for r in range(2) for drop in a_round]

@@ -12,7 +12,7 @@ from support.pretrain import lines, source, tiny, weights
 
 from pretrain.methods import protonet
 from pretrain.training.batches import Batch
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 FEATURES = torch.tensor(
     [
@@ -54,7 +54,7 @@ def test_it_learns_and_leaves_the_head_as_it_was_drawn(tmp_path: Path) -> None:
     overrides = ("plan.epochs=8", "plan.epoch_images=40", "lr=0.01", "augmentation=none")
     recipe = tiny("protonet", *overrides)
     drawn = Prepared(tmp_path / "start", "protonet").ctx.model.state_dict()["fc.weight"]
-    pretrain(recipe, source(), tmp_path / "run")
+    train_recipe(recipe, source(), tmp_path / "run")
     losses = [line["train_loss"] for line in lines(tmp_path / "run")]
     assert sum(losses[-4:]) < 0.6 * sum(losses[:4])
     assert torch.equal(weights(tmp_path / "run")["fc.weight"], drawn)

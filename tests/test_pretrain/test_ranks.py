@@ -19,13 +19,18 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT
-from pretrain.meta.episodes import Episodes
-from pretrain.recipes.plan import Clock
-from pretrain.training import build
-from pretrain.training.batches import Batches
-from pretrain.training.distributed import PER_RANK, backward, refuse, unlike_one_process
-from pretrain.training.export import machine, warn_of_other_bits
+from pretrain.meta.episodes import EpisodeLoader
+from pretrain.recipes.plan import TrainingClock
+from pretrain.training import factory
+from pretrain.training.batches import BatchLoader
+from pretrain.training.distributed import (
+    PER_RANK,
+    backward,
+    describe_rank_effects,
+    require_enough_images,
+)
 from pretrain.training.loop import Trainer
+from pretrain.training.run_folder import machine_facts, warn_if_bits_may_differ
 
 CPU = torch.device("cpu")
 
@@ -45,7 +50,7 @@ def test_shares_part_a_batch_in_whole_units_as_evenly_as_can_be(
 @pytest.mark.parametrize("augmentation", ["crop_flip", "resize_crop_flip", "flip", "none"])
 def test_rows_of_ranks_are_the_batch_of_one_process(augmentation: str) -> None:
     recipe = tiny("normal", f"augmentation={augmentation}", "batch_size=7")
-    loader, clock = Batches(recipe, source(), CPU), Clock(recipe.plan)
+    loader, clock = BatchLoader(recipe, source(), CPU), TrainingClock(recipe.plan)
     whole, parts = loader.batch(clock), [loader.batch(clock, Ranks(r, 3)) for r in range(3)]
     assert torch.equal(whole.images, torch.cat([part.images for part in parts]))
     assert torch.equal(whole.labels, torch.cat([part.labels for part in parts]))
@@ -55,7 +60,7 @@ def test_rows_of_ranks_are_the_batch_of_one_process(augmentation: str) -> None:
 
 def test_ranks_share_whole_tasks() -> None:
     recipe = tiny("protonet", "batch_size=12")
-    loader, clock = Episodes(recipe, source(), CPU), Clock(recipe.plan)
+    loader, clock = EpisodeLoader(recipe, source(), CPU), TrainingClock(recipe.plan)
     whole, parts = loader.batch(clock), [loader.batch(clock, Ranks(r, 2)) for r in range(2)]
     assert [len(part.labels) for part in parts] == [4, 8]
     assert torch.equal(whole.images, torch.cat([part.images for part in parts]))
@@ -144,19 +149,19 @@ def test_ranks_draw_dropout_alone_and_everything_else_alike(
 )
 def test_what_ranks_cannot_train_is_refused(settings: tuple[str, ...], says: str, fix: str) -> None:
     recipe = tiny("normal", *settings)
-    loader = Batches(recipe, source(), CPU)
-    refuse(recipe, loader, ALONE, CPU)
+    loader = BatchLoader(recipe, source(), CPU)
+    require_enough_images(recipe, loader, ALONE, CPU)
     with pytest.raises(UsageError, match=says) as found:
-        refuse(recipe, loader, Ranks(0, 2, "gloo"), CPU)
+        require_enough_images(recipe, loader, Ranks(0, 2, "gloo"), CPU)
     assert fix in str(found.value)
 
 
 def test_a_rank_needs_a_task() -> None:
     recipe = tiny("protonet")
-    loader = Episodes(recipe, source(), CPU)
-    refuse(recipe, loader, Ranks(0, 2, "gloo"), CPU)
+    loader = EpisodeLoader(recipe, source(), CPU)
+    require_enough_images(recipe, loader, Ranks(0, 2, "gloo"), CPU)
     with pytest.raises(UsageError, match="each needs 4"):
-        refuse(recipe, loader, Ranks(0, 3, "gloo"), CPU)
+        require_enough_images(recipe, loader, Ranks(0, 3, "gloo"), CPU)
 
 
 @pytest.mark.parametrize("name", ["nio", "gradinit", "protonet", "maml"])
@@ -172,10 +177,12 @@ def test_sync_bn_leaves_old_digests_alone() -> None:
 
 
 def test_sync_bn_keeps_the_names_of_the_plain_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "refuse", lambda *given: None)  # it needs no GPU to be built
+    monkeypatch.setattr(
+        factory, "require_enough_images", lambda *given: None
+    )  # it needs no GPU to be built
     recipe = tiny("lw", "sync_bn=true")
     one, two = (
-        build.build_context(recipe, source(), CPU, lambda rewrite: None, here).model
+        factory.build_context(recipe, source(), CPU, lambda rewrite: None, here).model
         for here in (ALONE, Ranks(0, 2, "gloo"))
     )
     assert not any(isinstance(module, nn.SyncBatchNorm) for module in one.modules())
@@ -198,9 +205,9 @@ def test_the_record_says_what_ranks_do_otherwise(
     layer: nn.Module, settings: tuple[str, ...], reasons: list[str]
 ) -> None:
     recipe, model = tiny("normal", *settings), nn.Sequential(layer)
-    found = unlike_one_process(recipe, model, Ranks(0, 2, "gloo"))
+    found = describe_rank_effects(recipe, model, Ranks(0, 2, "gloo"))
     assert found == {"unlike_one_process": {reason: PER_RANK[reason] for reason in reasons}}
-    assert unlike_one_process(recipe, model, ALONE) == {}
+    assert describe_rank_effects(recipe, model, ALONE) == {}
 
 
 class Notes:
@@ -227,7 +234,7 @@ def test_resuming_with_another_number_of_processes_is_said(
     then: Ranks, now: Ranks, says: str
 ) -> None:
     notes = Notes()
-    warn_of_other_bits(machine(CPU, then), machine(CPU, now), notes)  # type: ignore[arg-type]
+    warn_if_bits_may_differ(machine_facts(CPU, then), machine_facts(CPU, now), notes)  # type: ignore[arg-type]
     assert (says in notes.text) if says else notes.text == ""
 
 

@@ -11,7 +11,7 @@ from pretrain.methods.seal import Seal
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 
-SEAL = registry.get("toy/seal")
+SEAL = registry.load_recipe("toy/seal")
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_methods_are_sorted_by_rank_and_distinct() -> None:
 
 def test_the_streams_of_data_and_weights_ignore_the_method() -> None:
     for purpose in ("init", "order", "augmentation"):
-        assert SEAL.stream(purpose) == registry.get("toy/llf").stream(purpose)
+        assert SEAL.stream(purpose) == registry.load_recipe("toy/llf").stream(purpose)
         assert SEAL.stream(purpose) != SEAL.override(["seed=1"]).stream(purpose)

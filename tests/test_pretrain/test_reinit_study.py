@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from pretrain.recipes import registry, reinit_study
-from pretrain.recipes.plan import Clock
-from pretrain.recipes.schedules import factor
-from pretrain.training.blueprint import blueprint
+from pretrain.recipes.plan import TrainingClock
+from pretrain.recipes.schedules import lr_factor
+from pretrain.weights.surgery import build_on_meta
 
 BLOCKS = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
 ENDS = {"": "plain", "_augmented": "augmentation", "_augmented_dropout": "augmentation+dropout"}
@@ -42,32 +42,32 @@ def test_figures_stand_as_printed(name: str, at: str, percent: float, source: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_protocol_is_the_papers(name: str) -> None:
-    recipe = registry.get(name)
+    recipe = registry.load_recipe(name)
     assert (recipe.lr, recipe.momentum, recipe.weight_decay) == (0.003, 0.9, 1e-5)
     assert (recipe.batch_size, recipe.input_size, recipe.label_smoothing) == (256, 224, 0)
     assert (recipe.schedule, recipe.plateau_epochs, recipe.plateau_factor) == ("plateau", 20, 0.5)
     assert (recipe.plan.round_steps, recipe.validate_every) == (100_000, 1)
-    assert factor(recipe, Clock(recipe.plan), steps=12) == 1, "no warm-up"
+    assert lr_factor(recipe, TrainingClock(recipe.plan), steps=12) == 1, "no warm-up"
 
 
 @pytest.mark.parametrize("network", BLOCKS)
 def test_settings_and_rounds(network: str) -> None:
-    plain, flipped, dropped = (registry.get(f"paper/study_{network}{end}") for end in ENDS)
+    plain, flipped, dropped = (registry.load_recipe(f"paper/study_{network}{end}") for end in ENDS)
     assert (plain.augmentation, plain.dropout) == ("none", 0)
     assert (flipped.augmentation, flipped.dropout) == ("resize_crop_flip", 0)
     assert (dropped.augmentation, dropped.dropout) == ("resize_crop_flip", 0.25)
     assert plain.architecture == network
-    assert plain.plan.rounds == len(blueprint(plain)[1].blocks) == BLOCKS[network]
+    assert plain.plan.rounds == len(build_on_meta(plain)[1].blocks) == BLOCKS[network]
 
 
 @pytest.mark.parametrize("method", ["welsr", "dsd", "wels", "fc", "lw"])
 def test_every_method_of_the_study_runs_under_the_recipe(method: str) -> None:
-    base = registry.get("paper/study_mobilenet")
-    other = registry.composed(base, method, {"source": "caltech101"})
+    base = registry.load_recipe("paper/study_mobilenet")
+    other = registry.compose_methods(base, method, {"source": "caltech101"})
     assert [m.name for m in other.methods] == [method]
     same = dict(base)
     assert {**dict(other), **{n: same[n] for n in ("name", "methods", "source")}} == same
 
 
 def test_the_table_names_every_setting() -> None:
-    assert {row.setting for row in reinit_study.table2()} == set(ENDS.values())
+    assert {row.setting for row in reinit_study.load_table2()} == set(ENDS.values())

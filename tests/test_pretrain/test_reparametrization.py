@@ -237,7 +237,7 @@ def test_only_conv_and_linear_weights_are_mapped_and_scalars_do_not_decay(
     }
     assert groups.keys() == ctx.parameters.keys()
     mapped = {n for n in groups if ".parametrizations." in n}
-    trained = (surgery.trained(ctx.model, f"{layer}.weight") for layer in ctx.roles.layers)
+    trained = (surgery.trained_names(ctx.model, f"{layer}.weight") for layer in ctx.roles.layers)
     assert mapped == {name for names in trained for name in names}
     assert {groups[n] for n in mapped} == {(0.0, 0.05)}
     assert {groups[n] for n in groups.keys() - mapped} == {(0.05, 0.0)}
@@ -263,7 +263,7 @@ def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path)
     epochs(made, 1)
     model, name = made.ctx.model, "layer2.0.conv1.weight"
     before = surgery.get_weight(model, name).detach().clone()
-    storage = [model.get_parameter(t).data_ptr() for t in surgery.trained(model, name)]
+    storage = [model.get_parameter(t).data_ptr() for t in surgery.trained_names(model, name)]
     wanted = before.clone()
     wanted[0] = 0.1
     surgery.set_weight(model, name, wanted.contiguous())
@@ -271,5 +271,7 @@ def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path)
     torch.testing.assert_close(after[0], wanted[0])
     if case != "weight_norm.per=layer":  # one length for all: every element moves a bit
         assert torch.equal(after[1:], before[1:])
-    assert storage == [model.get_parameter(t).data_ptr() for t in surgery.trained(model, name)]
+    assert storage == [
+        model.get_parameter(t).data_ptr() for t in surgery.trained_names(model, name)
+    ]
     assert after.stride() == before.stride()

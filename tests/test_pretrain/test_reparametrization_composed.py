@@ -11,7 +11,7 @@ from fsbench.core.errors import UsageError
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 A, B = 0.7, 0.8
 
@@ -40,7 +40,7 @@ def test_two_reparametrizations_are_refused(pair: tuple[str, str]) -> None:
 def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
     methods = [{"name": "llf"}, {"name": name}]
     both = Recipe.model_validate({**tiny("llf").model_dump(), "methods": methods})
-    pretrain(both, source(), tmp_path)
+    train_recipe(both, source(), tmp_path)
     events = [r for r in lines(tmp_path, "rewrites.jsonl") if r["method"] == "llf"]
     assert len(events) == 1
     assert events[0]["tensors"][-1] == "fc.weight"
@@ -49,6 +49,6 @@ def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path
 
 def test_all_are_registered_with_their_hooks() -> None:
     assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
-    control = registry.get("paper/weight_compander_control")
+    control = registry.load_recipe("paper/weight_compander_control")
     assert control.methods[0].model_dump()["function"] == "identity"
     assert [f.accuracy for f in registry.RECIPES.figures(control.name)] == [0.6508]

@@ -11,9 +11,9 @@ from support.pretrain import equal, killed_at, lines, source, tiny, trainer, wei
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.composition import META
-from pretrain.recipes.plan import Clock, Plan
-from pretrain.training.loop import Trainer, pretrain
-from pretrain.training.rounds import rounds, stage_accuracies
+from pretrain.recipes.plan import Plan, TrainingClock
+from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.run_folder import stage_accuracies, summarize_rounds
 
 EASY = ("plan.stop_accuracy=0.5", "plan.epoch_images=40", "plan.epochs=12", "width=4")
 """Two of four classes apart ends a round: reached within a few epochs, in some rounds at once."""
@@ -36,7 +36,7 @@ def test_rounds_by_hand() -> None:
         row(2, 25, 0.5, 0.1), row(2, 30, 0.999, 0.7),
         row(3, 35, None, 0.8),
     ]  # fmt: skip
-    found = rounds(log)
+    found = summarize_rounds(log)
     assert [r["steps_to_fit"] for r in found] == [10, 5, None, None]
     assert [(r["epochs"], r["steps"]) for r in found] == [(3, 15), (1, 5), (2, 10), (1, 5)]
     assert [r["train_accuracy"] for r in found] == [1.0, 1.0, 0.999, None]
@@ -46,7 +46,7 @@ def test_rounds_by_hand() -> None:
 
 
 def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
-    clock = Clock(Plan(rounds=2, epochs=9, stop_accuracy=0.9, stop_patience=2))
+    clock = TrainingClock(Plan(rounds=2, epochs=9, stop_accuracy=0.9, stop_patience=2))
     seen = []
     for accuracy in (0.95, 0.5, 0.9, 1.0, 1.0, None, 1.0, 0.9):
         clock.judge(accuracy)
@@ -58,15 +58,15 @@ def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
 
 
 def test_without_a_threshold_rounds_run_to_their_end() -> None:
-    clock = Clock(Plan(rounds=1, epochs=3))
+    clock = TrainingClock(Plan(rounds=1, epochs=3))
     clock.judge(1.0)
     assert not clock.last_epoch
 
 
 def test_a_converged_round_ends_and_the_run_says_so(tmp_path: Path) -> None:
-    pretrain(tiny("welsr", *EASY), source(), tmp_path)
+    train_recipe(tiny("welsr", *EASY), source(), tmp_path)
     log, record = lines(tmp_path), json.loads((tmp_path / "run.json").read_text())
-    assert record["rounds"] == rounds(log)
+    assert record["rounds"] == summarize_rounds(log)
     assert record["steps"] == sum(r["steps"] for r in record["rounds"]) < 2 * 12 * 5
     for number in range(2):
         trained = [x["train_accuracy"] for x in log if x["round"] == number]
@@ -78,7 +78,7 @@ def test_a_converged_round_ends_and_the_run_says_so(tmp_path: Path) -> None:
 
 def test_a_round_that_ends_early_still_ends_for_its_methods(tmp_path: Path) -> None:
     """The early end is validated although validate_every would not, and the next round acts."""
-    pretrain(tiny("welsr", *EASY, "validate_every=100"), source(), tmp_path)
+    train_recipe(tiny("welsr", *EASY, "validate_every=100"), source(), tmp_path)
     log = lines(tmp_path)
     ends = [x for x, after in zip(log, [*log[1:], None], strict=True)
             if after is None or after["round"] > x["round"]]  # fmt: skip
@@ -92,10 +92,10 @@ def test_a_run_killed_around_an_early_end_ends_at_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     recipe, whole, parts = tiny("welsr", *EASY), tmp_path / "whole", tmp_path / "parts"
-    pretrain(recipe, source(), whole)
+    train_recipe(recipe, source(), whole)
     first = json.loads((whole / "run.json").read_text())["rounds"][0]["steps"]
     killed_at(first + ahead, recipe, parts, monkeypatch)
-    pretrain(recipe, source(), parts)
+    train_recipe(recipe, source(), parts)
     assert (parts / "log.jsonl").read_bytes() == (whole / "log.jsonl").read_bytes()
     assert equal(weights(parts), weights(whole))
 
@@ -103,7 +103,7 @@ def test_a_run_killed_around_an_early_end_ends_at_the_same_bits(
 def test_patience_counts_on_after_a_resume(tmp_path: Path) -> None:
     """Two epochs in a row are needed: a checkpoint between them keeps the first."""
     recipe = tiny("welsr", *EASY, "plan.stop_patience=2")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     made = trainer(recipe, tmp_path / "parts")
     while made.ctx.clock.converged < 1:
         made._epoch(lambda images: None)
@@ -140,5 +140,5 @@ def test_every_method_has_the_same_rule() -> None:
 
     for name in set(METHODS.names()) - META:
         recipe = tiny(name, "plan.stop_accuracy=1", "plan.stop_patience=4")
-        assert Clock(recipe.plan, epoch=1, converged=4).last_epoch, name
+        assert TrainingClock(recipe.plan, epoch=1, converged=4).last_epoch, name
     assert "judge" in Trainer._close_epoch.__code__.co_names

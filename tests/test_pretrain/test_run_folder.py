@@ -11,15 +11,15 @@ from support.pretrain import source, tiny
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from pretrain.training import run_folder
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 
 
 def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:
-    pretrain(tiny("seal"), source(), tmp_path)
+    train_recipe(tiny("seal"), source(), tmp_path)
     before = (tmp_path / "run.json").read_bytes()
     other = tiny("seal", "lr=0.125", "seal.ascent_factor=0.5")
     with pytest.raises(UsageError) as caught:
-        pretrain(other, source(), tmp_path)
+        train_recipe(other, source(), tmp_path)
     text = str(caught.value)
     assert "recipe.lr 0.05 -> 0.125" in text
     assert "recipe.methods.seal.ascent_factor 0.01 -> 0.5" in text
@@ -29,18 +29,18 @@ def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
-    pretrain(tiny("normal"), source(), tmp_path)
+    train_recipe(tiny("normal"), source(), tmp_path)
     changed = dataclasses.replace(source(), fingerprint="1" * 64)
     with pytest.raises(UsageError, match="source_fingerprint"):
-        pretrain(tiny("normal"), changed, tmp_path)
+        train_recipe(tiny("normal"), changed, tmp_path)
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
     recipe = tiny("normal")
     with (
-        run_folder.claimed(tmp_path, recipe, source()),
+        run_folder.claim_folder(tmp_path, recipe, source()),
         pytest.raises(FsbenchError, match="another process"),
-        run_folder.claimed(tmp_path, recipe, source()),
+        run_folder.claim_folder(tmp_path, recipe, source()),
     ):
         pass
 
@@ -48,11 +48,11 @@ def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
 def test_a_corrupt_identity_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"recipe\.json is corrupt"):
-        pretrain(tiny("normal"), source(), tmp_path)
+        train_recipe(tiny("normal"), source(), tmp_path)
 
 
 def test_the_journal_is_cut_back_to_where_it_was(tmp_path: Path) -> None:
-    journal = run_folder.Journal(tmp_path)
+    journal = run_folder.RunLogs(tmp_path)
     journal.append("log.jsonl", {"step": 1})
     there = journal.positions()
     journal.append("log.jsonl", {"step": 2})

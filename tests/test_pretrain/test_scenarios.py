@@ -13,15 +13,16 @@ from support.pretrain import epochs, lines, source, tiny, trainer
 from fsbench.api.pretrain import build_recipe
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
-from pretrain.recipes import registry, scenarios
-from pretrain.training.batches import Batches
-from pretrain.training.loop import pretrain
+from pretrain.recipes import plan as scenarios
+from pretrain.recipes import registry
+from pretrain.training.batches import BatchLoader
+from pretrain.training.loop import train_recipe
 
 
 def stages(name: str) -> list[set[int]]:
     """Image indices of every stage."""
-    recipe = tiny("normal").replace(scenarios.fields(name))
-    return [set(s.tolist()) for s in Batches(recipe, source(), torch.device("cpu")).stages]
+    recipe = tiny("normal").replace(scenarios.scenario_fields(name))
+    return [set(s.tolist()) for s in BatchLoader(recipe, source(), torch.device("cpu")).stages]
 
 
 def test_warm_start_is_half_of_the_images_and_then_all() -> None:
@@ -44,14 +45,14 @@ def test_limited_access_sees_every_image_in_one_stage_only() -> None:
 
 def test_stationary_changes_nothing_but_the_stages() -> None:
     recipe = tiny("normal")
-    assert recipe.replace(scenarios.fields("stationary")) == recipe
+    assert recipe.replace(scenarios.scenario_fields("stationary")) == recipe
     with pytest.raises(UnknownName, match="did you mean 'warm-start'"):
-        scenarios.fields("warmstart")
+        scenarios.scenario_fields("warmstart")
 
 
 def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
     made = trainer(
-        tiny("normal", "plan.rounds=1").replace(scenarios.fields("warm-start")), tmp_path
+        tiny("normal", "plan.rounds=1").replace(scenarios.scenario_fields("warm-start")), tmp_path
     )
     epochs(made, made.recipe.plan.epochs)
     before = {n: b["momentum_buffer"].clone() for n, b in made.ctx.optimizer_state().items()}
@@ -65,8 +66,10 @@ def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
 
 
 def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) -> None:
-    recipe = tiny("normal", "validate_every=3").replace(scenarios.fields("continual-limited"))
-    pretrain(recipe, source(), tmp_path)
+    recipe = tiny("normal", "validate_every=3").replace(
+        scenarios.scenario_fields("continual-limited")
+    )
+    train_recipe(recipe, source(), tmp_path)
     facts = json.loads((tmp_path / "run.json").read_text())
     last = {row["stage"]: row["val_accuracy"] for row in lines(tmp_path) if row["round"] % 2}
     assert facts["stage_accuracies"] == [last[stage] for stage in range(10)]
@@ -76,13 +79,18 @@ def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> None:
-    recipe = registry.get(f"{scale}/{name}")
-    fields = {**scenarios.fields("warm-start"), "plan.epoch_images": recipe.plan.epoch_images}
-    assert registry.control(recipe) == registry.get(f"{scale}/normal").replace(fields)
+    recipe = registry.load_recipe(f"{scale}/{name}")
+    fields = {
+        **scenarios.scenario_fields("warm-start"),
+        "plan.epoch_images": recipe.plan.epoch_images,
+    }
+    assert registry.control_recipe(recipe) == registry.load_recipe(f"{scale}/normal").replace(
+        fields
+    )
 
 
 def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
-    plans = {name: registry.get(f"pilot/{name}").plan for name in METHODS.names()}
+    plans = {name: registry.load_recipe(f"pilot/{name}").plan for name in METHODS.names()}
     seen = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
     assert max(seen.values()) == seen["normal"] == 324_000
     assert seen["full_reset"] == 324_000
@@ -91,8 +99,8 @@ def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
 def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str) -> None:
-    control = registry.get(f"{scale}/normal").override(["schedule=step"])
-    assert registry.control(registry.get(f"{scale}/swr_reanchor")) == control
+    control = registry.load_recipe(f"{scale}/normal").override(["schedule=step"])
+    assert registry.control_recipe(registry.load_recipe(f"{scale}/swr_reanchor")) == control
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:

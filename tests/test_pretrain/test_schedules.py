@@ -7,17 +7,17 @@ import math
 import pytest
 
 from pretrain.recipes import registry
-from pretrain.recipes.plan import Clock
+from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
-from pretrain.recipes.schedules import factor
+from pretrain.recipes.schedules import lr_factor
 
 
 def at(recipe: Recipe, round_: int, epoch: int, batch: int = 0, steps: int = 10) -> float:
-    return factor(recipe, Clock(recipe.plan, round_, epoch, batch), steps)
+    return lr_factor(recipe, TrainingClock(recipe.plan, round_, epoch, batch), steps)
 
 
 def test_seal_warms_up_twenty_epochs_and_restarts_every_round() -> None:
-    recipe = registry.get("paper/seal")
+    recipe = registry.load_recipe("paper/seal")
     assert recipe.warmup_epochs == 20
     assert at(recipe, 0, 0) == 1 / 20
     assert at(recipe, 0, 19) == at(recipe, 0, 20) == 1.0
@@ -28,7 +28,7 @@ def test_seal_warms_up_twenty_epochs_and_restarts_every_round() -> None:
 
 
 def test_a_single_cycle_runs_over_all_rounds() -> None:
-    recipe = registry.get("paper/normal_long_single_cycle")
+    recipe = registry.load_recipe("paper/normal_long_single_cycle")
     assert at(recipe, 0, 9) == 10 / 20
     assert at(recipe, 5, 10) == pytest.approx(0.5 * (1 + math.cos(math.pi * 790 / 1580)))
     assert at(recipe, 9, 159) < 1e-5
@@ -37,7 +37,7 @@ def test_a_single_cycle_runs_over_all_rounds() -> None:
 
 
 def test_by_step_the_rate_moves_with_every_batch() -> None:
-    recipe = registry.get("paper/normal").override(["schedule_by=step", "plan.epochs=8"])
+    recipe = registry.load_recipe("paper/normal").override(["schedule_by=step", "plan.epochs=8"])
     assert at(recipe, 0, 0, 0) == pytest.approx(1 / 10)
     assert at(recipe, 0, 0, 9) == pytest.approx(1.0)
     assert at(recipe, 0, 1, 0) == 1.0
@@ -45,11 +45,11 @@ def test_by_step_the_rate_moves_with_every_batch() -> None:
 
 
 def test_steps_fall_at_parts_of_the_round() -> None:
-    recipe = registry.get("paper/normal").override(["schedule=step", "warmup=0"])
+    recipe = registry.load_recipe("paper/normal").override(["schedule=step", "warmup=0"])
     assert [at(recipe, 0, e) for e in (0, 79, 80, 119)] == [1.0, 1.0, 0.1, 0.1]
     assert at(recipe, 0, 120) == pytest.approx(0.01)
 
 
 def test_constant_after_the_warm_up() -> None:
-    recipe = registry.get("paper/normal").override(["schedule=constant"])
+    recipe = registry.load_recipe("paper/normal").override(["schedule=constant"])
     assert [at(recipe, 0, e) for e in (0, 20, 159)] == [1 / 20, 1.0, 1.0]

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes import registry
-from pretrain.recipes.plan import Clock
+from pretrain.recipes.plan import TrainingClock
 from pretrain.training.loop import Trainer
 
 LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
@@ -47,7 +47,7 @@ def official(made: Trainer, factor: float, decay: float) -> torch.optim.SGD:
     return sgd
 
 
-def official_step(sgd: torch.optim.SGD, made: Trainer, clock: Clock, lr: float) -> None:
+def official_step(sgd: torch.optim.SGD, made: Trainer, clock: TrainingClock, lr: float) -> None:
     batch = made.ctx.loader.batch(clock)
     model: nn.Module = sgd.model  # type: ignore[attr-defined]
     sgd.param_groups[0]["lr"], sgd.param_groups[1]["lr"] = lr, lr * -sgd.factor  # type: ignore[attr-defined]
@@ -195,7 +195,7 @@ def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str)
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
 def test_penalties_shrink_weights_in_ascent_too(tmp_path: Path, method: str) -> None:
     """As the decay does: of the gradient, only that of the loss is flipped."""
-    recipe = registry.composed(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
+    recipe = registry.compose_methods(tiny(method, *LONG), f"l2+{method}", {"l2.lam": 2.0})
     made = trainer(recipe, tmp_path)
     epochs(made, 4)
     made._open_epoch(4)

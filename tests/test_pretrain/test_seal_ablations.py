@@ -19,7 +19,7 @@ from support.pretrain import (
 from torch import nn
 
 from fsbench.core.errors import UsageError
-from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.loop import Trainer, train_recipe
 
 EARLY = ("conv1.", "bn1.", "layer1.", "layer2.")
 
@@ -60,9 +60,9 @@ def test_frozen_norms_stay_frozen_after_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("seal_freeze", "seal_freeze.freeze_norm=true")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(9, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 

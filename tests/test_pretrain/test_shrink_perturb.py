@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 from support.pretrain import equal as same
-from support.pretrain import killed_at, lines, pretrain, source, tiny, weights
+from support.pretrain import killed_at, lines, source, tiny, train_recipe, weights
 from support.stages import Event, at_new_data
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes import scenarios
-from pretrain.weights import anchors
+from pretrain.recipes import plan
+from pretrain.weights import penalties
 
 
 def parameters(event: Event) -> set[str]:
@@ -53,7 +53,7 @@ def test_fresh_draws_differ_between_events(tmp_path: Path) -> None:
     assert float(kernel.std()) == pytest.approx((2 / (16 * 9)) ** 0.5, rel=0.05)
     assert torch.equal(event.after["bn1.weight"], torch.ones(2))
     event.made.ctx.acting = "shrink_perturb"
-    assert anchors.stored(event.made.ctx) == {}
+    assert penalties.stored_anchors(event.made.ctx) == {}
 
 
 def test_ash_and_adams_shrinks_and_adds_noise_to_layers_alone(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_ash_and_adams_shrinks_and_adds_noise_to_layers_alone(tmp_path: Path) ->
 
 
 def test_it_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> None:
-    recipe = tiny("shrink_perturb").replace(scenarios.fields("continual-full"))
-    pretrain(recipe, source(), tmp_path)
+    recipe = tiny("shrink_perturb").replace(plan.scenario_fields("continual-full"))
+    train_recipe(recipe, source(), tmp_path)
     events = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]
     assert events == [(stage, 2 * stage) for stage in range(1, 10)]
 
@@ -77,13 +77,13 @@ def test_a_kill_after_the_event_resumes_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny("shrink_perturb", "plan.rounds=1")
-    pretrain(recipe, source(), tmp_path / "whole")
+    train_recipe(recipe, source(), tmp_path / "whole")
     killed_at(9, recipe, tmp_path / "parts", monkeypatch)
-    pretrain(recipe, source(), tmp_path / "parts")
+    train_recipe(recipe, source(), tmp_path / "parts")
     assert same(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
 def test_one_stage_is_refused_with_the_option_that_helps(name: str) -> None:
     with pytest.raises(UsageError, match="--scenario warm-start"):
-        tiny(name).replace(scenarios.fields("stationary"))
+        tiny(name).replace(plan.scenario_fields("stationary"))

@@ -52,31 +52,31 @@ def test_buffers_and_plain_parameters_are_written_in_place(model: nn.Module) -> 
 
 def test_a_threshold_splits_all_parameters(model: nn.Module) -> None:
     everything = tuple(name for name, _ in model.named_parameters())
-    early, late = surgery.split(model, "layer3")
+    early, late = surgery.split_parameters(model, "layer3")
     assert early + late == everything
     assert {"conv1.weight", "bn1.weight", "bn1.bias"} < set(early)
-    assert surgery.split(model, surgery.END) == (everything, ())
-    assert surgery.split(model, "conv1") == ((), everything)
+    assert surgery.split_parameters(model, surgery.END) == (everything, ())
+    assert surgery.split_parameters(model, "conv1") == ((), everything)
     with pytest.raises(UnknownName, match="layer threshold"):
-        surgery.split(model, "layer9")
+        surgery.split_parameters(model, "layer9")
 
 
 def test_kernels_are_convolutions_and_linear_layers_of_a_part(model: nn.Module) -> None:
     layers = TOY.roles(model).layers
-    _, late = surgery.split(model, "layer4")
-    assert surgery.kernels(layers, late) == (
+    _, late = surgery.split_parameters(model, "layer4")
+    assert surgery.kernel_names(layers, late) == (
         "layer4.0.conv1.weight",
         "layer4.0.conv2.weight",
         "layer4.0.downsample.0.weight",
         "fc.weight",
     )
-    assert surgery.kernels(layers, ()) == ()
+    assert surgery.kernel_names(layers, ()) == ()
 
 
 def test_redrawn_kernels_follow_the_initial_law_and_the_codes_option_its_own() -> None:
     name, fan_in = "layer4.0.conv2.weight", 64 * 9
     with stream("law", 1):
-        fresh = surgery.initial(TOY, 4, 8)[name]
+        fresh = surgery.draw_initial(TOY, 4, 8)[name]
         code = surgery.kaiming_uniform_sqrt5(fresh)
     sigma, bound = (2 / fan_in) ** 0.5, fan_in**-0.5
     assert kstest(fresh.flatten().numpy(), "norm", args=(0, sigma)).pvalue > 0.01

@@ -12,9 +12,9 @@ from support.rules import build, context, train
 from fsbench.core.errors import UsageError
 from pretrain.methods.swr import layer_weights
 from pretrain.methods.swr_reanchor import SwrReanchor
-from pretrain.recipes import scenarios
+from pretrain.recipes import plan
 from pretrain.training.loop import Trainer
-from pretrain.weights import scaling
+from pretrain.weights import rescaling
 
 
 def anchored_epochs(made: Trainer) -> list[int]:
@@ -23,7 +23,7 @@ def anchored_epochs(made: Trainer) -> list[int]:
     for epoch in range(made.recipe.plan.total_epochs):
         made._open_epoch(2)
         target = made.ctx.memories["swr_reanchor"]["norms"]
-        if epoch and torch.equal(target, scaling.norms(layer_weights(made.ctx))):
+        if epoch and torch.equal(target, rescaling.frobenius_norms(layer_weights(made.ctx))):
             anchored.append(epoch)
         made._step(2)
         epochs(made, 1)
@@ -36,7 +36,7 @@ def test_learning_rate_drops_reanchor(tmp_path: Path) -> None:
 
 
 def test_new_data_reanchor_with_the_option(tmp_path: Path) -> None:
-    fields = scenarios.fields("warm-start") | {"swr_reanchor.on": "new_data"}
+    fields = plan.scenario_fields("warm-start") | {"swr_reanchor.on": "new_data"}
     made = trainer(tiny("swr_reanchor").replace(fields), tmp_path / "new")
     assert anchored_epochs(made) == [8]
     fields |= {"swr_reanchor.on": "both", "schedule": "step"}

@@ -29,7 +29,7 @@ def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
 
 @pytest.mark.parametrize("row", [*TABLE_1, *TABLE_5])
 def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
-    recipe = registry.get(f"paper/{row}")
+    recipe = registry.load_recipe(f"paper/{row}")
     assert (recipe.architecture, recipe.source, recipe.input_size) == (
         "swr_vgg16",
         "tinyimagenet",
@@ -41,29 +41,29 @@ def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
 
 
 def test_decay_is_a_tenth_at_epochs_100_and_150() -> None:
-    from pretrain.recipes.schedules import drops
+    from pretrain.recipes.schedules import drop_epochs
 
-    assert drops(registry.get("paper/swr_decay")) == (100, 150)
-    assert drops(registry.get("paper/swr")) == ()
+    assert drop_epochs(registry.load_recipe("paper/swr_decay")) == (100, 150)
+    assert drop_epochs(registry.load_recipe("paper/swr")) == ()
 
 
 def test_scenario_rows_train_100_epochs_a_stage() -> None:
-    warm = registry.get("paper/shrink_perturb_warm_start")
+    warm = registry.load_recipe("paper/shrink_perturb_warm_start")
     assert warm.plan.stages == (Stage(stop=0.5), Stage())
     assert (warm.plan.epochs, warm.schedule, warm.opt_reset) == (100, "constant", "none")
-    assert len(registry.get("paper/vanilla_continual_limited").plan.stages) == 10
+    assert len(registry.load_recipe("paper/vanilla_continual_limited").plan.stages) == 10
 
 
 def test_coefficients_of_the_rows() -> None:
     found = {
-        row: registry.get(f"paper/{row}").methods[0].model_dump()
+        row: registry.load_recipe(f"paper/{row}").methods[0].model_dump()
         for row in ("swr_continual_limited", "l2_init_continual_limited", "l2_continual_full")
     }
     limited = found["swr_continual_limited"]
     assert (limited["lambda_f"], limited["lambda_c"]) == (1e-4, 1.0)
     assert found["l2_init_continual_limited"]["lam"] == 1e-3
     assert found["l2_continual_full"]["lam"] == 1e-4
-    assert swr_study.settings("shrink_perturb", "continual-full", "mnist mlp") == {
+    assert swr_study.chosen_coefficients("shrink_perturb", "continual-full", "mnist mlp") == {
         "shrink_perturb.lam": 0.6
     }
-    assert swr_study.settings("shrink_perturb", "stationary") == {}
+    assert swr_study.chosen_coefficients("shrink_perturb", "stationary") == {}

@@ -12,8 +12,8 @@ from torch import nn
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain.recipes import registry
-from pretrain.training.loop import pretrain
-from pretrain.weights import thresholds
+from pretrain.training.loop import train_recipe
+from pretrain.weights import surgery
 
 SHARES = pytest.mark.parametrize(
     ("architecture", "module", "blocks_before", "blocks"),
@@ -34,8 +34,8 @@ SHARES = pytest.mark.parametrize(
 def test_auto_is_layer3_or_the_same_share_of_the_blocks(
     architecture: str, module: str, blocks_before: int, blocks: int
 ) -> None:
-    recipe = registry.get("paper/seal").override([f"architecture={architecture}"])
-    assert thresholds.find(recipe, "auto") == module
+    recipe = registry.load_recipe("paper/seal").override([f"architecture={architecture}"])
+    assert surgery.find_threshold(recipe, "auto") == module
     found = ARCHITECTURES.load(architecture).at(64)
     model = found.build(2)
     roles = found.roles(model)
@@ -47,7 +47,7 @@ def test_auto_is_layer3_or_the_same_share_of_the_blocks(
 
 def test_of_a_single_block_the_fully_connected_layers_are_late() -> None:
     roles = RoleMap(("a.0", "b", "fc"), (("a",),), "fc", ("b", "fc"), ("a",))
-    assert thresholds.automatic(roles) == "b"
+    assert surgery.default_threshold(roles) == "b"
 
 
 @pytest.mark.parametrize("method", ["llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"])
@@ -69,7 +69,7 @@ def test_a_threshold_that_leaves_nothing_to_ascend_is_refused(method: str, thres
 
 @pytest.mark.parametrize(("method", "module"), [("llf", "layer3"), ("seal", "layer3")])
 def test_the_run_records_the_module(method: str, module: str, tmp_path: Path) -> None:
-    run = pretrain(tiny(method), source(), tmp_path / "run")
+    run = train_recipe(tiny(method), source(), tmp_path / "run")
     facts = json.loads((run / "run.json").read_text())
     assert facts["resolved"] == {f"{method}.threshold": module}
     assert facts["recipe_fields"]["methods"][0]["threshold"] == "auto"
@@ -77,5 +77,5 @@ def test_the_run_records_the_module(method: str, module: str, tmp_path: Path) ->
 
 def test_late_modules_are_those_from_the_threshold_on() -> None:
     model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1, affine=False), nn.Linear(1, 1))
-    assert thresholds.late_modules(model, "1") == [model[1], model[2]]
-    assert thresholds.late_modules(model, "end") == []
+    assert surgery.late_modules(model, "1") == [model[1], model[2]]
+    assert surgery.late_modules(model, "end") == []

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
-from pretrain.training.loop import Trainer, pretrain
+from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
 
 CPU = torch.device("cpu")
@@ -162,7 +162,7 @@ def test_a_learned_b_stays_away_from_zero(tmp_path: Path) -> None:
 
 
 def test_weights_stay_inside_the_range_however_large_the_rate(tmp_path: Path) -> None:
-    run = pretrain(tiny("weight_compander", "lr=5"), source(), tmp_path)
+    run = train_recipe(tiny("weight_compander", "lr=5"), source(), tmp_path)
     kernels = [t for n, t in weights(run).items() if t.ndim > 1]
     largest = max(float(t.abs().max()) for t in kernels)
     assert 0.7 * math.pi / 4 < largest <= 0.7 * math.pi / 2 * (1 + 1e-6)

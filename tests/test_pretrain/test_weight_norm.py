@@ -60,7 +60,7 @@ def test_scaling_the_weight_changes_g_alone(per: str, tmp_path: Path) -> None:
     made = trainer(tiny("weight_norm", f"weight_norm.per={per}"), tmp_path)
     epochs(made, 1)
     model, name = made.ctx.model, "layer3.0.conv2.weight"
-    g, v = (model.get_parameter(n) for n in surgery.trained(model, name))
+    g, v = (model.get_parameter(n) for n in surgery.trained_names(model, name))
     w, old_g, old_v = (t.detach().clone() for t in (surgery.get_weight(model, name), g, v))
     surgery.set_weight(model, name, 0.5 * w)
     assert torch.equal(v, old_v)

@@ -50,7 +50,7 @@ def test_the_default_redraws_a_fifth(tmp_path: Path) -> None:
 def test_the_masks_are_in_the_checkpoint_and_survive_a_copy(tmp_path: Path) -> None:
     made = trainer(tiny("wels"), tmp_path)
     made._epoch(lambda images: None)
-    stored = checkpoint.load(tmp_path)
+    stored = checkpoint.load_checkpoint(tmp_path)
     assert stored is not None
     masks, copied = made.ctx.memories["wels"], copy.deepcopy(made.ctx.memories["wels"])
     assert masks.keys() == kernel_names(made)

@@ -18,7 +18,7 @@ from fsbench import backbones
 from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
 from fsbench.data import Split
-from pretrain.training.loop import pretrain
+from pretrain.training.loop import train_recipe
 from protocols.analyses.inputs import AnalysisInput
 from protocols.analyses.knn_depth import (
     BlockProbe,
@@ -33,7 +33,7 @@ from protocols.analyses.knn_depth import (
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
     run = tmp_path_factory.mktemp("runs") / "run"
-    pretrain(tiny("normal", "width=4"), source(), run)
+    train_recipe(tiny("normal", "width=4"), source(), run)
     return backbones.classifier(f"run:{run}")
 
 

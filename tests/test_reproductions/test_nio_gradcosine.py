@@ -146,16 +146,16 @@ def test_a_real_run_is_seen_before_training(kind: str) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pretrain.weights import scales
+    from pretrain.weights import init_scales
 
-    write = scales.Scales.write
+    write = init_scales.ScaleOptimizer.write
 
-    def turned(self: scales.Scales, m: torch.Tensor) -> None:
+    def turned(self: init_scales.ScaleOptimizer, m: torch.Tensor) -> None:
         write(self, m)
         with torch.no_grad():
             self.live["fc.weight"][0, 0] *= 1.1
 
-    monkeypatch.setattr(scales.Scales, "write", turned)
+    monkeypatch.setattr(init_scales.ScaleOptimizer, "write", turned)
     effect = run_nio(NioJob("without BN", "gc", 1, 0))
     assert effect.misfit > 1e-3
     assert not has_valid_factors(effect)

@@ -7,16 +7,18 @@ from math import comb
 import pytest
 
 from fsbench.reproductions import reinit_figure2, reinit_table3
-from pretrain.recipes.reinit_table2 import methods, networks, table2
+from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
 
 def test_the_table_holds_432_figures_each_setting_once() -> None:
-    rows = table2()
-    assert len(rows) * len(methods()) == 432
+    rows = load_table2()
+    assert len(rows) * len(table2_methods()) == 432
     assert len({row[:3] for row in rows}) == 72
     last = rows[-1]
     assert last[:3] == ("augmentation+dropout", "birds2010", "resnet50")
-    assert last.accuracy == dict(zip(methods(), (11.5, 14.8, 13.3, 15.2, 13.5, 13.3), strict=True))
+    assert last.accuracy == dict(
+        zip(table2_methods(), (11.5, 14.8, 13.3, 15.2, 13.5, 13.3), strict=True)
+    )
     assert (last.error["DSD"], last.train_images, last.classes) == (0.7, 3000, 200)
 
 
@@ -26,13 +28,13 @@ def two_sided(wins: int, losses: int) -> float:
     return min(1.0, 2 * sum(comb(n, k) for k in range(min(wins, losses) + 1)) / 2**n)
 
 
-@pytest.mark.parametrize("network", networks())
+@pytest.mark.parametrize("network", table2_networks())
 def test_p_values_are_exact_and_corrected_step_down(network: str) -> None:
     comparisons = reinit_table3.compare_methods(network)
     ordered = [
         comparisons[pair]
         for pair in comparisons
-        if methods().index(pair[0]) < methods().index(pair[1])
+        if table2_methods().index(pair[0]) < table2_methods().index(pair[1])
     ]
     assert len(ordered) == 15
     largest = 0.0
@@ -66,7 +68,7 @@ def test_table_3_is_honest_about_fc() -> None:
 
 
 def test_the_best_method_of_a_tie_has_the_smaller_error() -> None:
-    tied = next(r for r in table2() if r[:3] == ("plain", "birds2010", "resnet50"))
+    tied = next(r for r in load_table2() if r[:3] == ("plain", "birds2010", "resnet50"))
     assert [m for m, v in tied.accuracy.items() if v == 10.0] == ["DSD", "WELS", "LW"]
     assert reinit_figure2.best_method(tied) == "DSD"
 

@@ -48,12 +48,12 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
     """Against descent written out here: same weights after 2 rounds of 3 steps."""
     from safetensors.torch import load_file
 
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
     monkeypatch.setattr(_synthetic, "ROUNDS", 2)
     monkeypatch.setattr(_synthetic, "STEPS", 3)
     recipe, source = _synthetic.column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
-    weights = load_file(pretrain(recipe, source, tmp_path / "run") / "model.safetensors")
+    weights = load_file(train_recipe(recipe, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*recipe.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]

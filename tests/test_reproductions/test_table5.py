@@ -45,14 +45,14 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
     """Against descent on the written-out loss, with rescaling between the rounds."""
     from safetensors.torch import load_file
 
-    from pretrain.training.loop import pretrain
+    from pretrain.training.loop import train_recipe
 
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
     chosen, source = (
         table5_recipe(Table5Job("Rescaling", 0.1, "sgd", 5)),
         _synthetic.draw_source(0.5, 5),
     )
-    weights = load_file(pretrain(chosen, source, tmp_path / "run") / "model.safetensors")
+    weights = load_file(train_recipe(chosen, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*chosen.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]

@@ -46,7 +46,7 @@ def test_what_is_set_beats_the_scenario() -> None:
     (recipe,) = expand_recipes(RunsBlock.model_validate(block))
     assert len(recipe.plan.stages) == 2
     assert recipe.warmup == 0.25
-    assert recipe == registry.get("toy/swr").override(
+    assert recipe == registry.load_recipe("toy/swr").override(
         [
             'plan.stages=[{"start": 0, "stop": 0.5}, {"start": 0, "stop": 1}]',
             "opt_reset=none",

@@ -1,4 +1,9 @@
-"""From a recipe to the objects of a run: the network under its init stream, loader, context."""
+"""Dropout in front of the head, on any architecture, without a module of its own.
+
+"The Impact of Reinitialization", appendix C, draws it in front of the classifier head of scnn and
+does not say where the other networks have it; here it is the same place in all. A hook leaves the
+names of all weights alone, so an exported run is the plain architecture.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +12,39 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
-from pretrain.meta.episodes import Episodes
-from pretrain.meta.validation import EpisodicValidation
-from pretrain.recipes.plan import Clock
-from pretrain.training.batches import Batches
+from pretrain.meta.episodes import EpisodeLoader, EpisodicValidation
+from pretrain.recipes.plan import TrainingClock
+from pretrain.training.batches import BatchLoader, FullBatchLoader
 from pretrain.training.context import Context, Rewrite
-from pretrain.training.distributed import refuse
-from pretrain.training.full_batch import FullBatch
+from pretrain.training.distributed import require_enough_images
 from pretrain.training.validation import Validation
-from pretrain.weights.dropout import drop_before
+
+
+def add_dropout(head: nn.Module, rate: float) -> None:
+    """Values reaching the head in training are zeroed with this probability, others scaled up."""
+
+    def drop(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        values, *rest = inputs
+        return (functional.dropout(values, rate, module.training), *rest)
+
+    head.register_forward_pre_hook(drop)
+
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipes.recipe import Recipe
 
-LOADERS: dict[str, type[Batches]] = {
-    "batches": Batches,
-    "full_batch": FullBatch,
-    "episodes": Episodes,
+LOADERS: dict[str, type[BatchLoader]] = {
+    "batches": BatchLoader,
+    "full_batch": FullBatchLoader,
+    "episodes": EpisodeLoader,
 }
 """Recipe field `loader` -> what hands out the batches."""
 
@@ -54,19 +69,21 @@ def build_context(
             fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
         )
     loader = LOADERS[recipe.loader](recipe, source, device)
-    refuse(recipe, loader, ranks, device)
+    require_enough_images(recipe, loader, ranks, device)
     architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
         model = architecture.build(loader.classes, recipe.width)
     if recipe.dropout:
-        drop_before(model.get_submodule(architecture.roles(model).head), recipe.dropout)
+        add_dropout(model.get_submodule(architecture.roles(model).head), recipe.dropout)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
     if recipe.sync_bn and ranks.size > 1:
         from timm.layers.norm_act import convert_sync_batchnorm  # torch's drops timm's activations
 
         model = convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    return Context(recipe, architecture, model, loader, Clock(recipe.plan), device, log_rewrite)
+    return Context(
+        recipe, architecture, model, loader, TrainingClock(recipe.plan), device, log_rewrite
+    )
 
 
 def build_validation(
@@ -78,7 +95,7 @@ def build_validation(
 
 
 @contextmanager
-def deterministic(wanted: bool) -> Iterator[None]:
+def deterministic_kernels(wanted: bool) -> Iterator[None]:
     """Deterministic kernels inside, if wanted; a GPU also needs CUBLAS_WORKSPACE_CONFIG=:4096:8."""
     before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
     torch.use_deterministic_algorithms(wanted or before[0])

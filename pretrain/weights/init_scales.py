@@ -23,7 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 from fsbench.core.errors import FsbenchError, UsageError
-from pretrain.training.validation import evaluating
+from pretrain.training.validation import eval_mode
 
 if TYPE_CHECKING:
     from pretrain.method import Method
@@ -38,7 +38,7 @@ MIN_WEIGHT, MIN_BIAS = 0.01, 0.0
 Named = dict[str, nn.Parameter]
 
 
-def parameters_of(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named:
+def parameters_by_kind(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named:
     """`weight` and `bias` of all modules of these kinds by name; a shared one once."""
     found: Named = {}
     seen: set[int] = set()
@@ -52,14 +52,14 @@ def parameters_of(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named
 
 
 @contextmanager
-def at_init(model: nn.Module) -> Iterator[None]:
+def search_mode(model: nn.Module) -> Iterator[None]:
     """Eval mode (no dropout), batch norm on batch statistics without tracking, plain attention.
 
     Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are as
     they were, no buffer has changed, and no gradient is left.
     """
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
-    with evaluating(model), sdpa_kernel(SDPBackend.MATH):
+    with eval_mode(model), sdpa_kernel(SDPBackend.MATH):
         for module in model.modules():
             if isinstance(module, _BatchNorm):
                 module.training = True
@@ -73,7 +73,7 @@ def at_init(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def twice() -> Iterator[None]:
+def explain_double_backward() -> Iterator[None]:
     """Raises FsbenchError where an operation inside has no double backward."""
     try:
         yield
@@ -87,7 +87,7 @@ def twice() -> Iterator[None]:
         ) from error
 
 
-def need_double_backward(method: Method, recipe: Recipe) -> None:
+def require_double_backward(method: Method, recipe: Recipe) -> None:
     """Raises UsageError for a recipe whose network has none."""
     if recipe.sync_bn:
         raise UsageError(
@@ -96,14 +96,14 @@ def need_double_backward(method: Method, recipe: Recipe) -> None:
         )
 
 
-def derivative(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
+def gradients_of(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
     """Gradients, zero where nothing depends; the graph of `of` stays."""
     return torch.autograd.grad(
         of, by, create_graph=graph, retain_graph=True, materialize_grads=True
     )
 
 
-class Scales:
+class ScaleOptimizer:
     """Factors m (J,) of named tensors, written into the model at every step.
 
     live: those with a norm, the only ones that are scaled; steps: taken for the objective and for
@@ -126,7 +126,7 @@ class Scales:
     def gradient(self, objective: Tensor) -> Tensor:
         """d objective / d m (J,), before clipping."""
         # not autograd.grad: it skips the nodes that once-differentiable functions raise from
-        with twice():
+        with explain_double_backward():
             torch.autograd.backward(objective)
         pairs = zip(self.live.values(), self.initial, strict=True)
         zero = torch.zeros((), device=objective.device)

@@ -16,12 +16,12 @@ from pretrain.weights import surgery
 
 
 @torch.no_grad()
-def norms(weights: Iterable[Tensor]) -> Tensor:
+def frobenius_norms(weights: Iterable[Tensor]) -> Tensor:
     """Frobenius norms (L,)."""
     return torch.stack(torch._foreach_norm([weight.detach() for weight in weights]))
 
 
-def coefficients(now: Tensor, target: Tensor, lam: Tensor) -> Tensor:
+def rescaling_coefficients(now: Tensor, target: Tensor, lam: Tensor) -> Tensor:
     """c (L,) with c |W| = lam target + (1 - lam) |W|; 1 where a norm or a target is zero.
 
     A target of zero (a zero-initialised residual scale) would switch its layer off for good.
@@ -50,7 +50,7 @@ def input_scales(c: Tensor, norm_layers: Sequence[int]) -> dict[int, Tensor]:
 
 
 @torch.no_grad()
-def multiply(
+def multiply_tensors(
     model: nn.Module, factors: Mapping[str, Tensor], parameters: Mapping[str, Tensor] | None = None
 ) -> None:
     """Multiply effective tensors by a number each; a tensor under two names by the first alone.
@@ -62,7 +62,7 @@ def multiply(
         tensor = (parameters or {}).get(name)
         if tensor is None:
             tensor = surgery.get_weight(model, name)
-            if surgery.trained(model, name) != (name,):
+            if surgery.trained_names(model, name) != (name,):
                 surgery.set_weight(model, name, tensor * factor)
                 continue
         plain.setdefault(id(tensor), (tensor, factor))
@@ -71,13 +71,13 @@ def multiply(
         torch._foreach_mul_(tensors, numbers)
 
 
-def has(model: nn.Module, name: str) -> bool:
+def has_tensor(model: nn.Module, name: str) -> bool:
     """Whether the model has a tensor of this name."""
     owner, _, leaf = name.rpartition(".")
     return getattr(model.get_submodule(owner), leaf, None) is not None
 
 
-def tied(model: nn.Module) -> tuple[str, ...]:
+def tied_names(model: nn.Module) -> tuple[str, ...]:
     """Names of parameters that stand under another name too."""
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
