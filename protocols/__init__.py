@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _module(module: ModuleType) -> EpisodicProtocol:
-    """The module itself, if it defines what an episodic protocol must."""
+    """Return the module if it defines the interface of an episodic head."""
     missing = {"ADAPTATION", "block_size", "evaluate_block"} - set(vars(module))
     if missing:
         raise LookupError(f"it must define {', '.join(sorted(missing))}")
@@ -20,7 +20,7 @@ def _module(module: ModuleType) -> EpisodicProtocol:
 
 
 def needs_features(protocol: EpisodicProtocol) -> bool:
-    """Whether features must be extracted before it runs."""
+    """Return whether the head needs features of all images before it runs."""
     return bool(getattr(protocol, "FEATURES", True))
 
 

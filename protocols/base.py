@@ -1,4 +1,4 @@
-"""What an evaluation protocol is given, and what an episodic one must define."""
+"""Inputs of an evaluation protocol, and the interface of an episodic head."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Inputs:
     """A frozen backbone on a target data set.
 
-    features (N, D) float32: of every image, in data set order; backbone may be None for protocols
-    that need features only; device: where the protocol computes ("cpu", "cuda", ...); halvings: of
-    what shares a forward pass, because memory is too small (protocols/heads/execution.py).
+    features (N, D) float32: one row per image, in data set order; backbone: None for heads that
+    need features only; device: "cpu", "cuda", ...; halvings: how often the number of episodes in
+    one     forward pass was halved because memory is too small (protocols/heads/execution.py).
     """
 
     backbone: Backbone | None
@@ -33,19 +33,19 @@ class Inputs:
 
 
 class EpisodicProtocol(Protocol):
-    """A file `protocols/episodic/<adaptation>.py`.
+    """Interface of a file `protocols/episodic/<head>.py`.
 
-    Episodes come in blocks on absolute indices, always whole, because episodes never end: block b
-    of size B holds episodes b*B .. (b+1)*B - 1, and who wants fewer drops the rest. So the bits of
-    an episode depend on no number of episodes, shard, order or resume (design.md 5).
+    Episodes come in whole blocks on absolute indices: block b of size B holds episodes
+    b*B .. (b+1)*B - 1, and a caller who needs fewer drops the rest. The bits of an episode
+    therefore depend on no number of episodes, shard, order or resume.
     """
 
     ADAPTATION: str
 
     @staticmethod
     def block_size(spec: EpisodicSpec, dim: int) -> int:
-        """Episodes a block: a function of the shapes alone, never of free memory."""
+        """Return the number of episodes per block, a function of shapes alone, never of memory."""
 
     @staticmethod
     def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
-        """Outcomes of the episodes of one block, in index order."""
+        """Evaluate the episodes of one block; records in index order."""

@@ -97,7 +97,7 @@ class EpisodeNorm:
 
 
 def strip_affine(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """The layer without scale, shift and what is fused into it."""
+    """Return the layer without scale, shift and fused parts."""
     copy = deepcopy(layer).requires_grad_(False)
     nn.init.ones_(copy.weight)  # type: ignore[arg-type]
     if isinstance(getattr(copy, "bias", None), Tensor):
@@ -118,8 +118,8 @@ class BatchStatistics:
 
     def __init__(self, layer: nn.modules.batchnorm._BatchNorm, episodes: int) -> None:
         self.episodes, self.eps, self.momentum = episodes, layer.eps, layer.momentum
-        kept = [layer.running_mean, layer.running_var]
-        self.running = [None if s is None else s.repeat(episodes) for s in kept]
+        statistics = [layer.running_mean, layer.running_var]
+        self.running = [None if s is None else s.repeat(episodes) for s in statistics]
         self.training, self.batches = True, 0
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -144,22 +144,24 @@ class EpisodeNetwork:
     weight, bias (E, P): scales and shifts of all layers, one after the other, as they are trained;
     both start at the source's. A layer without shift keeps 0 there. bn_mode: whether BatchNorm
     keeps the source's statistics (eval) or goes by each episode's batches while it trains (train).
-    like: gives dtype and device.
+    reference: sets dtype and device.
     """
 
-    def __init__(self, module: nn.Module, episodes: int, bn_mode: BnMode, like: Tensor) -> None:
+    def __init__(
+        self, module: nn.Module, episodes: int, bn_mode: BnMode, reference: Tensor
+    ) -> None:
         self.episodes = episodes
-        self.module = deepcopy(module).to(like.dtype)
+        self.module = deepcopy(module).to(reference.dtype)
         layers = affine_layers(self.module).values()
         self.norms = [EpisodeNorm(layer, episodes, bn_mode == "train") for layer in layers]
         for layer, norm in zip(layers, self.norms, strict=True):
             layer.forward = norm
         self.sizes = [norm.weight.numel() for norm in self.norms]
-        self.weight = self.tuned(_flat([norm.weight for norm in self.norms], like))
-        self.bias = self.tuned(_flat([norm.bias for norm in self.norms], like))
-        self.mean = _flat([norm.mean for norm in self.norms], like)
-        self.inverse = _flat([norm.inverse for norm in self.norms], like)
-        self.shifted = _flat([norm.shifted for norm in self.norms], like)
+        self.weight = self.tuned(_flat([norm.weight for norm in self.norms], reference))
+        self.bias = self.tuned(_flat([norm.bias for norm in self.norms], reference))
+        self.mean = _flat([norm.mean for norm in self.norms], reference)
+        self.inverse = _flat([norm.inverse for norm in self.norms], reference)
+        self.shifted = _flat([norm.shifted for norm in self.norms], reference)
 
     def tuned(self, start: Tensor) -> Tensor:
         return start.repeat(self.episodes, 1).requires_grad_()
@@ -175,12 +177,14 @@ class EpisodeNetwork:
         return features.view(self.episodes, -1, features.shape[1])
 
     def finish(self) -> None:
-        """Training is over: queries meet fixed statistics in both modes."""
+        """End training: queries are scored with fixed statistics in both modes."""
         for norm in self.norms:
             if isinstance(norm.standardize, BatchStatistics):
                 norm.standardize.training = False
 
 
-def _flat(parts: list[Tensor], like: Tensor) -> Tensor:
-    """All numbers of the parts, (P,)."""
-    return torch.cat([like.new_empty(0), *(part.detach().to(like).flatten() for part in parts)])
+def _flat(parts: list[Tensor], reference: Tensor) -> Tensor:
+    """Return all numbers of the parts, (P,)."""
+    return torch.cat(
+        [reference.new_empty(0), *(part.detach().to(reference).flatten() for part in parts)]
+    )

@@ -25,7 +25,7 @@ from protocols.heads.gram import UntrainedHeads
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 QUERIES = 15
-"""Images of each episode in one forward pass without gradients."""
+"""Queries of each episode per forward pass without gradients."""
 
 
 class AffineTuning:
@@ -61,8 +61,8 @@ class AffineTuning:
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (E, b, n_way) of images (E * b, ...)."""
-        given = images if self.backbone is None else self.backbone.normalised(images)
-        return torch.baddbmm(self.bias[:, None], self.network(given.to(self.dtype)), self.weight)
+        inputs = images if self.backbone is None else self.backbone.normalised(images)
+        return torch.baddbmm(self.bias[:, None], self.network(inputs.to(self.dtype)), self.weight)
 
     def logits(self, images: Tensor) -> Tensor:
         """Logits (E, q, n_way) of queries (E * q, ...), after the last step."""
@@ -74,7 +74,7 @@ class AffineTuning:
 
 
 def make_optimizer(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> torch.optim.SGD:
-    """PyTorch's own, which copies the first gradient into the momentum buffer undamped."""
+    """Return PyTorch's SGD, which copies the first gradient into the momentum buffer undamped."""
     return torch.optim.SGD(
         parameters,
         lr=spec.lr,
@@ -95,9 +95,12 @@ class EpisodeImages(NamedTuple):
 def read_episode_images(
     inputs: Inputs, image: ImageSpec, episodes: Sequence[Episode]
 ) -> EpisodeImages:
-    """On the inputs' device. Raises DataError naming a corrupt image."""
-    found = [episode.images(inputs.dataset.by_class) for episode in episodes]
-    sides = (np.concatenate([side.ravel() for side in sides]) for sides in zip(*found, strict=True))
+    """Decode the images onto the inputs' device. Raise DataError naming a corrupt image."""
+    episode_images = [episode.images(inputs.dataset.by_class) for episode in episodes]
+    sides = (
+        np.concatenate([side.ravel() for side in sides])
+        for sides in zip(*episode_images, strict=True)
+    )
     return EpisodeImages(*(read_pixels(inputs, image, side) for side in sides))
 
 

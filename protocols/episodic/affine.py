@@ -1,9 +1,11 @@
-"""Episodic protocol `affine`: a fresh linear head and the backbone's affine parameters are tuned.
+"""Episodic head `affine`: a new linear classifier and the backbone's affine parameters are tuned.
 
-Source: protocol.md 3 (MC evaluation/finetune_resnet18.py): scale and shift of every normalization
-layer by plain SGD (AffineSpec), the head as in `linear` (HeadSpec), kernels frozen, BatchNorm by
-the source's statistics. Queries are scored by each episode's own network. The heads and the order
-of the support images start from the draws of `linear`.
+Source: Yazdanpanah et al., "Revisiting Learnable Affines for Batch Norm in Few-Shot Transfer
+Learning", CVPR 2022 (https://github.com/MosyMosy/Feature-Normalization), with the fine-tuning loop
+of MuawizChaudhary/STARTUP, `evaluation/finetune_resnet18.py`: scale and shift of every
+normalization layer by plain SGD (AffineSpec), the classifier as in `linear` (HeadSpec), kernels
+frozen, BatchNorm with the source's statistics. Each episode's queries are scored by its own
+network. Initial classifiers and the order of the support images are the draws of `linear`.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ FEATURES = False
 BLOCKS = (20, 10, 4)
 BLOCK_PIXELS = 2**19
 PIECES = 2
-"""A block is split into so many pieces on a CPU: two halves side by side, a thread each."""
+"""Pieces of a block on a CPU: two halves side by side, one thread each."""
 
 TIMED_STEPS = 3
 
 
 def block_size(spec: EpisodicSpec, dim: int) -> int:
-    """The largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
+    """Return the largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
 
     20 episodes of 4 images up to 80 px, 10 up to 114 px, then 4: every one divides 100 and 600.
     """
@@ -49,17 +51,17 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
 
 
 def tuned_piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
-    """Episodes that share a forward pass: a block on an accelerator, half a block (at least 2) on
-    a CPU; less after halvings."""
+    """Return the episodes per forward pass: a block on an accelerator, half a block (at least 2) on
+    a CPU, fewer after halvings."""
     size = block_size(spec, 0)
     return halve(max(2, size // PIECES) if device == "cpu" else size, halvings)
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
-    """Outcomes of the episodes of one block; without a backbone, features stand for images and only
-    the head is trained.
+    """Evaluate the episodes of one block; without a backbone, features replace images and only the
+    classifier is trained.
 
-    Raises DataError if the data set is too small, UsageError if there is nothing affine to tune.
+    Raise DataError if the data set is too small, UsageError if there is nothing affine to tune.
     """
     require_affine_layers(inputs.backbone)
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
@@ -75,7 +77,7 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
 
 
 def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
-    """Outcomes of these episodes, trained together."""
+    """Tune the networks of these episodes together and score them."""
     tuning = build_tuning(inputs, spec, [episode.index for episode in episodes])
     images = read_episode_images(inputs, spec.image, episodes)
     labels = torch.arange(spec.episode.n_way, device=inputs.device)
@@ -86,19 +88,20 @@ def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) 
 
 
 def build_tuning(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> AffineTuning:
-    """The untrained networks and heads of these episodes."""
+    """Return the untuned networks and classifiers of these episodes."""
     e, backbone = spec.episode, inputs.backbone
     dim = inputs.features.shape[1] if backbone is None else backbone.facts.feature_dim
-    like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
+    reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
     names = (e.stream, inputs.dataset.name)
-    start = draws.draw_untrained_heads(names, indices, dim, e.n_way, like)
+    start = draws.draw_untrained_heads(names, indices, dim, e.n_way, reference)
     return AffineTuning(backbone, spec, UntrainedHeads(start.weight[:, :dim], start.bias))
 
 
 def iterate_batches(
     inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> Iterator[Tensor]:
-    """Rows (E * b,) of the stacked support, a step each; the last batch of an epoch is smaller."""
+    """Yield rows (E * b,) of the stacked support, one step each; an epoch may end with a smaller
+    batch."""
     e, h = spec.episode, spec.head
     n, indices = e.n_way * e.k_shot, [episode.index for episode in episodes]
     names = (e.stream, inputs.dataset.name)
@@ -110,17 +113,17 @@ def iterate_batches(
 
 
 def require_affine_layers(backbone: Backbone | None) -> None:
-    """Raises UsageError for a backbone without normalization layers."""
+    """Raise UsageError for a backbone without normalization layers."""
     if backbone is not None and not affine_layers(backbone.module):
         raise UsageError(
             f"{backbone.facts.ref} has no normalization layer with affine parameters",
-            fix="leave it to --adapt linear",
+            fix="use --adapt linear",
         )
 
 
 @contextmanager
 def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
-    """Kernels that give equal bits, without TF32. Raises OutOfMemory when memory is too small."""
+    """Use deterministic kernels without TF32. Raise OutOfMemory when memory is too small."""
     cudnn = torch.backends.cudnn
     try:
         with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
@@ -131,7 +134,10 @@ def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterato
 
 
 def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
-    """Estimate for one block, from a few timed steps on black images. Raises UsageError."""
+    """Estimate the seconds of one block from a few timed steps on black images.
+
+    Raise UsageError for a backbone without normalization layers.
+    """
     require_affine_layers(backbone)
 
     def attempt(halvings: int) -> float:
@@ -141,7 +147,7 @@ def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
 
 
 def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0) -> float:
-    """The same with pieces after so many halvings. Raises OutOfMemory."""
+    """Estimate the seconds of one block for this many halvings. Raise OutOfMemory."""
     e, h = spec.episode, spec.head
     size = tuned_piece_size(spec, device, halvings)
     pieces = -(-block_size(spec, 0) // size)
@@ -158,7 +164,7 @@ def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: i
 
 
 def time_step(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:
-    """Of one full mini-batch of one piece of so many episodes, after one to warm up."""
+    """Time one full mini-batch of a piece of `episodes` episodes, after a warm-up step."""
     side, h = spec.image.input_size, spec.head
     heads = torch.zeros(episodes, backbone.facts.feature_dim, spec.episode.n_way, device=device)
     heads = heads.to(DTYPES[h.dtype])

@@ -1,7 +1,8 @@
-"""Episodic protocol `centroid`: the class whose mean feature is nearest, in Euclidean distance.
+"""Episodic head `centroid`: the class with the nearest mean feature, in Euclidean distance.
 
-Source: prototypical networks without their training (Snell et al. 2017, eq. 1 and 2), the nearest
-class mean of Mensink et al. 2013. On raw features, as `linear` is.
+Source: prototypical networks without their training (Snell et al., NeurIPS 2017, eq. 1 and 2,
+https://arxiv.org/abs/1703.05175); the nearest class mean of Mensink et al. (TPAMI 2013). Raw
+features.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ADAPTATION = "centroid"
 
 
 class CentroidSettings(FittedSpec):
-    """There is nothing to set but `normalize`."""
+    """No setting but `normalize`."""
 
 
 def fit(settings: CentroidSettings, support: Tensor) -> LinearClassifier:
@@ -26,8 +27,8 @@ def fit(settings: CentroidSettings, support: Tensor) -> LinearClassifier:
 
 
 def nearest_centroid(centroids: Tensor) -> LinearClassifier:
-    """Scores: minus the squared distance to each centroid (E, n_way, D), but for the squared length
-    of the image, which is the same for all classes."""
+    """Return scores equal to minus the squared distance to each centroid (E, n_way, D), up to the
+    squared length of the image, which is the same for all classes."""
     return LinearClassifier(2 * centroids.mT, -centroids.square().sum(dim=2))
 
 

@@ -1,4 +1,4 @@
-"""Episodic protocol `cosine`: the class whose mean feature has the largest cosine with the image.
+"""Episodic head `cosine`: the class whose mean feature has the largest cosine with the image.
 
 Source: Classifier-Baseline (Chen et al. 2021, "Meta-Baseline", section 3.1): cosine similarity to
 the mean of the raw support features, nothing is trained. With one shot it is the cosine classifier
@@ -19,11 +19,11 @@ ADAPTATION = "cosine"
 
 
 class CosineSettings(FittedSpec):
-    """normalize=l2 takes the mean of directions in place of the mean of features."""
+    """normalize=l2: mean of unit vectors instead of mean of features."""
 
 
 def fit(settings: CosineSettings, support: Tensor) -> LinearClassifier:
-    """Scores: the cosine times the length of the image, which is the same for all classes."""
+    """Return scores equal to the cosine times the length of the image, equal for all classes."""
     from torch.nn.functional import normalize
 
     directions = normalize(support.mean(dim=2), dim=-1)

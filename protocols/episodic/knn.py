@@ -1,8 +1,9 @@
-"""Episodic protocol `knn`: the k nearest support images vote, in Euclidean distance.
+"""Episodic head `knn`: vote of the k nearest support images, in Euclidean distance.
 
-Source: k = 5 as in SEAL's k-NN probes (protocol.md 5) and scikit-learn. A vote counts by the
-inverse of its distance, since with so few shots plain votes are often tied; at one shot it is the
-nearest neighbour. Fewer support images than k all vote.
+Source: k = 5 as in the k-NN probes of SEAL (section 5 of the paper) and scikit-learn's default. A
+vote is weighted by the inverse of its distance, since plain votes are often tied with few shots;
+with
+one shot the head is the nearest neighbour. Fewer support images than k all vote.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 ADAPTATION = "knn"
 CLOSEST = 1e-100
-"""Distance below which an image counts as met again; its vote outweighs all others."""
+"""Smallest distance that enters a weight: an identical image outweighs all others."""
 
 
 class KnnSettings(FittedSpec):
-    """weights: scikit-learn's words; uniform gives tied votes to the class drawn first."""
+    """k: voting images. weights: as in scikit-learn; with `uniform`, ties go to the first class."""
 
     k: int = Field(5, ge=1)
     weights: Literal["distance", "uniform"] = "distance"
@@ -34,11 +35,11 @@ class KnnSettings(FittedSpec):
 def fit(settings: KnnSettings, support: Tensor) -> Classifier:
     import torch
 
-    known, labels = support.flatten(1, 2), one_hot_labels(support)
+    vectors, labels = support.flatten(1, 2), one_hot_labels(support)
     k = min(settings.k, len(labels))
 
     def classify(images: Tensor) -> Tensor:
-        distance, nearest = torch.cdist(images, known).topk(k, largest=False)
+        distance, nearest = torch.cdist(images, vectors).topk(k, largest=False)
         uniform = settings.weights == "uniform"
         votes = torch.ones_like(distance) if uniform else 1 / distance.clamp_min(CLOSEST)
         return torch.einsum("emk,emkc->emc", votes, labels[nearest])

@@ -1,8 +1,10 @@
-"""Episodic protocol `linear`: the backbone stays frozen, a fresh linear head is fine-tuned.
+"""Episodic head `linear`: a new linear classifier on frozen features, trained by SGD.
 
-Source: protocol.md 3 (IBM finetune.py with --freeze_backbone and its descendants): raw features,
-PyTorch's default init, SGD of HeadSpec, top-1 over all queries at once. The same heads
-are scored on all other possible queries too (protocols/heads/scoring.py).
+Source: Guo et al., "A Broader Study of Cross-Domain Few-Shot Learning", ECCV 2020, section 5
+(IBM/cdfsl-benchmark, `finetune.py --freeze_backbone`), and its descendants: raw features, PyTorch's
+default initialization, SGD as in HeadSpec, top-1 accuracy over all queries at once. The same
+classifiers are also scored on all dense queries (protocols/heads/scoring.py). Every setting that
+differs between the published codes is listed in protocols/README.md.
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def block_size(spec: EpisodicSpec, dim: int) -> int:
-    """Always 200: a third of the official 600 to resume from, seconds of work."""
+    """Return 200: a third of the official 600 episodes, seconds of work to repeat after a kill."""
     return BLOCK
 
 
 def trained_piece_size(spec: EpisodicSpec) -> int:
-    """Episodes trained together: the largest of PIECES whose Gram matrices fit into GRAM_BYTES."""
+    """Return the largest of PIECES whose Gram matrices fit into GRAM_BYTES."""
     n = spec.episode.n_way * spec.episode.k_shot
     fits = GRAM_BYTES // (n * n * DTYPES[spec.head.dtype].itemsize)
     return next((size for size in PIECES if size <= fits), PIECES[-1])
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
-    """Outcomes of the episodes of one block. Raises DataError if the data set is too small."""
+    """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), trained_piece_size(spec)
     pieces = [range(low, low + size) for low in range(block * BLOCK, (block + 1) * BLOCK, size)]
 
@@ -53,11 +55,11 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
 
 
 def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
-    """Outcomes of these episodes, trained together."""
+    """Train the heads of these episodes together and score them."""
     e, device = spec.episode, inputs.device
     names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
-    like = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
-    start = draws.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, like)
+    reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
+    start = draws.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, reference)
     orders = draws.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)

@@ -1,4 +1,4 @@
-"""Episodic protocol `logistic`: multinomial logistic regression by scikit-learn (L-BFGS).
+"""Episodic head `logistic`: multinomial logistic regression by scikit-learn (L-BFGS).
 
 Source: Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_eval.py): features
 scaled to length 1, scikit-learn's default C = 1, at most 1000 iterations.
@@ -40,8 +40,10 @@ def fit(settings: LogisticSettings, support: Tensor) -> LinearClassifier:
 def fit_logistic(
     settings: LogisticSettings, images: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Weight (n_way, D) and bias (n_way,) of one episode; scikit-learn keeps one row for two
-    classes, the log odds of the second."""
+    """Return weight (n_way, D) and bias (n_way,) of one episode.
+
+    For two classes scikit-learn keeps one row, the log odds of the second; it is split in two.
+    """
     import torch
     from sklearn.linear_model import LogisticRegression
 

@@ -1,4 +1,4 @@
-"""Episodic protocol `ridge`: least squares on the labels with an L2 penalty, in closed form.
+"""Episodic head `ridge`: least squares on the labels with an L2 penalty, in closed form.
 
 Targets are 1 for the class and -1 for the others, the intercept is not penalised: scikit-learn's
 RidgeClassifier, whose default strength is used. As a few-shot head: Bertinetto et al. 2019 (R2-D2),

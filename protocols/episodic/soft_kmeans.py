@@ -1,4 +1,4 @@
-"""Episodic protocol `soft_kmeans`: centroids refined by all queries at once, so transductive.
+"""Episodic head `soft_kmeans`: centroids refined by all queries at once (transductive).
 
 Source: Ren et al. 2018 ("Meta-Learning for Semi-Supervised Few-Shot Classification", 3.1.1): every
 unlabelled image counts towards every class by the softmax of minus its squared distances to the
@@ -23,19 +23,19 @@ ADAPTATION = "soft_kmeans"
 
 
 class SoftKMeansSettings(FittedSpec):
-    """steps: refinements."""
+    """steps: number of refinements."""
 
     transductive: bool = True
     steps: int = Field(1, ge=1)
 
 
 def fit(settings: SoftKMeansSettings, support: Tensor, query: Tensor) -> LinearClassifier:
-    known, k_shot = support.sum(dim=2), support.shape[2]
-    centroids = known / k_shot
+    sums, k_shot = support.sum(dim=2), support.shape[2]
+    centroids = sums / k_shot
     for _ in range(settings.steps):
         share = nearest_centroid(centroids)(query).softmax(dim=2)
         total = share.sum(dim=1)[..., None] + k_shot
-        centroids = (known + share.mT @ query) / total
+        centroids = (sums + share.mT @ query) / total
     return nearest_centroid(centroids)
 
 

@@ -26,17 +26,17 @@ R = TypeVar("R")
 def run_side_by_side(
     work: Callable[[P], R], pieces: Sequence[P], device: str, shared: bool = False
 ) -> list[R]:
-    """work(piece) for every piece, in order; on a CPU as many at a time as torch has threads.
+    """Return work(piece) of every piece, in order; on a CPU, torch.get_num_threads() at a time.
 
-    shared: with fewer pieces than threads, each gets an equal share of them instead of one; its
-    bits then depend on --threads, as those of features do.
+    shared: with fewer pieces than threads, each piece gets an equal share of the threads instead of
+    one; its bits then depend on --threads, as those of features do.
     """
     threads = torch.get_num_threads()
     workers = threads if device == "cpu" else 1
-    each = max(1, threads // len(pieces)) if shared else 1
+    per_worker = max(1, threads // len(pieces)) if shared else 1
     try:
         with ThreadPoolExecutor(
-            workers, initializer=torch.set_num_threads, initargs=(each,)
+            workers, initializer=torch.set_num_threads, initargs=(per_worker,)
         ) as pool:
             return list(pool.map(work, pieces))
     finally:
@@ -44,13 +44,13 @@ def run_side_by_side(
 
 
 SMALLEST = 2
-"""Episodes of the smallest forward pass: one alone has other bits."""
+"""Smallest number of episodes per forward pass: a single one has other bits."""
 
 T = TypeVar("T")
 
 
 class OutOfMemory(FsbenchError):
-    """So many episodes did not fit. Those of SMALLEST cannot be halved any more."""
+    """A forward pass of `episodes` episodes does not fit into memory."""
 
     def __init__(self, episodes: int, pixels: int, device: str) -> None:
         self.episodes = episodes
@@ -61,16 +61,16 @@ class OutOfMemory(FsbenchError):
 
 
 def halve(episodes: int, halvings: int) -> int:
-    """Episodes of a forward pass after so many halvings."""
+    """Return the episodes per forward pass after `halvings` halvings."""
     return max(SMALLEST, episodes >> halvings)
 
 
 def retry_with_halvings(
     attempt: Callable[[int], T], say: Callable[[str], None], first: int = 0
 ) -> T:
-    """attempt(halvings) with as few halvings as memory allows, `first` or more; says each.
+    """Return attempt(halvings) for the fewest halvings (at least `first`) that memory allows.
 
-    Raises OutOfMemory when not even SMALLEST episodes fit.
+    say: receives one line per halving. Raise OutOfMemory when not even SMALLEST episodes fit.
     """
     halvings = first
     while True:

@@ -1,16 +1,15 @@
-"""Episodic protocols whose head is fitted to frozen features in one go: what they share.
+"""Shared part of the episodic heads that are fitted to frozen features without SGD steps.
 
-A file of one, `protocols/episodic/<name>.py`, holds its settings (a FittedSpec) and a function
+The file `protocols/episodic/<name>.py` of such a head holds its settings (a FittedSpec) and
 
     fit(settings, support (E, n_way, k_shot, D)) -> classify
     classify(images (E, m, D)) -> scores (E, m, n_way), the highest is the prediction
 
-for E episodes at once. The fit of a transductive head is given all queries (E, q, D) as well; no
-other one is shown them, so that `inductive` is a fact and no promise. Inductive heads that return a
-Linear are scored on all other possible queries too (protocols/heads/scoring.py). Everything is
-float64 on
-the CPU, where it takes seconds and no bit depends on an accelerator. torch is imported inside
-functions because whoever reads a result needs the settings alone.
+for E episodes at once. The fit of a transductive head also receives all queries (E, q, D); other
+heads never see them, so they are inductive by construction. Inductive heads that return a
+LinearClassifier are also scored on all dense queries (protocols/heads/scoring.py). Everything is
+float64 on the CPU, where it takes seconds and no bit depends on an accelerator. torch is imported
+inside functions because readers of results need the settings only.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ if TYPE_CHECKING:
 
 BLOCK = 200
 HALF = 100
-"""Episodes that meet the whole data set at once, for their dense queries."""
+"""Episodes whose dense queries are scored at once."""
 PIECES = (100, 50, 25, 10, 5, 2)
 FEATURE_BYTES = 16 * 2**20
 SHORTEST = 1e-12
-"""Length below which a feature vector is not scaled to 1: zeros stay zeros."""
+"""Shortest length that a feature vector is divided by: zero vectors stay zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier:
-    """A classifier that is linear in the features: weight (E, D, n_way) and bias (E, n_way)."""
+    """Classifiers linear in the features: weight (E, D, n_way) and bias (E, n_way)."""
 
     weight: Tensor
     bias: Tensor
@@ -61,7 +60,7 @@ def make_protocol(
 ) -> tuple[
     Callable[[EpisodicSpec, int], int], Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]
 ]:
-    """block_size and evaluate_block of the head that `fit` fits."""
+    """Return block_size and evaluate_block of the head that `fit` fits."""
 
     def evaluate(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
         return evaluate_fitted_block(fit, inputs, spec, block)
@@ -70,12 +69,12 @@ def make_protocol(
 
 
 def fitted_block_size(spec: EpisodicSpec, dim: int) -> int:
-    """Always 200, as for `linear`."""
+    """Return 200, as for `linear`."""
     return BLOCK
 
 
 def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:
-    """Episodes fitted together: the largest of PIECES whose features fit into FEATURE_BYTES."""
+    """Return the largest of PIECES whose features fit into FEATURE_BYTES."""
     e = spec.episode
     fits = FEATURE_BYTES // (8 * dim * e.n_way * (e.k_shot + e.n_query))
     return next((size for size in PIECES if size <= fits), PIECES[-1])
@@ -84,24 +83,24 @@ def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:
 def evaluate_fitted_block(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, block: int
 ) -> EpisodeRecords:
-    """Outcomes of the episodes of one block. Raises DataError if the data set is too small."""
+    """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     from threadpoolctl import threadpool_limits
 
     from protocols.heads.execution import run_side_by_side
 
     sampler = EpisodeSampler.of(spec.episode, inputs.dataset)
-    given = prepare_inputs(inputs, spec)
+    prepared = prepare_inputs(inputs, spec)
     halves = [range(low, low + HALF) for low in range(block * BLOCK, (block + 1) * BLOCK, HALF)]
 
     def evaluate(indices: range) -> EpisodeRecords:
-        return evaluate_episodes(fit, given, spec, [sampler.episode(i) for i in indices])
+        return evaluate_episodes(fit, prepared, spec, [sampler.episode(i) for i in indices])
 
     with threadpool_limits(1, user_api="blas"):  # scikit-learn's products, as side_by_side torch's
-        return concatenate(run_side_by_side(evaluate, halves, given.device))
+        return concatenate(run_side_by_side(evaluate, halves, prepared.device))
 
 
 def prepare_inputs(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
-    """On the CPU, with features scaled as the settings say."""
+    """Return the inputs on the CPU, with features normalized as the settings say."""
     import numpy as np
 
     features = inputs.features
@@ -115,12 +114,12 @@ def prepare_inputs(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
 def evaluate_episodes(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> EpisodeRecords:
-    """Outcomes of these episodes, fitted piece by piece."""
+    """Evaluate these episodes, fitted piece by piece."""
     size = fitted_piece_size(spec, inputs.features.shape[1])
     pieces = [episodes[low : low + size] for low in range(0, len(episodes), size)]
-    found = [fit_piece(fit, inputs, spec, piece) for piece in pieces]
-    records = concatenate([part for part, _ in found])
-    heads = [classify for _, classify in found if isinstance(classify, LinearClassifier)]
+    fitted = [fit_piece(fit, inputs, spec, piece) for piece in pieces]
+    records = concatenate([part for part, _ in fitted])
+    heads = [classify for _, classify in fitted if isinstance(classify, LinearClassifier)]
     if spec.transductive or not heads:
         return records
     from protocols.heads.scoring import score_dense_queries
@@ -131,19 +130,19 @@ def evaluate_episodes(
 def fit_piece(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> tuple[EpisodeRecords, Classifier]:
-    """Outcomes of these episodes, fitted together, and what was fitted."""
+    """Fit these episodes together; return their records and the classifier."""
     from protocols.heads.scoring import episode_records
 
     settings = spec.fitted or FittedSpec()
-    found = [episode.images(inputs.dataset.by_class) for episode in episodes]
-    support, query = (stack_features(inputs.features, part) for part in zip(*found, strict=True))
+    images = [episode.images(inputs.dataset.by_class) for episode in episodes]
+    support, query = (stack_features(inputs.features, part) for part in zip(*images, strict=True))
     query = query.flatten(1, 2)
     classify = fit(settings, support, *((query,) if settings.transductive else ()))
     return episode_records(episodes, classify(query), spec.episode.n_query), classify
 
 
 def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> Tensor:
-    """Features (E, n_way, m, D) of the images (n_way, m) of each episode."""
+    """Return features (E, n_way, m, D) of the images (n_way, m) of each episode."""
     import numpy as np
     import torch
 
@@ -151,8 +150,7 @@ def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.in
 
 
 def stack_heads(heads: Sequence[LinearClassifier]) -> UntrainedHeads:
-    """All heads as protocols/heads/scoring.py takes them: rows of zeros meet the padding of
-    features."""
+    """Stack all classifiers, with zero rows for the padding of features."""
     import torch
     from torch.nn.functional import pad
 
@@ -166,7 +164,7 @@ def stack_heads(heads: Sequence[LinearClassifier]) -> UntrainedHeads:
 
 
 def one_hot_labels(support: Tensor) -> Tensor:
-    """Labels (n_way * k_shot, n_way) of the support images, class by class."""
+    """Return one-hot labels (n_way * k_shot, n_way) of the support images, class by class."""
     import torch
 
     n_way, k_shot = support.shape[1:3]

@@ -1,7 +1,7 @@
-"""From cached features to inner products: all that training and testing heads needs of them.
+"""Gram matrices of cached features: all that training and scoring heads needs.
 
-Features are gathered a few episodes at a time, into memory that a core's cache can hold; after that
-the feature dimension is gone.
+Features are gathered a few episodes at a time, into memory that fits a core's cache; afterwards
+nothing depends on the feature dimension.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from fsbench.data.episodes import Episode
 from protocols.base import Inputs
 
 ALIGNMENT = 16
-"""Features are padded with zeros to a multiple of this: each row starts at an aligned address."""
+"""Features are zero-padded to a multiple of this, so every row starts at an aligned address."""
 
 SLICE_BYTES = 4 * 2**20
-"""Features in memory at once: as many episodes as fit, at least one."""
+"""Bytes of features in memory at once, at least one episode."""
 
 
 class UntrainedHeads(NamedTuple):
@@ -33,7 +33,7 @@ class UntrainedHeads(NamedTuple):
 
 
 class Gram(NamedTuple):
-    """m images of each of E episodes, as linear heads on n support images see them.
+    """m images of each of E episodes, as linear heads on n support images need them.
 
     kernel (E, m, n): inner products with the support, plus 1 for the bias; untrained (E, m, C):
     logits of the heads before training.
@@ -44,7 +44,7 @@ class Gram(NamedTuple):
 
 
 def build_gram(images: Tensor, support: Tensor, start: UntrainedHeads) -> Gram:
-    """Of images (E, m, D) and support (E, n, D)."""
+    """Return the Gram matrices of images (E, m, D) with support (E, n, D)."""
     kernel = torch.baddbmm(support.new_ones(1, 1, 1), images, support.mT)
     return Gram(kernel, torch.baddbmm(start.bias[:, None], images, start.weight))
 
@@ -52,9 +52,9 @@ def build_gram(images: Tensor, support: Tensor, start: UntrainedHeads) -> Gram:
 def support_and_query(
     inputs: Inputs, episodes: Sequence[Episode], start: UntrainedHeads
 ) -> tuple[Gram, Gram]:
-    """The support (m = n) and the query images of the episodes, class by class.
+    """Return Gram matrices of the support (m = n) and of the queries, class by class.
 
-    start: the untrained heads; they give device and dtype, and their D is padded(D).
+    start: the untrained heads, which set device and dtype; their D is padded_dim(D).
     """
     images = [episode.images(inputs.dataset.by_class) for episode in episodes]
     support, query = (np.stack(part).reshape(len(images), -1) for part in zip(*images, strict=True))
@@ -64,22 +64,28 @@ def support_and_query(
     for low in range(0, len(episodes), step):
         part = slice(low, low + step)
         heads = UntrainedHeads(start.weight[part], start.bias[part])
-        seen = gather_features(inputs.features, support[part], start.weight)
-        asked = gather_features(inputs.features, query[part], start.weight)
-        grams.append((build_gram(seen, seen, heads), build_gram(asked, seen, heads)))
+        support_rows = gather_features(inputs.features, support[part], start.weight)
+        query_rows = gather_features(inputs.features, query[part], start.weight)
+        grams.append(
+            (
+                build_gram(support_rows, support_rows, heads),
+                build_gram(query_rows, support_rows, heads),
+            )
+        )
     first, second = (Gram(*map(torch.cat, zip(*g, strict=True))) for g in zip(*grams, strict=True))
     return first, second
 
 
 def gather_features(
-    features: NDArray[np.float32], index: NDArray[np.int64], like: Tensor
+    features: NDArray[np.float32], index: NDArray[np.int64], reference: Tensor
 ) -> Tensor:
-    """Features (*index.shape, padded(D)) of the images in `index`, on like's device and dtype."""
-    found = torch.from_numpy(features[index]).to(like)
-    surplus = padded_dim(found.shape[-1]) - found.shape[-1]
-    return pad(found, (0, surplus)) if surplus else found
+    """Return features (*index.shape, padded D) of the images in `index`, as `reference` is
+    stored."""
+    rows = torch.from_numpy(features[index]).to(reference)
+    surplus = padded_dim(rows.shape[-1]) - rows.shape[-1]
+    return pad(rows, (0, surplus)) if surplus else rows
 
 
 def padded_dim(dim: int) -> int:
-    """The next multiple of ALIGNMENT."""
+    """Return the next multiple of ALIGNMENT."""
     return -(-dim // ALIGNMENT) * ALIGNMENT

@@ -5,9 +5,9 @@ One step of torch.optim.SGD on a coefficient a with velocity v and loss gradient
     v <- momentum * v + (1 - dampening) * (g + weight_decay * a)        first step: v <- g + ...
     a <- a - lr * v
 
-Between gradients, (a, v) is multiplied by a constant 2 x 2 matrix, so what a past gradient has done
-to `a` by now depends on nothing but its age. (PyTorch copies the first gradient into the momentum
-buffer undamped; protocol.md 3.)
+Between gradients, (a, v) is multiplied by a constant 2 x 2 matrix, so the effect of a past gradient
+on `a` depends on its age only. (PyTorch copies the first gradient into the momentum buffer
+undamped.) Steps are taken in chunks, whose weights need no data and are computed once.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Array = NDArray[np.float64]
 
 
 def transition_powers(spec: HeadSpec, n: int) -> Array:
-    """M^0 .. M^n, shape (n + 1, 2, 2): (a, v) after so many steps without a gradient."""
+    """Return M^0 .. M^n, (n + 1, 2, 2): the map of (a, v) over 0..n steps without a gradient."""
     damped = 1 - spec.dampening
     decay = damped * spec.weight_decay
     step = np.array([[1 - spec.lr * decay, -spec.lr * spec.momentum], [decay, spec.momentum]])
-    found = [np.eye(2)]
+    matrices = [np.eye(2)]
     for _ in range(n):
-        found.append(step @ found[-1])
-    return np.array(found)
+        matrices.append(step @ matrices[-1])
+    return np.array(matrices)
 
 
 def step_responses(spec: HeadSpec, n: int) -> Array:
-    """(n + 1, 2): what a unit of velocity added `j` steps before the last step makes of (a, v)."""
-    found: Array = transition_powers(spec, n) @ np.array([-spec.lr, 1.0])
-    return found
+    """Return (n + 1, 2): (a, v) if a unit of velocity was added j = 0..n steps ago."""
+    responses: Array = transition_powers(spec, n) @ np.array([-spec.lr, 1.0])
+    return responses
 
 
 def initial_weight_share(spec: HeadSpec, steps: int) -> Array:
-    """(steps + 1,): the share of the initial weights left after each step; its gradient is 0."""
+    """Return (steps + 1,): the share of the initial weights left after each step."""
     shares, velocity = [1.0], 0.0
     for t in range(steps):
         pull = spec.weight_decay * shares[-1]
@@ -53,15 +53,15 @@ def initial_weight_share(spec: HeadSpec, steps: int) -> Array:
 
 
 def step_of_position(spec: HeadSpec, n: int) -> NDArray[np.int64]:
-    """(epochs * n,): the step that uses each place in the orders of all epochs."""
+    """Return (epochs * n,): the step that uses each place in the orders of all epochs."""
     in_epoch = np.arange(n) // spec.batch_size
     before = np.arange(spec.epochs) * (in_epoch[-1] + 1)
-    found: NDArray[np.int64] = np.add.outer(before, in_epoch).ravel()
-    return found
+    positions: NDArray[np.int64] = np.add.outer(before, in_epoch).ravel()
+    return positions
 
 
 def gradient_gains(spec: HeadSpec, n: int) -> Array:
-    """(epochs * n,): what the gradient of one place's loss adds to the velocity.
+    """Return (epochs * n,): what the gradient of one place's loss adds to the velocity.
 
     The loss is a mean over the batch, and the last batch of an epoch may be smaller.
     """
@@ -71,7 +71,7 @@ def gradient_gains(spec: HeadSpec, n: int) -> Array:
 
 
 CHUNK_STEPS = 16
-"""Steps between two dense updates: at batch size 4, the rows' products stay in a core's cache."""
+"""Steps between two dense updates; at batch size 4 the products of the rows stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ class StepChunk:
     carry: list[list[float]]
 
 
-def split_into_chunks(spec: HeadSpec, n: int, like: Tensor) -> Iterator[StepChunk]:
-    """All steps of a training on n rows, in order; like: gives dtype and device."""
+def split_into_chunks(spec: HeadSpec, n: int, reference: Tensor) -> Iterator[StepChunk]:
+    """Yield all steps of a training on n rows, in order; reference: sets dtype and device."""
     ages, after = transition_powers(spec, CHUNK_STEPS), step_responses(spec, CHUNK_STEPS)
     step, gain = step_of_position(spec, n), gradient_gains(spec, n)
     ends = np.flatnonzero(np.diff(step, append=-1)) + 1
@@ -109,9 +109,9 @@ def split_into_chunks(spec: HeadSpec, n: int, like: Tensor) -> Iterator[StepChun
             rows=rows,
             batches=_between(bounds - bounds[0]),
             steps=step[rows].tolist(),
-            mix=like.new_tensor(after[age, 0] * gain[rows]),
-            ageing=like.new_tensor(ages[local, 0].T[..., None]),
-            arrival=like.new_tensor((after[local[-1] - local] * gain[rows, None])[..., None]),
+            mix=reference.new_tensor(after[age, 0] * gain[rows]),
+            ageing=reference.new_tensor(ages[local, 0].T[..., None]),
+            arrival=reference.new_tensor((after[local[-1] - local] * gain[rows, None])[..., None]),
             carry=ages[local[-1] + 1].tolist(),
         )
 

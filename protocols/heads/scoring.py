@@ -27,9 +27,9 @@ from protocols.heads.sgd import TrainedHeads
 
 
 def episode_records(episodes: Sequence[Episode], logits: Tensor, n_query: int) -> EpisodeRecords:
-    """Top-1 outcomes of logits (E, n_way * n_query, n_way), queries class by class.
+    """Return top-1 outcomes of logits (E, n_way * n_query, n_way), queries class by class.
 
-    A non-finite logit marks its episode; its predictions count as argmax gives them.
+    A non-finite logit marks its episode; its predictions count as argmax returns them.
     """
     predicted = logits.argmax(dim=2)
     truth = torch.arange(logits.shape[2], device=logits.device).repeat_interleave(n_query)
@@ -43,7 +43,7 @@ def episode_records(episodes: Sequence[Episode], logits: Tensor, n_query: int) -
 
 
 IMAGES_AT_ONCE = 1024
-"""Images of a class that are scored at once, counted from its first one: a fixed grid."""
+"""Images of a class per matrix product, on a fixed grid from the first one."""
 
 Counts = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ Counts = NDArray[np.int64]
 def score_dense_queries(
     records: EpisodeRecords, inputs: Inputs, episodes: Sequence[Episode], heads: UntrainedHeads
 ) -> EpisodeRecords:
-    """The records of these episodes, completed by what their heads make of all possible queries."""
+    """Add the dense counts of correct and possible queries to the records of these episodes."""
     correct = np.zeros(records.class_ids.shape, dtype=np.int64)
     for class_id, images in inputs.dataset.by_class.items():
         places = np.argwhere(records.class_ids == class_id)
@@ -65,29 +65,29 @@ def score_dense_queries(
 def count_correct(
     inputs: Inputs, images: Counts, heads: UntrainedHeads, places: Counts, free: NDArray[np.bool_]
 ) -> Counts:
-    """How many images of one class each head gets right, (n,).
+    """Count the images of one class that each head classifies correctly, (n,).
 
-    images (n_c,): of the class; places (n, 2): episode and label of the class in it; free (n, n_c):
-    images that count.
+    images (n_c,): of the class; places (n, 2): episode and label of the class there; free (n, n_c):
+    images that count as queries.
     """
     episode, label = (torch.from_numpy(part).to(inputs.device) for part in places.T.copy())
     weight = heads.weight[episode].transpose(0, 1).flatten(1)
     bias = heads.bias[episode].flatten()
-    found = np.zeros(len(places), dtype=np.int64)
+    correct = np.zeros(len(places), dtype=np.int64)
     for low in range(0, len(images), IMAGES_AT_ONCE):
         features = gather_features(
             inputs.features, images[low : low + IMAGES_AT_ONCE], heads.weight
         )
         logits = torch.addmm(bias, features, weight).view(len(features), len(places), -1)
         hit = (logits.argmax(dim=2) == label).T.cpu().numpy()
-        found += (hit & free[:, low : low + IMAGES_AT_ONCE]).sum(axis=1)
-    return found
+        correct += (hit & free[:, low : low + IMAGES_AT_ONCE]).sum(axis=1)
+    return correct
 
 
 def reconstruct_heads(
     inputs: Inputs, episodes: Sequence[Episode], start: UntrainedHeads, trained: TrainedHeads
 ) -> UntrainedHeads:
-    """Weights (E, D, C) and biases (E, C) of heads trained on Gram matrices: W = c W_0 + S^T A."""
+    """Return weights (E, D, C) and biases (E, C) of trained heads: W = c W_0 + S^T A."""
     weight = start.weight * trained.share
     for e, episode in enumerate(episodes):
         support, _ = episode.images(inputs.dataset.by_class)

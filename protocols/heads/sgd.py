@@ -7,11 +7,9 @@ e_i x_i^T with e_i = softmax(logits) - onehot, so SGD never leaves the span of W
 
 with S (n, D) the support, A_t (n, C), Z_0 = S W_0^T + b_0 and K = S S^T + 1 (the bias is a feature
 that is always 1). A_t obeys the recurrence of protocols/heads/recurrence.py, row by row. Within a
-chunk
-of steps (protocols/heads/recurrence.py), A is therefore its value at the chunk's start, aged, plus
-each e_i
-times a number that only its age decides: a step costs one small product, a softmax and a
-subtraction. No approximation: it is torch.optim.SGD in another order of summation, for any n and D.
+chunk of steps, A is therefore its value at the start of the chunk, aged, plus each e_i times a
+number that only its age decides: a step costs one small product, a softmax and a subtraction. This
+is no approximation: it is torch.optim.SGD in another order of summation, for any n and D.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ class TrainedHeads(NamedTuple):
     share: float
 
     def logits(self, images: Gram) -> Tensor:
-        """(E, m, C) of any m images."""
+        """Return logits (E, m, C) of any m images."""
         return torch.baddbmm(images.untrained, images.kernel, self.position, beta=self.share)
 
 
 def train_heads(support: Gram, labels: Tensor, orders: Tensor, spec: HeadSpec) -> TrainedHeads:
-    """Heads after spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
+    """Train heads by spec.epochs epochs of SGD on the mean cross-entropy of mini-batches.
 
     support: of n images an episode, with themselves; labels (n,) in 0..C-1, shared by all episodes;
     orders (E, epochs, n): order of the support images in each epoch. All on one device.
@@ -66,9 +64,11 @@ class _Training:
         """Take the chunk's steps on support rows (E, m); shares (m,): of W_0 left at each."""
         flat = (rows + self.offsets).flatten()
         kernel = self.kernel.index_select(0, flat).view(*rows.shape, -1)
-        seen = (kernel @ self.state.flatten(2)).view(*rows.shape, *self.state.shape[2:])
+        products = (kernel @ self.state.flatten(2)).view(*rows.shape, *self.state.shape[2:])
         logits = self.untrained.index_select(0, flat).view(*rows.shape, -1) * shares[:, None]
-        logits.addcmul_(seen[:, :, 0], chunk.ageing[0]).addcmul_(seen[:, :, 1], chunk.ageing[1])
+        logits.addcmul_(products[:, :, 0], chunk.ageing[0]).addcmul_(
+            products[:, :, 1], chunk.ageing[1]
+        )
         mix = kernel.gather(2, rows[:, None].expand(-1, rows.shape[1], -1)).mul_(chunk.mix)
         errors = _errors(chunk, logits, mix, self.targets[rows])
         self._age(chunk)
@@ -76,7 +76,7 @@ class _Training:
         self.state.flatten(0, 1).index_put_((flat,), arrived, accumulate=True)
 
     def _age(self, chunk: StepChunk) -> None:
-        """What the chunk's steps make of the state without new errors."""
+        """Advance the state by the steps of the chunk, without new errors."""
         (pp, pv), (vp, vv) = chunk.carry
         position, velocity = self.state[:, :, 0], self.state[:, :, 1]
         before = position.clone()
@@ -85,7 +85,7 @@ class _Training:
 
 
 def _errors(chunk: StepChunk, logits: Tensor, mix: Tensor, targets: Tensor) -> Tensor:
-    """softmax - onehot (E, m, C) of each row at its own step, from the errors of earlier steps."""
+    """Return softmax - onehot (E, m, C) of each row at its step, given earlier errors."""
     errors = torch.empty_like(logits)
     for batch in chunk.batches:
         z = logits[:, batch]

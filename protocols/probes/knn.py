@@ -1,6 +1,7 @@
 """k-NN probe: the training images nearest in feature space vote on every test image.
 
-Source: DINO (Caron et al. 2021, section 4.1 and its evaluation code): cosine similarity, k = 20,
+Source: DINO (Caron et al., ICCV 2021, section 4.1, and its `eval_knn.py`): cosine similarity, k =
+20,
 votes weighted by exp(similarity / 0.07). With the Euclidean metric every neighbour has one vote, as
 in scikit-learn. In a tied vote the smallest label wins. No choice is made on the test images.
 """
@@ -20,23 +21,23 @@ from protocols.base import Inputs
 from protocols.probes.splits import ImageIndices, SplitFeatures, split_features
 
 ENTRIES = 2**25
-"""Similarities held at once, 128 MiB in float32."""
+"""Similarities in memory at once, 128 MiB in float32."""
 
 
 def evaluate_knn_probe(
     inputs: Inputs, spec: KnnSpec, train_idx: ImageIndices, test_idx: ImageIndices
 ) -> ImageRecords:
-    """Outcomes of the images test_idx, in their order.
+    """Evaluate the images test_idx, in their order.
 
-    Raises CheckpointError on non-finite features, DataError on an empty side of the split, and
+    Raise CheckpointError on non-finite features, DataError on an empty side of the split, and
     UsageError for fewer than k training images.
     """
     train, test, n_classes = split_features(inputs, train_idx, test_idx)
     if spec.k > len(train.y):
         raise UsageError(
-            f"{spec.k} neighbours were asked of the {len(train.y)} training images of "
-            f"{inputs.dataset.name}",
-            fix="give a smaller --k",
+            f"{inputs.dataset.name} has {len(train.y)} training images; "
+            f"the k-NN probe needs at least k = {spec.k}",
+            fix="use --set knn.k=N with a smaller N",
         )
     if spec.metric == "cosine":
         train, test = (SplitFeatures(normalize(side.x), side.y) for side in (train, test))
@@ -44,14 +45,14 @@ def evaluate_knn_probe(
         centre = train.x.mean(dim=0)  # distances stay as they are, and lose fewer digits
         train, test = (SplitFeatures(side.x - centre, side.y) for side in (train, test))
     chunks = torch.split(test.x, max(1, ENTRIES // len(train.y)))
-    found = [predict_labels(spec, x, train, n_classes) for x in chunks]
-    return ImageRecords(np.concatenate(found) == test.y.cpu().numpy())
+    labels = [predict_labels(spec, x, train, n_classes) for x in chunks]
+    return ImageRecords(np.concatenate(labels) == test.y.cpu().numpy())
 
 
 def predict_labels(
     spec: KnnSpec, x: Tensor, train: SplitFeatures, n_classes: int
 ) -> NDArray[np.int64]:
-    """Labels (m,) of features (m, D), both sides prepared for the metric."""
+    """Predict labels (m,) of features (m, D); both sides are prepared for the metric."""
     near = x @ train.x.mT
     if spec.metric == "euclidean":  # a test image's own square moves no neighbour
         near = near.mul_(2).sub_(train.x.square().sum(dim=1))

@@ -1,10 +1,11 @@
-"""Linear probe: a linear classifier on all frozen features, several learning rates side by side.
+"""Linear probe: a linear classifier on all frozen features, several learning rates at once.
 
-Source: protocol.md 4 (SEAL 4.2): SGD momentum 0.9, weight decay 1e-4, constant learning rate from
-{0.1, 0.01, 0.001}, 120 epochs, highest test accuracy reported. The paper's learning rate and epoch
-are picked on test, so the last epoch is recorded beside them, and, where the spec holds a part of
-train out, how the rates do on it: the rate chosen there has seen no test image. The heads of all
-learning rates share their init and the order of batches.
+Source: SEAL, section 4.2: SGD with momentum 0.9, weight decay 1e-4, constant learning rate from
+{0.1, 0.01, 0.001}, 120 epochs, highest test accuracy reported. The paper picks learning rate and
+epoch on the test set; so the last epoch is recorded too, and, where the spec holds out a part of
+the training set, the accuracy of every rate on it: the rate chosen there has seen no test image.
+The heads of all learning rates share initial weights and batches; their columns form one matrix, so
+a step is two matrix products for all of them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from protocols.heads.draws import draw_linear_init
 from protocols.probes.splits import ImageIndices, SplitFeatures, split_features, to_device
 
 TEST_ROWS = 4096
-"""Test images a matrix product."""
+"""Test images per matrix product."""
 GATHERED = 16
-"""Batches whose features are looked up at once."""
+"""Batches whose features are gathered at once."""
 
 
 class ProbeHeads:
@@ -52,20 +53,20 @@ class ProbeHeads:
 
     @torch.inference_mode()
     def train_epoch(self, train: SplitFeatures, order: Tensor, factor: float = 1.0) -> None:
-        """One epoch over train in the given order (N,); the last batch may be smaller.
+        """Train one epoch in this order (N,); the last batch may be smaller.
 
-        factor: on every learning rate.
+        factor: multiplies every learning rate.
         """
         lr, size = self.lr * factor, self.spec.batch_size
         for rows in torch.split(order, GATHERED * size):
             features, targets = train.x.index_select(0, rows), self.targets[train.y[rows]]
-            for x, wanted in zip(
+            for x, batch_targets in zip(
                 torch.split(features, size), torch.split(targets, size), strict=True
             ):
-                self.step(x, wanted, lr)
+                self.step(x, batch_targets, lr)
 
     def step(self, x: Tensor, targets: Tensor, lr: Tensor) -> None:
-        """torch.optim.SGD on the mean cross-entropy of x (m, D), targets (m, C), for every head."""
+        """Take a step of torch.optim.SGD on the mean cross-entropy of x (m, D), targets (m, C)."""
         errors = torch.softmax(self.few_logits(x), dim=2).sub_(targets[:, None])
         errors = errors.flatten(1).div_(len(x))
         self.weight_velocity.addmm_(x.mT, errors, beta=self.spec.momentum)
@@ -74,17 +75,17 @@ class ProbeHeads:
         self.all.addcmul_(self.velocity, lr, value=-1)
 
     def logits(self, x: Tensor) -> Tensor:
-        """(m, L, C) of features (m, D)."""
+        """Return logits (m, L, C) of features (m, D)."""
         return torch.addmm(self.bias, x, self.weight).view(len(x), -1, self.n_classes)
 
     def few_logits(self, x: Tensor) -> Tensor:
-        """logits of few images, as a product of transposes: up to a fifth faster on CPUs."""
+        """Return the logits of few images as a product of transposes, up to 20 % faster on CPUs."""
         columns = torch.addmm(self.bias[:, None], self.weight.mT, x.mT)
         return columns.mT.reshape(len(x), -1, self.n_classes)
 
     @torch.inference_mode()
     def correct(self, test: SplitFeatures) -> NDArray[np.bool_]:
-        """(L, N): the top-1 class is right and every logit of the image is finite."""
+        """Return (L, N): top-1 is correct and every logit of the image is finite."""
         parts = []
         for x, y in zip(
             torch.split(test.x, TEST_ROWS), torch.split(test.y, TEST_ROWS), strict=True
@@ -107,11 +108,11 @@ def evaluate_linear_probe(
     report: Reporter = SILENT,
     views: ViewFeatures | None = None,
 ) -> ProbeRecords:
-    """Train on the images train_idx, test on test_idx (whose order the records keep).
+    """Train on the images train_idx and test on test_idx, whose order the records keep.
 
-    views: what to train on where the spec augments; the centre crops otherwise. A learning rate
-    that diverges stays in the records, its test images counted as wrong. Raises CheckpointError on
-    non-finite features and DataError on an empty side of the split.
+    views: features of augmented training images per epoch; centre crops without. A learning rate
+    that diverges stays in the records, its test images counted as wrong. Raise CheckpointError on
+    non-finite features, DataError on an empty side of the split.
     """
     name = inputs.dataset.name
     train, test, n_classes = split_features(inputs, train_idx, test_idx)
@@ -119,22 +120,24 @@ def evaluate_linear_probe(
         ProbeTraining("probe-order", spec, name, n_classes, torch.arange(len(train_idx)), train)
     ]
     if spec.held_out is not None:
-        kept, held = map(torch.from_numpy, held_out(inputs.dataset, train_idx, spec.held_out))
-        runs.append(ProbeTraining("held-out-order", spec, name, n_classes, kept, train))
+        trained_rows, held_rows = map(
+            torch.from_numpy, held_out(inputs.dataset, train_idx, spec.held_out)
+        )
+        runs.append(ProbeTraining("held-out-order", spec, name, n_classes, trained_rows, train))
     right = []
     with report.task(f"probe {name}", spec.epochs, "epochs") as advance:
         for epoch in range(spec.epochs):
-            seen = SplitFeatures(to_device(inputs, views(epoch)), train.y) if views else train
+            features = SplitFeatures(to_device(inputs, views(epoch)), train.y) if views else train
             for run in runs:
-                run.epoch(epoch, seen)
+                run.epoch(epoch, features)
             right.append(runs[0].heads.correct(test))
             advance(1)
-    chosen_on = None if spec.held_out is None else runs[1].heads.correct(train.take(held))
+    chosen_on = None if spec.held_out is None else runs[1].heads.correct(train.take(held_rows))
     return _records(spec, np.stack(right), chosen_on)
 
 
 class ProbeTraining:
-    """Heads trained on some rows of the training images, in an order of their own."""
+    """Heads trained on some rows of the training images, with their own order of batches."""
 
     def __init__(
         self,
@@ -149,15 +152,15 @@ class ProbeTraining:
         start = draw_linear_init(train.x.shape[1], n_classes, "probe-init", spec.seed, name)
         self.heads = ProbeHeads(spec, torch.from_numpy(start).to(train.x))
 
-    def epoch(self, number: int, seen: SplitFeatures) -> None:
-        """One epoch on features of all training images, of which the rows are used."""
+    def epoch(self, number: int, features: SplitFeatures) -> None:
+        """Train one epoch on the rows of these features of all training images."""
         order = permutations(1, len(self.rows), *self.names, number)[0]
-        rows = self.rows[torch.from_numpy(order)].to(seen.y.device)
-        self.heads.train_epoch(seen, rows, learning_rate_factor(self.spec, number))
+        rows = self.rows[torch.from_numpy(order)].to(features.y.device)
+        self.heads.train_epoch(features, rows, learning_rate_factor(self.spec, number))
 
 
 def learning_rate_factor(spec: ProbeSpec, epoch: int) -> float:
-    """On the learning rate in an epoch; cosine as torch's CosineAnnealingLR, stepped each epoch."""
+    """Return the factor on the learning rate; cosine as CosineAnnealingLR, stepped per epoch."""
     if spec.schedule == "constant":
         return 1.0
     return (1 + math.cos(math.pi * epoch / spec.epochs)) / 2
@@ -166,7 +169,7 @@ def learning_rate_factor(spec: ProbeSpec, epoch: int) -> float:
 def _records(
     spec: ProbeSpec, right: NDArray[np.bool_], chosen_on: NDArray[np.bool_] | None
 ) -> ProbeRecords:
-    """From the outcomes (epochs, L, N) after each epoch, and those on the held-out part (L, M)."""
+    """Build records from outcomes (epochs, L, N) and those on the held-out part (L, M)."""
     curve = right.mean(axis=2).T
     best = np.stack([right[epoch, lr] for lr, epoch in enumerate(curve.argmax(axis=1))])
     honest = None if chosen_on is None else chosen_on.mean(axis=1)

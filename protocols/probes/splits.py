@@ -29,9 +29,9 @@ class SplitFeatures:
 def split_features(
     inputs: Inputs, train_idx: ImageIndices, test_idx: ImageIndices
 ) -> tuple[SplitFeatures, SplitFeatures, int]:
-    """Train, test, and the number of classes C of the data set.
+    """Return train, test, and the number of classes C of the data set.
 
-    Raises CheckpointError on non-finite features and DataError on an empty side of the split.
+    Raise CheckpointError on non-finite features and DataError on an empty side of the split.
     """
     name = inputs.dataset.name
     if min(len(train_idx), len(test_idx)) == 0:
@@ -49,11 +49,11 @@ def split_features(
 
 
 def to_device(inputs: Inputs, values: NDArray[np.float32] | ImageIndices) -> Tensor:
-    """Features or labels where the probe computes. Raises CheckpointError if not finite."""
-    found = torch.from_numpy(values).to(inputs.device)
-    if not torch.isfinite(found).all():
+    """Move features or labels to the device. Raise CheckpointError if not finite."""
+    tensor = torch.from_numpy(values).to(inputs.device)
+    if not torch.isfinite(tensor).all():
         raise CheckpointError(
             f"features of {inputs.dataset.name} hold NaN or infinity",
             fix="check the checkpoint: its weights or normalization statistics are broken",
         )
-    return found
+    return tensor
