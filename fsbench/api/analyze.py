@@ -10,14 +10,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fsbench import backbones
-from fsbench.api.estimate import WORTH_TIMING, Estimate, refuse_long, seconds_per_image
-from fsbench.api.evaluate import Models
+from fsbench.api.estimate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import Machine, RunContext
+from fsbench.api.request import Models
 from fsbench.backbones.loading import Classifier
 from fsbench.backbones.reference import parse
 from fsbench.backbones.sources import run
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UnknownName, UsageError
+from fsbench.core.estimates import WorkEstimate, require_consent
 from fsbench.core.findings import Analysis, Images, Measure, Question, View
 from fsbench.core.io import wrong_fields
 from fsbench.core.panels import Curve, Panel
@@ -187,7 +188,7 @@ def missing_part(ref: str, models: Models, source: str | None, file: AnalysisFil
     return NEEDS_IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""
 
 
-SMALLER = "give --yes to start, or --device, a smaller --limit, fewer of --what"
+SMALLER = "choose another --device, a smaller --limit or fewer of --what"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +232,7 @@ class ModelAnalysis:
         """The record, made if need be; None if the network has nothing to look at."""
         if found := self.earlier(name, settings):
             return found
-        clock = RunContext(self.device)
+        context = RunContext(self.device)
         try:
             finding = ANALYSES.load(name).run(self.subject, settings, self.report)
         except NotApplicable as error:
@@ -243,7 +244,7 @@ class ModelAnalysis:
             question=self.question(name, settings),
             backbone=self.subject.backbone.facts,
             finding=finding,
-            provenance=clock.provenance(),
+            provenance=context.provenance(),
         )
         store.write(self.output, made)
         return made
@@ -259,8 +260,8 @@ class ModelAnalysis:
             return
         backbone = self.subject.backbone
         one = seconds_per_image(backbone, backbone.facts.input_size, self.device)
-        parts = [Estimate(name, one * n) for name, n in left.items() if n]
-        refuse_long(parts, backbone.facts.ref, yes, self.report, SMALLER)
+        estimates = [WorkEstimate(name, one * n) for name, n in left.items() if n]
+        require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
 
 def analyze(

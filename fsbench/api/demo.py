@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fsbench.api.evaluate import Models, run_request
+from fsbench.api.evaluate import run_request
 from fsbench.api.labels import label
 from fsbench.api.machine import Machine
-from fsbench.api.request import EvaluationRequest, parse_tasks
+from fsbench.api.request import EvaluationRequest, Models, parse_tasks
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.tasks import Options

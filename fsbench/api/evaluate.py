@@ -1,43 +1,49 @@
-"""Evaluate backbones: data checked first, features once per data set, then cell by cell."""
+"""Evaluate frozen backbones: load and check the data, extract features, fit heads, store results.
+
+`evaluate` is the public function. It builds one `Evaluation` per backbone, which runs task by task:
+
+    evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> Cell.finish
+
+Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes the blocks of shard r/N
+of every episodic task and every Nth probe, all ranks into one results folder, whose locks merge the
+shards. Features are extracted by the rank that needs them first, while the others wait. At the end
+rank 0 reads all results, and alone reports.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import data
-from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
-from fsbench.api.machine import Machine, RunContext, cache_folder
+from fsbench import data as datasets
+from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
+from fsbench.api.machine import Machine, RunContext, cache_folder, progress_reporter
 from fsbench.api.request import (
     EvaluationRequest,
+    Models,
     parse_head_settings,
     parse_input_size,
     parse_probe_settings,
     parse_shard,
     parse_tasks,
     pool_of,
+    request_of_specs,
 )
-from fsbench.api.request import Models as Models
 from fsbench.api.results import Results
+from fsbench.backbones import devices
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore, check_input_size
-from fsbench.core.progress import SILENT, Reporter, console_reporter
-from fsbench.core.schema import DatasetRecord, Flag, Result
-from fsbench.core.specs import (
-    SAMPLING,
-    EpisodeSpec,
-    EpisodicSpec,
-    ImageSpec,
-    KnnSpec,
-    Pool,
-    ProbeSpec,
-    Spec,
-)
+from fsbench.core.errors import UsageError
+from fsbench.core.estimates import require_consent
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetRecord, Result
+from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
 from fsbench.core.tasks import Kind, Options, TaskId
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
@@ -49,205 +55,13 @@ from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
 from protocols.probes import knn, linear
 
-
-class TargetSets:
-    """The target data sets of a request, loaded and checked before any work starts."""
-
-    def __init__(
-        self, request: EvaluationRequest, roots: data.DataRoots, cache: Path, report: Reporter
-    ) -> None:
-        self.cache, self.report = cache, report
-        wanted = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
-        self.datasets = {key: data.load_target(key[0], roots, key[1]) for key in wanted}
-        for task in request.tasks:
-            if not task.probe:
-                self.sampler(task, request.episode_spec(task))
-        for dataset in self.datasets.values():
-            for note in dataset.notes:
-                report.log(f"{dataset.name}: {note}")
-        self._records: dict[tuple[str, Pool], DatasetRecord] = {}
-
-    def of(self, task: TaskId) -> TargetDataset:
-        return self.datasets[task.dataset, pool_of(task)]
-
-    def sampler(self, task: TaskId, spec: EpisodeSpec) -> EpisodeSampler:
-        """Raises DataError with class, count and need when a class is too small, or for the
-        disjoint track of a data set without groups."""
-        dataset = self.of(task)
-        return EpisodeSampler.of(spec, dataset)
-
-    def record(self, task: TaskId) -> DatasetRecord:
-        """What a result of the task says of its images; the disjoint track adds their groups."""
-        key = (task.dataset, pool_of(task))
-        if key not in self._records:
-            self._records[key] = data.record(self.datasets[key], self.cache, self.report)
-        if task.protocol is None or SAMPLING[task.protocol].track == "classic":
-            return self._records[key]
-        groups = self.of(task).require_groups().hash
-        return self._records[key].model_copy(update={"groups": groups})
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """One backbone under one request."""
-
-    backbone: Backbone
-    name: str | None
-    request: EvaluationRequest
-    targets: TargetSets
-    features: FeatureStore
-    results: ResultStore
-    clock: RunContext
-    report: Reporter
-
-    def evaluate(self, task: TaskId) -> Result:
-        """The cell of one task: read if complete, else computed and written."""
-        spec, cell = self.spec(task), self.cell(task)
-        if self.request.overwrite:
-            cell.clear()
-        if isinstance(spec, EpisodicSpec):
-            return self.in_halves(cell, task, spec)
-        return self.probe(cell, task, spec)
-
-    def spec(self, task: TaskId) -> Spec:
-        return self.request.spec(task, self.backbone.facts.input_size)
-
-    def cell(self, task: TaskId) -> Cell:
-        record, spec = self.targets.record(task), self.spec(task)
-        return self.results.cell(self.backbone.facts, record, spec, self.name)
-
-    def refuse_long(self, yes: bool) -> None:
-        """Raises UsageError when what is left to do would take over an hour, unless `yes`."""
-        device = self.clock.device
-        parts = extraction(self.uncached(), self.backbone, device)
-        parts += adaptation(self.unfinished(), self.backbone, device)
-        refuse_long(parts, self.backbone.facts.ref, yes, self.report)
-
-    def uncached(self) -> dict[int, int]:
-        """Input size (px) -> images whose features must be extracted first."""
-        images: dict[int, int] = {}
-        wanted = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
-        for task in wanted.values():
-            image = self.spec(task).image
-            dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
-            if not self.features.holds(self.backbone, image, fingerprint):
-                images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
-        for task in self.request.tasks:
-            spec = self.spec(task)
-            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
-                n, size = len(split_of(self.targets.of(task))[0]), spec.image.input_size
-                images[size] = images.get(size, 0) + n * spec.n_views
-        return images
-
-    def unfinished(self) -> dict[EpisodicSpec, int]:
-        """Blocks left to compute of the protocols that can tell how long one takes, by spec."""
-        left: dict[EpisodicSpec, int] = {}
-        for task in self.request.tasks:
-            spec = self.spec(task)
-            if isinstance(spec, EpisodicSpec) and block_timer(spec):
-                left[spec] = left.get(spec, 0) + len(self.missing(self.cell(task), spec))
-        return left
-
-    def missing(self, cell: Cell, spec: EpisodicSpec) -> list[int]:
-        blocks = self.blocks(spec)
-        if self.request.overwrite:
-            return list(blocks)
-        return [block for block, episodes in blocks.items() if not cell.holds(list(episodes))]
-
-    def blocks(self, spec: EpisodicSpec) -> dict[int, range]:
-        """Blocks wanted -> the wanted episodes in them."""
-        protocol = EPISODIC.load(spec.adaptation)
-        size = protocol.block_size(spec, self.backbone.facts.feature_dim)
-        return self.request.block_episodes(size)
-
-    def inputs(self, task: TaskId, image: ImageSpec) -> Inputs:
-        device = self.clock.device
-        found = inputs_of(self.backbone, task, image, self.targets, self.features, device)
-        return replace(found, halvings=self.clock.halvings)
-
-    def probe(self, cell: Cell, task: TaskId, spec: ProbeSpec | KnnSpec) -> Result:
-        if cell.complete():
-            return cell.read()
-        inputs = self.inputs(task, spec.image)
-        train, test = split_of(inputs.dataset)
-        if isinstance(spec, KnnSpec):
-            found = knn.evaluate_knn_probe(inputs, spec, train, test)
-            return cell.write_probe(found, provenance=self.clock.provenance())
-        views = self.views(task, spec, train) if spec.n_views else None
-        records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
-        return cell.write_probe(records, flags=self.flags, provenance=self.clock.provenance())
-
-    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.ViewFeatures:
-        """Epoch -> features of a random view of all training images: cached, or made on the way."""
-        part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
-
-        def features(epoch: int) -> NDArray[np.float32]:
-            view = View(spec.seed, epoch % spec.n_views)
-            if spec.augmentation == "views":
-                return self.features.get(self.backbone, part, spec.image, fingerprint, view)
-            rows = self.features.rows(self.backbone, part, spec.image, view=view)
-            return np.concatenate([block for _, block in rows])
-
-        return features
-
-    def in_halves(self, cell: Cell, task: TaskId, spec: EpisodicSpec) -> Result:
-        """The cell, with as few halvings as an earlier result and memory allow, none mixed."""
-
-        def attempt(halvings: int) -> Result:
-            clock = replace(self.clock, halvings=halvings)
-            store = ResultStore(self.results.root, clock.environment, self.report)
-            bench = replace(self, clock=clock, results=store)
-            return bench.episodes(bench.cell(task), task, spec)
-
-        return retry_with_halvings(attempt, self.report.log, cell.halvings)
-
-    def episodes(self, cell: Cell, task: TaskId, spec: EpisodicSpec) -> Result:
-        protocol = EPISODIC.load(spec.adaptation)
-        blocks = self.blocks(spec)
-        wanted = np.array([i for episodes in blocks.values() for i in episodes], dtype=np.int64)
-        if cell.complete(wanted):
-            return cell.read()
-        missing = self.missing(cell, spec)
-        inputs = self.inputs(task, spec.image)
-        done = wanted.size - sum(len(blocks[block]) for block in missing)
-        what = f"{cell.model} {task.in_results}"
-        with self.report.task(what, wanted.size, "episodes", done) as advance:
-            for block in missing:
-                cell.write_block(block, protocol.evaluate_block(inputs, spec, block))
-                advance(len(blocks[block]))
-        return cell.finish(wanted, flags=self.flags, provenance=self.clock.provenance())
-
-    @property
-    def flags(self) -> tuple[Flag, ...]:
-        return ("limited",) if self.request.limited else ()
-
-
-def on_features(task: TaskId) -> bool:
-    """Whether the task works on features of whole data sets; else on images, an episode each."""
-    return task.head is None or needs_features(EPISODIC.load(task.head))
-
-
-def inputs_of(
-    backbone: Backbone,
-    task: TaskId,
-    image: ImageSpec,
-    targets: TargetSets,
-    features: FeatureStore,
-    device: str,
-) -> Inputs:
-    """What a protocol is given for a task: the features of all images, where it works on any."""
-    dataset = targets.of(task)
-    if not on_features(task):
-        check_input_size(backbone, image.input_size, device)
-        none = np.empty((len(dataset), 0), np.float32)
-        return Inputs(backbone, dataset, none, device)
-    found = features.get(backbone, dataset, image, targets.record(task).fingerprint)
-    return Inputs(backbone, dataset, found, device)
+RANKS_TIMEOUT = timedelta(days=30)
+"""Ranks end at different times; one that has failed is noticed at once."""
 
 
 def evaluate(
     model: str | Backbone | Sequence[str | Backbone],
-    tasks: str | TaskId | Sequence[str | TaskId],
+    tasks: str | TaskId | Sequence[str | TaskId] | None = None,
     *,
     data: str | Sequence[str] = (),
     episodes: int = 600,
@@ -262,6 +76,7 @@ def evaluate(
     seed: int = 0,
     limit: int | None = None,
     shard: str | None = None,
+    spec: str | Path | Sequence[str | Path] = (),
     arch: str | None = None,
     random_init: int | None = None,
     name: str | None = None,
@@ -282,9 +97,9 @@ def evaluate(
     model : str, Backbone, or a list of them
         Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `torchvision/NAME`, `run:DIR`, a checkpoint
         file with `arch`, `py:PKG.MOD:FUNCTION`), or `fsbench.Backbone.from_module(...)`.
-    tasks : str, TaskId, or a list of them
+    tasks : str, TaskId, or a list of them, optional
         A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
-        `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`).
+        `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`, the default).
     data : str or sequence of str
         Folder with the data sets, or NAME=DIR for one; default FSBENCH_DATA.
     episodes : int
@@ -310,6 +125,10 @@ def evaluate(
         the pretrained ones; name in results, for a single model.
     device, threads, batch_size, workers, cache
         Where and how work runs; recorded in results.
+    spec : str, Path, or a sequence of them, optional
+        Result files (`*.json`), or files of a spec alone: evaluate exactly these specs, on the
+        data sets of the results or on the data sets `tasks`. Options that a spec states are left
+        out.
     output : str or Path, optional
         Results folder: complete results in it are read, not computed. Without it results live in a
         temporary folder until `Results.save` copies them.
@@ -345,38 +164,44 @@ def evaluate(
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    options = Options(tuple(kinds), shots, way, heads, protocol)
-    request = EvaluationRequest(
-        tasks=parse_tasks([tasks] if isinstance(tasks, str | TaskId) else tasks, options),
-        input_size=parse_input_size(str(input_size)),
-        episodes=episodes,
-        limit=limit,
-        seed=seed,
-        shard=parse_shard(shard),
-        overwrite=overwrite,
-        bn_mode=bn_mode,
-        settings=parse_head_settings(settings),
-        probing=parse_probe_settings(settings),
-    )
-    machine = Machine(
-        device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)
-    )
+    texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
+    spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
+    if spec_files:
+        stated = (episodes, input_size, shots, way, heads, protocol, tuple(settings), bn_mode)
+        if (*stated, seed, limit) != (600, 224, None, None, None, None, (), "eval", 0, None):
+            raise UsageError(
+                "options of specs beside --spec, which states them all",
+                fix="leave out everything but the model, data sets, machine and output",
+            )
+        names = [str(text) for text in texts]
+        request = request_of_specs(spec_files, names, parse_shard(shard), overwrite)
+    else:
+        request = EvaluationRequest(
+            tasks=parse_tasks(texts, Options(tuple(kinds), shots, way, heads, protocol)),
+            input_size=parse_input_size(str(input_size)),
+            episodes=episodes,
+            limit=limit,
+            seed=seed,
+            shard=parse_shard(shard),
+            overwrite=overwrite,
+            bn_mode=bn_mode,
+            settings=parse_head_settings(settings),
+            probing=parse_probe_settings(settings),
+        )
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
-    results, paths = run_request(
+    results = run_request(
         Models.of(model, arch, random_init, name),
         request,
         roots=[data] if isinstance(data, str) else list(data),
-        output=Path(temporary.name if temporary else output or "results"),
-        machine=machine,
+        output=Path(temporary.name if temporary else output or ""),
+        machine=Machine(
+            device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)
+        ),
         yes=yes,
-        report=progress
-        if not isinstance(progress, bool)
-        else console_reporter()
-        if progress
-        else SILENT,
+        report=progress_reporter(progress),
     )
-    return Results(results, paths, temporary)
+    return Results(results, results.paths, temporary)
 
 
 def run_request(
@@ -388,20 +213,29 @@ def run_request(
     machine: Machine | None = None,
     yes: bool = False,
     report: Reporter = SILENT,
-) -> tuple[list[Result], list[Path]]:
-    """Evaluate every model on every task; return the results and their files.
+) -> Results:
+    """Evaluate every model on every task; results that are complete in `output` are read.
 
-    Results that are complete in `output` are read, not computed. roots: as --data. Data sets are
-    loaded and checked before any work. Raises DataError, CheckpointError, UsageError; without
-    `yes` also when the work would take over an hour.
+    roots: as --data. Data sets are loaded and checked before any work. Raises DataError,
+    CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
+    torchrun the processes share the work, and all but the first return no results.
     """
+    from fsbench.core.distributed import several, speaks
+
+    machine = machine or Machine()
+    if several():
+        machine = machine_of_rank(machine)
+        run_share(models, request, roots, output, machine, yes, report)
+        if not speaks():
+            return Results((), ())
+        request = replace(request, overwrite=False)
     results, paths = [], []
-    for bench in start_evaluations(models, request, roots, output, machine, report):
-        bench.refuse_long(yes)
+    for evaluation in start_evaluations(models, request, roots, output, machine, report):
+        evaluation.require_consent(yes)
         for task in request.tasks:
-            results.append(bench.evaluate(task))
-            paths.append(bench.cell(task).path)
-    return results, paths
+            results.append(evaluation.run(task))
+            paths.append(evaluation.cell(task).path)
+    return Results(results, paths)
 
 
 def start_evaluations(
@@ -409,23 +243,217 @@ def start_evaluations(
     request: EvaluationRequest,
     roots: Sequence[str],
     output: Path,
-    machine: Machine | None,
+    machine: Machine,
     report: Reporter,
 ) -> Iterator[Evaluation]:
-    """One bench a model, loaded when its turn comes. Raises as `evaluate` does."""
-    machine = machine or Machine()
-    clock = machine.start()
-    targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
-    store = ResultStore(output, clock.environment, report)
-    features = feature_store(machine, clock.device, report)
+    """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
+    context = machine.start()
+    targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)
+    features = feature_store(machine, context.device, report)
     for i in range(len(models.refs)):
-        backbone = models.load(i, clock.device, report)
+        backbone = models.load(i, context.device, report)
         name = models.names[i] if models.names else None
-        yield Evaluation(backbone, name, request, targets, features, store, clock, report)
+        yield Evaluation(backbone, name, request, targets, features, output, context, report)
+
+
+class TargetSets:
+    """The target data sets of a request, loaded and checked before any work starts."""
+
+    def __init__(
+        self, request: EvaluationRequest, roots: datasets.DataRoots, cache: Path, report: Reporter
+    ) -> None:
+        self.cache, self.report = cache, report
+        keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
+        self.datasets = {key: datasets.load_target(key[0], roots, key[1]) for key in keys}
+        for task in request.tasks:
+            if not task.probe:  # classes too small or groups missing are errors now, not later
+                EpisodeSampler.of(request.episode_spec(task), self.of(task))
+        for dataset in self.datasets.values():
+            for note in dataset.notes:
+                report.log(f"{dataset.name}: {note}")
+        self._records: dict[tuple[str, Pool], DatasetRecord] = {}
+
+    def of(self, task: TaskId) -> TargetDataset:
+        """Return the data set of a task."""
+        return self.datasets[task.dataset, pool_of(task)]
+
+    def record(self, task: TaskId) -> DatasetRecord:
+        """Return what a result states about its images; disjoint protocols add their groups."""
+        key = (task.dataset, pool_of(task))
+        if key not in self._records:
+            self._records[key] = datasets.record(self.datasets[key], self.cache, self.report)
+        if task.protocol is None or SAMPLING[task.protocol].track == "classic":
+            return self._records[key]
+        groups = self.of(task).require_groups().hash
+        return self._records[key].model_copy(update={"groups": groups})
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The evaluation of one backbone on the tasks of a request; results go to `output`."""
+
+    backbone: Backbone
+    name: str | None
+    request: EvaluationRequest
+    targets: TargetSets
+    features: FeatureStore
+    output: Path
+    context: RunContext
+    report: Reporter
+
+    def run(self, task: TaskId) -> Result:
+        """Return the result of a task: read if it is complete, else computed and written."""
+        cell = self.cell(task)
+        if self.request.overwrite:
+            cell.clear()
+        if not isinstance(cell.spec, EpisodicSpec):
+            return cell.read() if cell.complete() else self.run_probe(task, cell, cell.spec)
+        return retry_with_halvings(
+            lambda halvings: self.run_episodes(task, halvings), self.report.log, cell.halvings
+        )
+
+    def run_episodes(self, task: TaskId, halvings: int) -> Result:
+        """Compute the missing blocks of an episodic task and write its result.
+
+        halvings: of the episodes that share a forward pass; results of other halvings are not
+        mixed. Raises OutOfMemory.
+        """
+        context = replace(self.context, halvings=halvings)
+        cell = self.cell(task, context)
+        spec = self.episodic_spec(task)
+        blocks = self.block_episodes(spec)
+        episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
+        if cell.complete(episodes):
+            return cell.read()
+        missing = [block for block in blocks if not self.is_done(cell, blocks[block])]
+        inputs = inputs_of(
+            self.backbone, task, spec.image, self.targets, self.features, context.device
+        )
+        inputs = replace(inputs, halvings=halvings)
+        head = EPISODIC.load(spec.adaptation)
+        done = episodes.size - sum(len(blocks[block]) for block in missing)
+        what = f"{cell.model} {task.in_results}"
+        with self.report.task(what, episodes.size, "episodes", done) as advance:
+            for block in missing:
+                cell.write_block(block, head.evaluate_block(inputs, spec, block))
+                advance(len(blocks[block]))
+        return cell.finish(episodes, flags=self.request.flags, provenance=context.provenance())
+
+    def run_probe(self, task: TaskId, cell: Cell, spec: ProbeSpec | KnnSpec) -> Result:
+        """Compute a probe of a whole data set and write its result."""
+        device, flags = self.context.device, self.request.flags
+        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
+        train, test = split_of(inputs.dataset)
+        if isinstance(spec, KnnSpec):
+            images = knn.evaluate_knn_probe(inputs, spec, train, test)
+            return cell.write_probe(images, provenance=self.context.provenance())
+        views = self.views(task, spec, train) if spec.n_views else None
+        records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
+        return cell.write_probe(records, flags=flags, provenance=self.context.provenance())
+
+    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.ViewFeatures:
+        """Return epoch -> features of a random view of all training images.
+
+        They are cached for the augmentation `views`, else made on the way.
+        """
+        part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
+
+        def features(epoch: int) -> NDArray[np.float32]:
+            view = View(spec.seed, epoch % spec.n_views)
+            if spec.augmentation == "views":
+                return self.features.get(self.backbone, part, spec.image, fingerprint, view)
+            rows = self.features.rows(self.backbone, part, spec.image, view=view)
+            return np.concatenate([block for _, block in rows])
+
+        return features
+
+    def spec(self, task: TaskId) -> Spec:
+        """Return the full spec of a task for this backbone."""
+        return self.request.spec(task, self.backbone.facts.input_size)
+
+    def episodic_spec(self, task: TaskId) -> EpisodicSpec:
+        """Return the full spec of an episodic task."""
+        spec = self.spec(task)
+        if not isinstance(spec, EpisodicSpec):
+            raise TypeError(f"{task} draws no episodes")
+        return spec
+
+    def cell(self, task: TaskId, context: RunContext | None = None) -> Cell:
+        """Return the place of a task's result; context: one with batch halvings."""
+        environment = (context or self.context).environment
+        store = ResultStore(self.output, environment, self.report)
+        record, spec = self.targets.record(task), self.spec(task)
+        return store.cell(self.backbone.facts, record, spec, self.name)
+
+    def block_episodes(self, spec: EpisodicSpec) -> dict[int, range]:
+        """Return the episodes to compute in each block."""
+        head = EPISODIC.load(spec.adaptation)
+        size = head.block_size(spec, self.backbone.facts.feature_dim)
+        return self.request.block_episodes(size)
+
+    def is_done(self, cell: Cell, episodes: range) -> bool:
+        """Return whether the episodes of a block are stored and may stay."""
+        return not self.request.overwrite and cell.holds(list(episodes))
+
+    def require_consent(self, yes: bool) -> None:
+        """Log how long the remaining work will take; refuse over an hour without `yes`."""
+        device = self.context.device
+        estimates = estimate_extraction(self.images_to_extract(), self.backbone, device)
+        estimates += estimate_tuning(self.blocks_to_tune(), self.backbone, device)
+        require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
+
+    def images_to_extract(self) -> dict[int, int]:
+        """Return input size (px) -> images whose features are not in the cache."""
+        images: dict[int, int] = {}
+        first = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
+        for task in first.values():
+            image = self.spec(task).image
+            dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
+            if not self.features.holds(self.backbone, image, fingerprint):
+                images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
+        for task in self.request.tasks:
+            spec = self.spec(task)
+            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
+                n, size = len(split_of(self.targets.of(task))[0]), spec.image.input_size
+                images[size] = images.get(size, 0) + n * spec.n_views
+        return images
+
+    def blocks_to_tune(self) -> dict[EpisodicSpec, int]:
+        """Return spec -> blocks left to compute, of heads that can estimate their time."""
+        left: dict[EpisodicSpec, int] = {}
+        for task in self.request.tasks:
+            spec = self.spec(task)
+            if isinstance(spec, EpisodicSpec) and block_timer(spec):
+                cell, blocks = self.cell(task), self.block_episodes(spec).values()
+                n = sum(not self.is_done(cell, episodes) for episodes in blocks)
+                left[spec] = left.get(spec, 0) + n
+        return left
+
+
+def on_features(task: TaskId) -> bool:
+    """Return whether a task needs features of whole data sets; else it reads images itself."""
+    return task.head is None or needs_features(EPISODIC.load(task.head))
+
+
+def inputs_of(
+    backbone: Backbone,
+    task: TaskId,
+    image: ImageSpec,
+    targets: TargetSets,
+    features: FeatureStore,
+    device: str,
+) -> Inputs:
+    """Return the inputs of a head: backbone, data set, and features where the head needs them."""
+    dataset = targets.of(task)
+    if not on_features(task):
+        check_input_size(backbone, image.input_size, device)
+        return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)
+    rows = features.get(backbone, dataset, image, targets.record(task).fingerprint)
+    return Inputs(backbone, dataset, rows, device)
 
 
 def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:
-    """The features that this machine keeps."""
+    """Return the cached features of a machine."""
     return FeatureStore(
         machine.cache,
         batch_size=machine.batch_size,
@@ -433,3 +461,64 @@ def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureSto
         device=device,
         report=report,
     )
+
+
+def machine_of_rank(machine: Machine) -> Machine:
+    """Return the machine with the GPU of this rank, if it has GPUs."""
+    import torch
+
+    from fsbench.core.distributed import own_device
+
+    return replace(machine, device=str(own_device(torch.device(devices.resolve(machine.device)))))
+
+
+def run_share(
+    models: Models,
+    request: EvaluationRequest,
+    roots: Sequence[str],
+    output: Path,
+    machine: Machine,
+    yes: bool,
+    report: Reporter,
+) -> None:
+    """Compute what this rank of torchrun's processes is to compute, and wait for the others.
+
+    The records are those of one process with the same `machine.threads`. Raises UsageError for a
+    shard besides those of the ranks, FsbenchError when another rank has failed. After an error the
+    process group is left open: the process ends then.
+    """
+    from torch import distributed
+
+    from fsbench.core.distributed import present, together
+
+    if request.shard != (0, 1):
+        raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
+    with together():
+        distributed.init_process_group("gloo", timeout=RANKS_TIMEOUT)
+    ranks = present()
+    if request.overwrite and ranks.first:
+        for evaluation in start_evaluations(models, request, roots, output, machine, report):
+            evaluation.require_consent(yes)
+            for task in request.tasks:
+                evaluation.cell(task).clear()
+    ranks.wait()
+    share = replace(request, overwrite=False, shard=(ranks.rank, ranks.size))
+    for evaluation in start_evaluations(models, share, roots, output, machine, report):
+        evaluation.require_consent(yes)
+        for task in tasks_of_rank(evaluation):
+            evaluation.run(task)
+    ranks.wait()
+    distributed.destroy_process_group()
+
+
+def tasks_of_rank(evaluation: Evaluation) -> Iterator[TaskId]:
+    """Yield every Nth probe, and the episodic tasks in which this rank of N has blocks."""
+    rank, size = evaluation.request.shard
+    probes = [task for task in evaluation.request.tasks if task.probe]
+    for task in evaluation.request.tasks:
+        spec = evaluation.spec(task)
+        if isinstance(spec, EpisodicSpec):
+            if evaluation.block_episodes(spec):
+                yield task
+        elif task in probes[rank::size]:
+            yield task

@@ -1,4 +1,4 @@
-"""Where work runs: device, threads, workers, batch size and the cache folder."""
+"""Where work runs and reports: device, threads, workers, batch size, cache folder, progress."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import sys
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from fsbench.backbones import devices
 from fsbench.core.folders import cache_folder as cache_folder
+from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import Provenance
 from fsbench.results import provenance
 
@@ -19,7 +21,7 @@ class Machine:
     """Settings of the machine; recorded in every result, never part of what is computed.
 
     threads: CPU threads of torch, None keeps torch's own choice; workers: image decoding threads;
-    batch_size: images a forward pass, None lets the suite choose from the shapes.
+    batch_size: images per forward pass, None chooses it from the shapes.
     """
 
     device: str = "auto"
@@ -29,7 +31,7 @@ class Machine:
     cache: Path = field(default_factory=cache_folder)
 
     def start(self) -> RunContext:
-        """Set the threads, settle the device and start the clock of the provenance."""
+        """Set the threads, resolve the device and return the context of a run that starts now."""
         import torch
 
         if self.threads is not None:
@@ -39,9 +41,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A settled device, the batch size asked for, and the moment the work began.
+    """Device and batch size of a run, and when it started.
 
-    halvings: of the episodes of a forward pass, where memory was too small
+    halvings: of the episodes that share a forward pass, where memory was too small for all
     (protocols/heads/execution.py).
     """
 
@@ -49,10 +51,10 @@ class RunContext:
     batch_size: int | None = None
     halvings: int = 0
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    tick: float = field(default_factory=time.monotonic)
+    start_time: float = field(default_factory=time.monotonic)
 
     def provenance(self) -> Provenance:
-        """How and where, with the seconds since the start."""
+        """Return how and where the run computes, with the seconds since its start."""
         import torch
 
         return provenance.collect(
@@ -63,10 +65,19 @@ class RunContext:
             batch_size=self.batch_size,
             halvings=self.halvings,
             started=self.started,
-            seconds=time.monotonic() - self.tick,
+            seconds=time.monotonic() - self.start_time,
         )
 
-    @property
+    @cached_property
     def environment(self) -> dict[str, str]:
-        """What equal bits depend on (design.md 5)."""
+        """What equal bits depend on; results of other environments are not mixed."""
         return provenance.environment(self.provenance())
+
+
+def progress_reporter(progress: bool | Reporter) -> Reporter:
+    """Return the reporter of the first process; under torchrun the other ranks are silent."""
+    from fsbench.core.distributed import speaks
+
+    if progress is False or not speaks():
+        return SILENT
+    return console_reporter() if progress is True else progress

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fsbench import backbones
-from fsbench.api.machine import Machine, cache_folder
+from fsbench.api.machine import Machine, cache_folder, progress_reporter
 from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.estimates import require_consent
 from fsbench.core.markup import read_mapping
-from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.core.progress import Reporter
 from fsbench.data import DataRoots, load_source
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, explain_invalid, parse_assignments
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
     from fsbench.data import SourceDataset
 
-HOUR = 3600.0
 RECIPE_KEYS = ("recipe_fields", "recipe")
 """Where a run's run.json and recipe.json hold the fields of the recipe."""
 
@@ -278,13 +278,6 @@ def flatten(values: Mapping[str, object]) -> dict[str, object]:
     return flat
 
 
-def progress_reporter(progress: bool | Reporter) -> Reporter:
-    """Return the reporter of the first process; other ranks are silent."""
-    if progress is False or not speaks():
-        return SILENT
-    return console_reporter() if progress is True else progress
-
-
 def announce(
     recipe: Recipe, source: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
 ) -> None:
@@ -293,9 +286,5 @@ def announce(
         report.log(f"{folder} is finished already")
         return
     cost = estimate_training(recipe, source, device)
-    text = f"{recipe.name} on {source.name}: {cost}"
-    if cost.seconds > HOUR and not yes:
-        raise UsageError(
-            text, fix="add --yes (yes=True) to start it, or set plan.epochs=N for a shorter run"
-        )
-    report.log(text)
+    who = f"{recipe.name} on {source.name}"
+    require_consent(who, [cost], yes, report.log, "set plan.epochs=N for a shorter run")

@@ -1,9 +1,10 @@
-"""What an evaluation is asked for: tasks, and the fields of their specs."""
+"""Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,7 +12,9 @@ from pydantic import ValidationError
 from fsbench import backbones, data
 from fsbench.backbones.base import Backbone
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import parse_record, read_json, wrong_fields
 from fsbench.core.progress import Reporter
+from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
     BN_MODES,
     FITTED,
@@ -20,6 +23,7 @@ from fsbench.core.specs import (
     EpisodeSpec,
     EpisodicSpec,
     FittedSpec,
+    Frozen,
     ImageSpec,
     KnnSpec,
     Pool,
@@ -27,7 +31,7 @@ from fsbench.core.specs import (
     Spec,
     Split,
 )
-from fsbench.core.tasks import Options, Probe, TaskId, resolve
+from fsbench.core.tasks import FOLDER, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.manifest import episode_spec
 
@@ -89,23 +93,24 @@ HELD_OUT = 0.1
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """values: fields of probes, as text; each goes to the probe that has it.
+    """Settings of probes that differ from the defaults.
 
-    Raises UnknownName for another field, UsageError for a value that does not fit.
+    values: fields of probe specs, as text; each goes to the probe that has it. Raises UnknownName
+    for another field, UsageError for a value that does not fit.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = [name for names in PROBE_FIELDS.values() for name in names]
+        names_of_all = [name for names in PROBE_FIELDS.values() for name in names]
         for name in self.values:
-            if name not in known:
-                raise UnknownName(f"setting of {PROBE_PREFIX}", name, known)
+            if name not in names_of_all:
+                raise UnknownName(f"setting of {PROBE_PREFIX}", name, names_of_all)
         for probe in PROBE_FIELDS:
             self.fields(probe)
 
     def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
-        """Raises UsageError for a setting of a probe that no task is."""
+        """Raise UsageError for a setting of a probe that no task is."""
         for probe, names in PROBE_FIELDS.items():
             unused = [name for name in names if name in self.values]
             if unused and all(task.probe != probe for task in tasks):
@@ -115,24 +120,24 @@ class ProbeSettings:
                 )
 
     def fields(self, probe: Probe) -> dict[str, Any]:
-        """Those of one probe, as its spec holds them."""
-        mine: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
-        if "views" in mine:
-            mine = {"augmentation": "views", **mine}
-        if mine.get("select") == "held_out":
-            mine["held_out"] = HELD_OUT
+        """Return the settings of one probe as its spec holds them."""
+        values: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
+        if "views" in values:
+            values = {"augmentation": "views", **values}
+        if values.get("select") == "held_out":
+            values["held_out"] = HELD_OUT
         model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
         try:
-            spec = model.model_validate(mine)
+            spec = model.model_validate(values)
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise UsageError(f"{PROBE_PREFIX}: {wrong}", fix="give another value") from error
+            text = f"{PROBE_PREFIX}: {wrong_fields(error)}"
+            raise UsageError(text, fix="choose another value") from error
         return {name: getattr(spec, name) for name in spec.model_fields_set}
 
     def spec(
         self, task: TaskId, image: ImageSpec, seed: int, limit: int | None
     ) -> ProbeSpec | KnnSpec:
-        """The full spec; limit: epochs at most. An official split is used where there is one."""
+        """Return the full spec, with the official split if there is one; limit: most epochs."""
         split = published_split(task)
         if task.probe == "knn":
             return KnnSpec.model_validate({**self.fields("knn"), "image": image, "split": split})
@@ -140,65 +145,24 @@ class ProbeSettings:
         if split == "official":
             fields = {"held_out": HELD_OUT, **fields}
         epochs = min(ProbeSpec().epochs, limit or ProbeSpec().epochs)
-        own = {"image": image, "epochs": epochs, "split": split, "seed": seed}
-        return ProbeSpec.model_validate(fields | own)
+        fixed = {"image": image, "epochs": epochs, "split": split, "seed": seed}
+        return ProbeSpec.model_validate(fields | fixed)
 
 
 def published_split(task: TaskId) -> Split:
-    """Official where the publisher of the data set states one."""
-    known = task.dataset in TARGETS.names() and TARGETS.load(task.dataset).FACTS.split
-    return "official" if known else "derived_80_20"
-
-
-NATIVE = "native"
-MIN_SIDE, MAX_SIDE = 8, 1024
-"""px, as in ImageSpec."""
-DIGITS = 9
-"""Of a number on the command line at most."""
-
-
-def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId, ...]:
-    """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
-    chosen: dict[TaskId, None] = {}
-    for task in tasks or ["cdfsl"]:
-        named = (
-            resolve([task], data.resolve, data.groups(), options)
-            if isinstance(task, str)
-            else [task]
-        )
-        chosen |= dict.fromkeys(named)
-    return tuple(chosen)
-
-
-def parse_input_size(text: str) -> int | None:
-    """--input-size in px; None for native. Raises UsageError."""
-    if text == NATIVE:
-        return None
-    if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
-        raise UsageError(
-            f"input size '{text}'",
-            fix=f"give a number of px in {MIN_SIDE}..{MAX_SIDE}, or native",
-        )
-    return int(text)
-
-
-def parse_shard(text: str | None) -> tuple[int, int]:
-    """i/n -> (i, n), (0, 1) where not given. Raises UsageError."""
-    index, slash, parts = (text or "0/1").partition("/")
-    whole = all(part.isdecimal() and len(part) <= DIGITS for part in (index, parts))
-    if not (slash and whole and int(index) < int(parts)):
-        raise UsageError(f"shard '{text}'", fix="give i/n with 0 <= i < n, e.g. 0/2 and 1/2")
-    return int(index), int(parts)
+    """Return `official` if the publisher of the data set states a split."""
+    official = task.dataset in TARGETS.names() and TARGETS.load(task.dataset).FACTS.split
+    return "official" if official else "derived_80_20"
 
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is wanted: the tasks and the fields of their specs.
+    """The tasks to evaluate and the fields of their specs.
 
-    input_size: px, or None for the size that each backbone was trained at; limit: a smoke run of
-    so many episodes (epochs of a probe); shard (i, n): only blocks i, i + n, ... of every cell;
-    bn_mode: of affine tuning; settings: of fitted heads, by adaptation; probing: of probes. Raises
-    UsageError for what no task uses.
+    input_size: px, or None for the size that each backbone was trained at; limit: a quick test of
+    so many episodes (probes: epochs); shard (i, n): only blocks i, i + n, ... of every task;
+    bn_mode: of the head `affine`; settings: of fitted heads, by head; probing: of probes; specs:
+    complete specs of tasks, in place of all these. Raises UsageError for what no task uses.
     """
 
     tasks: tuple[TaskId, ...]
@@ -211,6 +175,7 @@ class EvaluationRequest:
     bn_mode: str = "eval"
     settings: Mapping[str, FittedSpec] = field(default_factory=dict)
     probing: ProbeSettings = field(default_factory=ProbeSettings)
+    specs: Mapping[TaskId, Spec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.probing.refuse_unused(self.tasks)
@@ -220,21 +185,25 @@ class EvaluationRequest:
             raise UnknownName("bn mode", self.bn_mode, BN_MODES)
         if self.bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
             raise UsageError(
-                f"--bn-mode {self.bn_mode} without affine tuning: frozen features know no other "
-                "statistics than the source's",
+                f"--bn-mode {self.bn_mode} without affine tuning: frozen features always use the "
+                "source's batch-norm statistics",
                 fix="add --adapt affine, or leave --bn-mode out",
             )
 
     @property
     def n_episodes(self) -> int:
+        """Episodes per task."""
         return min(self.episodes, self.limit or self.episodes)
 
     @property
-    def limited(self) -> bool:
-        return self.limit is not None
+    def flags(self) -> tuple[Flag, ...]:
+        """Flags of the results that do not follow from their data."""
+        return () if self.limit is None else ("limited",)
 
     def spec(self, task: TaskId, native: int) -> Spec:
-        """The full spec of a task for a backbone trained at `native` px."""
+        """Return the full spec of a task for a backbone trained at `native` px."""
+        if task in self.specs:
+            return self.specs[task]
         image = ImageSpec(input_size=self.input_size or native)
         if task.probe:
             return self.probing.spec(task, image, self.seed, self.limit)
@@ -249,61 +218,165 @@ class EvaluationRequest:
         )
 
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
-        return episode_spec(task, self.seed)
+        """Return what keys the episodes of an episodic task."""
+        spec = self.specs.get(task)
+        return spec.episode if isinstance(spec, EpisodicSpec) else episode_spec(task, self.seed)
 
     def block_episodes(self, size: int) -> dict[int, range]:
-        """Blocks of this shard -> the wanted episodes in them, for blocks of `size` episodes."""
+        """Return the episodes to compute in each block of `size` episodes of this shard."""
         total, (index, parts) = self.n_episodes, self.shard
         blocks = range(index, -(-total // size), parts)
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
+NATIVE = "native"
+MIN_SIDE, MAX_SIDE = 8, 1024
+"""Pixels, as in ImageSpec."""
+DIGITS = 9
+"""Largest number of digits that is read."""
+
+
+def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId, ...]:
+    """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
+    chosen: dict[TaskId, None] = {}
+    for task in tasks or ["cdfsl"]:
+        if isinstance(task, TaskId):
+            chosen[task] = None
+        else:
+            chosen |= dict.fromkeys(resolve([task], data.resolve, data.groups(), options))
+    return tuple(chosen)
+
+
+def parse_input_size(text: str) -> int | None:
+    """Return an input size in px, None for native. Raise UsageError for anything else."""
+    if text == NATIVE:
+        return None
+    if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
+        raise UsageError(
+            f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, or native"
+        )
+    return int(text)
+
+
+def parse_shard(text: str | None) -> tuple[int, int]:
+    """Return (i, n) of i/n, (0, 1) for None. Raise UsageError for anything else."""
+    index, slash, parts = (text or "0/1").partition("/")
+    whole = all(part.isdecimal() and len(part) <= DIGITS for part in (index, parts))
+    if not (slash and whole and int(index) < int(parts)):
+        raise UsageError(f"shard '{text}'", fix="write i/n with 0 <= i < n, e.g. 0/2 and 1/2")
+    return int(index), int(parts)
+
+
 def pool_of(task: TaskId) -> Pool:
-    """Which images a task draws from; probes use all of them."""
+    """Return which images a task draws from; probes use all of them."""
     return "full" if task.probe or task.protocol is None else SAMPLING[task.protocol].pool
 
 
 def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
-    """Adaptation -> all its settings. Raises UsageError, UnknownName."""
-    given = parse_assignments(assignments)
-    return {
-        name: head_settings(name, values) for name, values in given.items() if name != PROBE_PREFIX
-    }
+    """Return head -> all its settings, from `ridge.lam=10`. Raise UsageError, UnknownName."""
+    values_by_head = parse_assignments(assignments)
+    values_by_head.pop(PROBE_PREFIX, None)
+    return {name: head_settings(name, values) for name, values in values_by_head.items()}
 
 
 def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
-    """Settings of probes, `probe.views=8`. Raises UsageError, UnknownName."""
+    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
     return ProbeSettings(parse_assignments(assignments).get(PROBE_PREFIX, {}))
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Adaptation, or `probe` -> setting -> value as text. Raises UsageError."""
-    given: dict[str, dict[str, str]] = {}
+    """Return head (or `probe`) -> setting -> value as text. Raise UsageError."""
+    values_by_head: dict[str, dict[str, str]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
-        adaptation, dot, setting = name.strip().partition(".")
+        head, dot, setting = name.strip().partition(".")
         if not (equals and dot):
-            raise UsageError(f"'{text}' sets nothing", fix="write ADAPTATION.SETTING=VALUE")
-        values = given.setdefault(adaptation, {})
+            raise UsageError(f"'{text}' sets nothing", fix="write HEAD.SETTING=VALUE")
+        values = values_by_head.setdefault(head, {})
         if setting in values:
             raise UsageError(f"{name.strip()} is set twice", fix="set it once")
         values[setting] = value.strip()
-    return given
+    return values_by_head
 
 
-def head_settings(adaptation: str, values: Mapping[str, str]) -> FittedSpec:
-    """All settings of an adaptation, some of them given as text."""
-    if adaptation in SGD:
+def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
+    """Return all settings of a head, some of them stated as text."""
+    if head in SGD:
         raise UsageError(
-            f"{adaptation} is trained as published: it has nothing to set",
+            f"{head} is trained as published: it has nothing to set",
             fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
         )
-    spec = FITTED.load(adaptation)
+    spec = FITTED.load(head)
     for name in values:
         if name not in spec.model_fields:
-            raise UnknownName(f"setting of {adaptation}", name, spec.model_fields)
+            raise UnknownName(f"setting of {head}", name, spec.model_fields)
     try:
         return spec.model_validate(values)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise UsageError(f"{adaptation}: {wrong}", fix="give another value") from error
+        raise UsageError(f"{head}: {wrong_fields(error)}", fix="choose another value") from error
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """What `--spec` reads: the spec of a result file, or a spec alone.
+
+    task: of the result, None for a spec alone; episodes: that the result holds, else of the spec;
+    limited: whether the result was a quick test.
+    """
+
+    spec: Spec
+    task: TaskId | None
+    episodes: int
+    limited: bool
+
+    @classmethod
+    def read(cls, path: Path) -> SpecFile:
+        """Read a file. Raise ValidationFailed if it holds neither a result nor a spec."""
+        content = read_json(path)
+        if isinstance(content, dict) and "spec" in content:
+            result = parse_record(content, Result, path)
+            return cls(result.spec, result.task, result.score.n, "limited" in result.flags)
+        spec = parse_record({"spec": content}, SpecOnly, path).spec
+        n_episodes = spec.n_episodes if isinstance(spec, EpisodicSpec) else 1
+        return cls(spec, None, n_episodes, False)
+
+
+class SpecOnly(Frozen):
+    """A record that holds nothing but a spec."""
+
+    spec: Spec
+
+
+def request_of_specs(
+    paths: Sequence[Path], datasets: Sequence[str], shard: tuple[int, int], overwrite: bool
+) -> EvaluationRequest:
+    """Return the request that evaluates specs exactly as files state them.
+
+    datasets: names or folder:DIR, needed for specs without a result and for folders of images.
+    Raises UsageError for files that differ in the number of episodes.
+    """
+    files = {path: SpecFile.read(path) for path in paths}
+    specs: dict[TaskId, Spec] = {}
+    for path, file in files.items():
+        names = datasets or ([file.task.dataset] if file.task else [])
+        if not names:
+            raise UsageError(f"{path} names no data set", fix="add -t DATASET")
+        for name in names:
+            known = name if name.startswith(FOLDER) else data.resolve(name)
+            task = TaskId.of(known, file.spec)
+            if specs.setdefault(task, file.spec) != file.spec:
+                raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")
+    episodic = [file for file in files.values() if isinstance(file.spec, EpisodicSpec)]
+    counts = {(file.episodes, file.limited) for file in episodic}
+    if len(counts) > 1:
+        listed = ", ".join(str(n) for n, _ in sorted(counts))
+        raise UsageError(f"specs with {listed} episodes", fix="evaluate them one after the other")
+    episodes, limited = next(iter(counts), (600, any(file.limited for file in files.values())))
+    return EvaluationRequest(
+        tasks=tuple(specs),
+        episodes=episodes,
+        limit=episodes if limited else None,
+        shard=shard,
+        overwrite=overwrite,
+        specs=specs,
+    )

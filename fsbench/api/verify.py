@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.compare import covers
-from fsbench.api.estimate import adaptation, block_timer, extraction, refuse_long
-from fsbench.api.evaluate import Models, TargetSets, feature_store, inputs_of, on_features
+from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
+from fsbench.api.evaluate import TargetSets, feature_store, inputs_of, on_features
 from fsbench.api.machine import Machine, RunContext
-from fsbench.api.request import EvaluationRequest
+from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
+from fsbench.core.estimates import require_consent
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
@@ -221,8 +222,9 @@ class Recomputation:
         for sample in (s for s in samples if block_timer(s.spec)):
             timed[sample.spec] = timed.get(sample.spec, 0) + len(self.blocks(sample))
         device = self.context.device
-        parts = extraction(images, self.backbone, device) + adaptation(timed, self.backbone, device)
-        refuse_long(parts, self.backbone.facts.ref, yes, self.report)
+        estimates = estimate_extraction(images, self.backbone, device)
+        estimates += estimate_tuning(timed, self.backbone, device)
+        require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
     def blocks(self, sample: Sample) -> list[int]:
         """Return the blocks that contain the drawn episodes."""

@@ -56,8 +56,8 @@ def verify(
     The outcome is stored in the entry as a badge, which the board shows. Threads default to those
     of the entry, so that on the same kind of machine every bit is equal.
     """
-    from fsbench.api.evaluate import Models
     from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.request import Models
     from fsbench.api.verify import Check
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.board.board import Board

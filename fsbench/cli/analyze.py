@@ -55,8 +55,8 @@ def analyze(
 ) -> None:
     """Look inside one or more backbones: a record of each beside its results, one picture each."""
     from fsbench.api import analyze as api
-    from fsbench.api.evaluate import Models
     from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.request import Models
 
     names = options.split(what)
     wanted = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fsbench.cli import options
 
 if TYPE_CHECKING:
-    from fsbench.api.evaluate import Models
-    from fsbench.api.request import EvaluationRequest
+    from fsbench.api.results import Results
     from fsbench.core.tasks import Kind
 
 Shots = Annotated[
     list[str] | None,
     typer.Option("--shots", "--n-shot", help="Shots, e.g. 1,5; default 1,5,20,50."),
 ]
-Way = Annotated[int | None, typer.Option("--way", "--n-way", min=2, help="Classes an episode.")]
+Way = Annotated[
+    int | None, typer.Option("--way", "--n-way", min=2, help="Classes per episode (5).")
+]
 Adapt = Annotated[
     list[str] | None,
     typer.Option(
         "--adapt",
-        help="linear (default), another head (fsbench ls heads), or affine, which takes long.",
+        help="Per-episode classifier: linear (default), affine (also tunes norm layers; slow), "
+        "or one of `fsbench ls heads`.",
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Setting, repeatable: of a head (ridge.lam=10), of probes (probe.views=8)."
+        "--set", help="Setting of a head (ridge.lam=10) or of probes (probe.views=8); repeatable."
     ),
 ]
 BnMode = Annotated[
     str,
-    typer.Option("--bn-mode", help="BatchNorm in affine tuning: eval (source statistics), train."),
+    typer.Option(
+        "--bn-mode", help="BatchNorm while tuning `affine`: eval (source statistics) or train."
+    ),
 ]
 Protocol = Annotated[
     str | None,
@@ -46,32 +50,52 @@ Protocol = Annotated[
 Episodes = Annotated[
     int,
     typer.Option(
-        "--episodes", "--n-tasks", min=1, max=100_000, help="Episodes a cell; 600 is official."
+        "--episodes",
+        "--n-tasks",
+        min=1,
+        max=100_000,
+        help="Episodes per task (official boards require 600).",
     ),
 ]
 InputSize = Annotated[
-    str, typer.Option("--input-size", help="Side in px, or native: the size it was trained at.")
+    str,
+    typer.Option(
+        "--input-size",
+        help="Input resolution in pixels, or 'native' (the model's training resolution).",
+    ),
 ]
 Shard = Annotated[
-    str | None, typer.Option("--shard", help="i/n: only this part; merge them later.")
+    str | None,
+    typer.Option(
+        "--shard", help="i/n: evaluate only this part of the episodes; merge the parts later."
+    ),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", help="Name of the model in results; default from -m.")
+    str | None, typer.Option("--name", help="Name of the model in results (default: from -m).")
 ]
 
+Spec = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spec",
+        help="Result or spec file (JSON): evaluate exactly its spec; -t then names data sets.",
+    ),
+]
 DEFAULT_OUTPUT = Path("results")
 
 
 def register(app: typer.Typer) -> None:
-    whole = "Linear probe and CD-FSL episodes of one or more backbones: the whole benchmark."
-    app.command("benchmark", help=whole)(command(("probe", "episodic")))
-    some = "Few-shot episodes on their own: way, shots, adaptation and targets as you choose."
-    app.command("episodic", help=some)(command(("episodic",)))
+    app.command("benchmark")(evaluation_command(("probe", "episodic"), BENCHMARK))
+    app.command("episodic")(evaluation_command(("episodic",), EPISODIC))
     app.command("probe")(probe)
 
 
-def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
-    """A command that evaluates these kinds of tasks, with every option of the benchmark."""
+BENCHMARK = "Run the whole benchmark: linear probe and CD-FSL episodes of one or more backbones."
+EPISODIC = "Run few-shot episodes: choose ways, shots, heads and target data sets."
+
+
+def evaluation_command(kinds: tuple[Kind, ...], help_text: str) -> Callable[..., None]:
+    """Return a command that evaluates these kinds of tasks."""
 
     def evaluate(
         model: options.Model,
@@ -84,6 +108,7 @@ def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
         protocol: Protocol = None,
         episodes: Episodes = 600,
         input_size: InputSize = "224",
+        spec: Spec = None,
         name: Name = None,
         arch: options.Arch = None,
         random_init: options.RandomInit = None,
@@ -102,10 +127,41 @@ def command(kinds: tuple[Kind, ...]) -> Callable[..., None]:
         as_json: options.Json = False,
         config: options.Config = None,
     ) -> None:
-        given = dict(locals())
-        given.pop("kinds")
-        run(kinds, given)
+        import fsbench
+        from fsbench.core.tasks import integers
 
+        results = fsbench.evaluate(
+            options.split(model),
+            options.split(tasks),
+            data=options.split(data),
+            episodes=episodes,
+            input_size=input_size if not input_size.isdecimal() else int(input_size),
+            shots=integers(shots, "--shots") if shots else None,
+            way=way,
+            heads=options.split(adapt) or None,
+            protocol=protocol,
+            kinds=kinds,
+            settings=assignments or (),
+            bn_mode=bn_mode,
+            seed=seed,
+            limit=limit,
+            shard=shard,
+            spec=spec or (),
+            arch=arch,
+            random_init=random_init,
+            name=name,
+            device=device,
+            threads=threads,
+            batch_size=batch_size,
+            workers=workers,
+            cache=cache,
+            output=output,
+            overwrite=overwrite,
+            yes=yes,
+        )
+        show(results, as_json)
+
+    evaluate.__doc__ = help_text
     return evaluate
 
 
@@ -130,78 +186,36 @@ def probe(
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
-    """Linear probe of the frozen features on whole data sets; DATASET:knn is the k-NN probe."""
-    run(("probe",), dict(locals()))
+    """Run the linear probe on whole data sets; DATASET:knn is the k-NN probe."""
+    import fsbench
+
+    results = fsbench.evaluate(
+        options.split(model),
+        options.split(tasks),
+        data=options.split(data),
+        input_size=input_size,
+        kinds=("probe",),
+        settings=assignments or (),
+        seed=seed,
+        limit=limit,
+        arch=arch,
+        random_init=random_init,
+        device=device,
+        threads=threads,
+        batch_size=batch_size,
+        workers=workers,
+        cache=cache,
+        output=output,
+        overwrite=overwrite,
+        yes=yes,
+    )
+    show(results, as_json)
 
 
-def run(kinds: tuple[Kind, ...], given: dict[str, Any]) -> None:
-    """Evaluate, then print one table (or JSON) of the cells asked for."""
-    from fsbench.api.distributed import evaluate
-    from fsbench.api.machine import Machine, cache_folder
-    from fsbench.cli.console import reporter
+def show(results: Results, as_json: bool) -> None:
+    """Print results; under torchrun the first process alone does."""
     from fsbench.cli.show import print_results
     from fsbench.core.distributed import speaks
-    from fsbench.core.progress import SILENT
 
-    machine = Machine(
-        device=given["device"],
-        threads=given["threads"],
-        workers=given["workers"],
-        batch_size=given["batch_size"],
-        cache=cache_folder(given["cache"]),
-    )
-    results = evaluate(
-        models(given),
-        request(kinds, given),
-        roots=options.split(given["data"]),
-        output=given["output"],
-        machine=machine,
-        yes=given["yes"],
-        report=reporter() if speaks() else SILENT,
-    )
     if speaks():
-        print_results(results, as_json=given["as_json"])
-
-
-def models(given: dict[str, Any]) -> Models:
-    from fsbench.api.evaluate import Models
-    from fsbench.core.errors import UsageError
-
-    refs, name = options.split(given["model"]), given.get("name")
-    if name and len(refs) > 1:
-        raise UsageError(f"--name {name} for {len(refs)} models", fix="name one model at a time")
-    names = (name,) if name else ()
-    return Models(tuple(refs), given["arch"], given["random_init"], names)
-
-
-def request(kinds: tuple[Kind, ...], given: dict[str, Any]) -> EvaluationRequest:
-    from fsbench.api.request import (
-        EvaluationRequest,
-        parse_head_settings,
-        parse_input_size,
-        parse_probe_settings,
-        parse_shard,
-        parse_tasks,
-    )
-    from fsbench.core.tasks import Options, integers
-
-    shots = given.get("shots")
-    wanted = Options(
-        kinds=kinds,
-        shots=integers(shots, "--shots") if shots else None,
-        way=given.get("way"),
-        heads=options.split(given.get("adapt")) or None,
-        protocol=given.get("protocol"),
-    )
-    return EvaluationRequest(
-        tasks=parse_tasks(options.split(given["tasks"]), wanted),
-        input_size=parse_input_size(given["input_size"]),
-        episodes=given.get("episodes", 600),
-        limit=given["limit"],
-        seed=given["seed"],
-        shard=parse_shard(given.get("shard")),
-        overwrite=given["overwrite"],
-        bn_mode=given.get("bn_mode", "eval"),
-        settings=parse_head_settings(given["assignments"] or ()),
-        probing=parse_probe_settings(given["assignments"] or ()),
-    )
+        print_results(results, as_json=as_json)

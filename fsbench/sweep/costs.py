@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 
 from fsbench import backbones
-from fsbench.api.estimate import HOUR, duration, seconds_per_image
+from fsbench.api.estimate import seconds_per_image
 from fsbench.backbones import devices
-from fsbench.core.errors import UsageError
+from fsbench.core.estimates import WorkEstimate, format_duration, require_consent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
@@ -28,20 +28,10 @@ from fsbench.sweep.plan import SweepPlan
 from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.cost import FlopCounter, TrainingEstimate, estimate_training
+from pretrain.training.cost import FlopCounter, estimate_training
 
 PASSES = 3
 """A training step over its forward pass."""
-
-
-class Cost(NamedTuple):
-    """FLOPs and seconds of one process."""
-
-    flops: float = 0.0
-    seconds: float = 0.0
-
-    def times(self, factor: float) -> Cost:
-        return Cost(self.flops * factor, self.seconds * factor)
 
 
 class JobCost(NamedTuple):
@@ -60,24 +50,23 @@ class CostModel:
     """Estimates on the machine that asks, each made once."""
 
     place: Workplace
-    runs: dict[str, TrainingEstimate] = field(default_factory=dict)
-    passes: dict[str, Cost] = field(default_factory=dict)
+    runs: dict[str, WorkEstimate] = field(default_factory=dict)
+    passes: dict[str, WorkEstimate] = field(default_factory=dict)
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
-    def of(self, job: Job) -> Cost:
+    def of(self, job: Job) -> WorkEstimate:
         if isinstance(job, RoundZeroJob):
             return self.training(job.recipe).times(1 / job.recipe.plan.total_rounds)
         if isinstance(job, TrainingJob):
             part = 1 / job.recipe.plan.total_rounds if job.trunk else 0.0
             return self.training(job.recipe).times(1 - part)
-        return self.evaluating(job) if isinstance(job, EvaluationJob) else Cost()
+        return self.evaluating(job) if isinstance(job, EvaluationJob) else WorkEstimate()
 
-    def training(self, recipe: Recipe) -> Cost:
+    def training(self, recipe: Recipe) -> WorkEstimate:
         """A whole run; recipes that differ in seed and methods cost the same."""
-        found = self.estimate(recipe)
-        return Cost(found.flops, found.seconds)
+        return self.estimate(recipe)
 
-    def estimate(self, recipe: Recipe) -> TrainingEstimate:
+    def estimate(self, recipe: Recipe) -> WorkEstimate:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
@@ -85,18 +74,18 @@ class CostModel:
             self.runs[key] = estimate_training(plain, self.place.source(recipe), device)
         return self.runs[key]
 
-    def forward(self, backbone: SweepBackbone) -> Cost:
+    def forward(self, backbone: SweepBackbone) -> WorkEstimate:
         """Of one image at the size that the backbone was trained at."""
         if backbone.identity not in self.passes:
             self.passes[backbone.identity] = self._forward(backbone)
         return self.passes[backbone.identity]
 
-    def _forward(self, backbone: SweepBackbone) -> Cost:
+    def _forward(self, backbone: SweepBackbone) -> WorkEstimate:
         if isinstance(backbone, TrainedBackbone):
             recipe = backbone.training.recipe
             found = self.estimate(recipe)
             images = found.steps * recipe.batch_size * PASSES
-            return Cost(found.flops / images, found.seconds / images)
+            return WorkEstimate(seconds=found.seconds / images, flops=found.flops / images)
         given, device = backbone.given, devices.resolve(self.place.device)
         loaded = backbones.load(
             given.model, arch=given.arch, random_init=given.random_init, device=device
@@ -104,9 +93,10 @@ class CostModel:
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:
             loaded.features(pixels.to(device))
-        return Cost(counter.flops / 2, seconds_per_image(loaded, backbone.native, device))
+        seconds = seconds_per_image(loaded, backbone.native, device)
+        return WorkEstimate(seconds=seconds, flops=counter.flops / 2)
 
-    def evaluating(self, job: EvaluationJob) -> Cost:
+    def evaluating(self, job: EvaluationJob) -> WorkEstimate:
         """Features that no job before took, and affine tuning."""
         images = sum(self.images(job, task) for task in job.parsed)
         size = job.spec(job.parsed[0]).image.input_size
@@ -131,21 +121,19 @@ def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
     costs = CostModel(place)
     rows = []
     for key, job in plan.graph.jobs.items():
-        cost = Cost() if key in plan.done else costs.of(job)
+        cost = WorkEstimate() if key in plan.done else costs.of(job)
         state = plan.done.get(key, "missing")
-        rows.append(JobCost(key[:16], job.KIND, job.title, state, *cost))
+        rows.append(JobCost(key[:16], job.KIND, job.title, state, cost.flops, cost.seconds))
     return rows
 
 
 def announce_cost(
     plan: SweepPlan, place: Workplace, jobs: int, yes: bool, log: Callable[[str], None]
 ) -> SweepPlan:
-    """Say what a run costs; the plan with it. Raises UsageError above an hour unless `yes`."""
+    """Log what a sweep costs and return the plan with it; refuse over an hour unless `yes`."""
     rows = estimate_jobs(plan, place)
-    text, seconds = summarize_costs(rows), sum(row.seconds for row in rows) / jobs
-    if seconds > HOUR and not yes:
-        raise UsageError(text, fix="give --yes to start, or --dry-run to see every job")
-    log(text)
+    work = WorkEstimate(f"{jobs} at once", sum(row.seconds for row in rows) / jobs)
+    require_consent(summarize_costs(rows), [work], yes, log, "use --dry-run to see every job")
     expected = zip(plan.graph.jobs, rows, strict=True)
     return replace(plan, seconds={key: round(row.seconds) for key, row in expected})
 
@@ -155,7 +143,9 @@ def summarize_costs(rows: list[JobCost]) -> str:
     todo = [row for row in rows if row.state == "missing"]
     total = sum(row.seconds for row in todo)
     done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"
-    cost = f"{format_flops(sum(row.flops for row in todo)) or 0} FLOPs, about {duration(total)}"
+    cost = (
+        f"{format_flops(sum(row.flops for row in todo)) or 0} FLOPs, about {format_duration(total)}"
+    )
     return f"{done}; {len(todo)} to do: {cost} one after the other"
 
 
@@ -164,4 +154,4 @@ def format_flops(value: float) -> str:
 
 
 def format_cost_time(seconds: float) -> str:
-    return duration(seconds) if seconds else ""
+    return format_duration(seconds) if seconds else ""

@@ -11,10 +11,11 @@ import numpy as np
 
 from fsbench import backbones
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
-from fsbench.api.evaluate import Models, run_request
+from fsbench.api.evaluate import run_request
 from fsbench.api.request import (
     PROBE_FIELDS,
     EvaluationRequest,
+    Models,
     ProbeSettings,
     parse_head_settings,
     parse_probe_settings,
@@ -148,7 +149,7 @@ class EvaluationJob(Job):
     def settings(self) -> Mapping[str, Any]:
         specs = [self.spec(task).digest() for task in self.parsed]
         images = [record.identity for record in self.images]
-        wanted = {"episodes": self.request.n_episodes, "limited": self.request.limited}
+        wanted = {"episodes": self.request.n_episodes, "limited": bool(self.request.flags)}
         backbone = self.backbone.identity
         return {"backbone": backbone, "specs": specs, "images": images, **wanted}
 

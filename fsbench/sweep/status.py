@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from fsbench.api.estimate import duration
 from fsbench.core.errors import FsbenchError
+from fsbench.core.estimates import format_duration
 from fsbench.core.io import read_record, write_record
 from fsbench.core.schema import Sha256
 from fsbench.core.specs import Frozen
@@ -142,8 +142,8 @@ def summarize_status(rows: list[JobStatus]) -> str:
     every = [seconds for kind in took.values() for seconds in kind]
     rate = f"{3600 / max(fmean(every), 1e-9):.3g} jobs an hour and process"
     seconds = sum(fmean(took.get(kind, every)) for kind in left)
-    return f"{text}; {rate}" + (f", about {duration(seconds)} left on one" if left else "")
+    return f"{text}; {rate}" + (f", about {format_duration(seconds)} left on one" if left else "")
 
 
 def format_time(seconds: float | None) -> str:
-    return "" if seconds is None else duration(seconds)
+    return "" if seconds is None else format_duration(seconds)

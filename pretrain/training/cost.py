@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +23,7 @@ from torch.utils.flop_counter import flop_registry
 
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
+from fsbench.core.estimates import WorkEstimate
 from pretrain.meta.learner import meta_learner_of
 from pretrain.recipes.recipe import fit_round_steps
 from pretrain.training.factory import build_context
@@ -132,24 +132,11 @@ FORWARD_SHARE = 1 / 3
 """A validation image costs a forward pass, a third of a training image."""
 
 
-@dataclass(frozen=True)
-class TrainingEstimate:
-    """Of a whole run from its beginning: optimizer steps, seconds, bytes on disk, and the FLOPs of
-    its training steps as pretrain/training/cost.py counts them."""
+def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> WorkEstimate:
+    """Return the cost of a whole run from its beginning, from a few timed steps.
 
-    steps: int
-    seconds: float
-    disk: int
-    flops: int = 0
-
-    def __str__(self) -> str:
-        minutes = f"{self.seconds / 60:.1f} min"
-        shown = f"{self.seconds / 3600:.1f} h" if self.seconds > 7200 else minutes
-        return f"{self.steps} steps, about {shown}, {self.disk / 1e6:.0f} MB on disk"
-
-
-def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> TrainingEstimate:
-    """Time steps after one to warm up; hooks of methods may add to it, rounds may end early."""
+    Hooks of methods may add to it, and rounds may end early.
+    """
     recipe = fit_round_steps(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
     for method in ctx.having("training_step"):
@@ -165,7 +152,8 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Tra
     # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
     buffers = 2 if recipe.optimizer == "adam" else 1
     disk = size * (2 * (1 + buffers) + 1)
-    return TrainingEstimate(steps, steps * seconds + validation, disk, steps * flops)
+    duration = steps * seconds + validation
+    return WorkEstimate(seconds=duration, steps=steps, disk=disk, flops=steps * flops)
 
 
 def count_validation_images(recipe: Recipe, source: SourceDataset) -> float:

@@ -10,10 +10,10 @@ import pytest
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
-from fsbench.api.evaluate import Models, TargetSets, run_request
+from fsbench.api.evaluate import TargetSets, run_request
 from fsbench.api.machine import Machine
 from fsbench.api.replay import replays
-from fsbench.api.request import EvaluationRequest, parse_tasks
+from fsbench.api.request import EvaluationRequest, Models, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError

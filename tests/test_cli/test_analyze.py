@@ -11,8 +11,8 @@ import pytest
 from support.pretrain import source, tiny
 
 from fsbench.api import analyze as api
-from fsbench.api import estimate
 from fsbench.cli.main import run
+from fsbench.core import estimates
 from fsbench.core.findings import Analysis
 from fsbench.data import SourceDataset
 from pretrain.training.loop import train_recipe
@@ -218,7 +218,7 @@ def test_long_work_wants_yes(
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins,weight_percentiles", "-o", str(tmp_path))
     monkeypatch.setattr(api, "WORTH_TIMING", 40)
-    monkeypatch.setattr(estimate, "HOUR", 0.0)
+    monkeypatch.setattr(estimates, "HOUR", 0.0)
     assert call(*command) == 2
     shown = capfd.readouterr().err
     assert "margins: about" in shown
