@@ -1,4 +1,4 @@
-"""Every analysis keeps the contract of protocols/analyses/__init__.py, on a tiny run."""
+"""Every analysis follows the contract of protocols/analyses/__init__.py, on a tiny run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_all_nine_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_where_it_comes_from_and_what_it_needs(name: str) -> None:
+def test_it_states_its_source_and_its_needs(name: str) -> None:
     file = ANALYSES.load(name)
     assert len(file.SOURCE) > 10
     assert (sys.modules[f"protocols.analyses.{name}"].__doc__ or "").count("\n") > 3
@@ -68,7 +68,7 @@ def test_its_settings_are_complete_and_go_through_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_finds_the_same_twice_and_leaves_the_network_alone(
+def test_it_is_deterministic_and_does_not_change_the_network(
     name: str, inputs: AnalysisInput
 ) -> None:
     models = (inputs.backbone.module, inputs.network.model)
@@ -87,7 +87,7 @@ def test_it_finds_the_same_twice_and_leaves_the_network_alone(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_numbers_have_names_of_their_own_and_shares_are_fractions(
+def test_names_of_measures_are_unique_and_shares_are_fractions(
     name: str, inputs: AnalysisInput
 ) -> None:
     finding = run_analysis(name, inputs)
@@ -100,7 +100,7 @@ def test_numbers_have_names_of_their_own_and_shares_are_fractions(
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
-def test_it_looks_at_so_many_images_and_counts_them(name: str, inputs: AnalysisInput) -> None:
+def test_it_uses_as_many_images_as_it_estimates(name: str, inputs: AnalysisInput) -> None:
     batch_sizes: list[int] = []
 
     def count(module: object, arguments: tuple[torch.Tensor, ...]) -> None:
@@ -135,13 +135,13 @@ def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
-def test_what_needs_no_head_does_without(name: str, inputs: AnalysisInput) -> None:
+def test_it_runs_without_a_head_that_it_does_not_need(name: str, inputs: AnalysisInput) -> None:
     bare = AnalysisInput(inputs.backbone, None, inputs.source)
     assert run_analysis(name, bare) == run_analysis(name, inputs)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" not in ANALYSES.load(n).NEEDS])
-def test_what_needs_no_images_does_without(name: str, inputs: AnalysisInput) -> None:
+def test_it_runs_without_images_that_it_does_not_need(name: str, inputs: AnalysisInput) -> None:
     bare = AnalysisInput(inputs.backbone, inputs.classifier, None)
     assert run_analysis(name, bare) == run_analysis(name, inputs)
 
@@ -175,7 +175,7 @@ def test_a_network_without_a_chain_has_no_balancedness() -> None:
 
 
 @pytest.mark.parametrize("broken", ["no chain", "a norm between"])
-def test_only_layers_that_feed_each_other_plainly_are_balanced(broken: str) -> None:
+def test_only_plain_chains_are_balanced(broken: str) -> None:
     network = classifier("mlp")
     first, *rest = network.roles.fully_connected
     weighted = (first, "norm", *rest)
@@ -187,7 +187,7 @@ def test_only_layers_that_feed_each_other_plainly_are_balanced(broken: str) -> N
         run_analysis("balancedness", AnalysisInput(backbone, other))
 
 
-def test_chosen_images_are_random_sorted_the_same_for_all_and_all_when_asked() -> None:
+def test_sampled_images_are_random_sorted_and_equal_for_all_networks() -> None:
     images = np.arange(40, dtype=np.uint8)[:, None, None, None]
     split = Split(images, np.arange(40))
     inputs = AnalysisInput(

@@ -59,7 +59,7 @@ def test_a_download_into_a_folder_of_another_name_is_found(tree: Path) -> None:
         ("images_variant_train.txt", "0747566\n", "matching images_variant_train.txt"),
     ],
 )
-def test_foreign_files_are_named(tree: Path, file: str, text: str, message: str) -> None:
+def test_unofficial_files_are_named(tree: Path, file: str, text: str, message: str) -> None:
     (tree / BASE / "data" / file).write_text(text)
     with pytest.raises(DataError, match=message):
         load_target("aircraft", DataRoots.parse([str(tree)]))

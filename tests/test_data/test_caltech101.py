@@ -43,7 +43,7 @@ def test_thirty_images_a_class_three_of_them_validate(tmp_path: Path) -> None:
     )
 
 
-def test_no_image_is_used_twice_and_the_choice_hangs_on_names_alone(tmp_path: Path) -> None:
+def test_no_image_is_used_twice_and_the_choice_depends_on_names_alone(tmp_path: Path) -> None:
     write(tmp_path / "a")
     write(tmp_path / "b", {**SIZES, "ant": 5})
 
@@ -61,7 +61,9 @@ def parts(dataset: SourceDataset) -> tuple:  # type: ignore[type-arg]
     return dataset.train, dataset.val
 
 
-def test_the_official_counts_are_no_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_official_counts_are_not_a_subset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, dict.fromkeys(COUNTS, 2))
     monkeypatch.setattr(caltech101, "COUNTS", dict.fromkeys(COUNTS, 2))
     assert caltech101.load(tmp_path, tmp_path).flags == {"derived"}
@@ -77,7 +79,7 @@ def test_the_facts_are_the_published_ones() -> None:
     assert sum(COUNTS.values()) - sum(FACTS.images_per_class) == 5647
 
 
-def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
+def test_missing_and_wrong_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "caltech101").mkdir(parents=True)
     with pytest.raises(DataError, match=f"is not a folder caltech101/ with {TREE}/"):
         load(tmp_path / "empty", tmp_path)
@@ -93,7 +95,7 @@ def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
         load(tmp_path / "root", tmp_path)
 
 
-def test_without_the_background_folder_the_archive_is_not_whole(tmp_path: Path) -> None:
+def test_an_archive_without_the_background_folder_is_refused(tmp_path: Path) -> None:
     tree = write(tmp_path)
     for path in (tree / BACKGROUND).iterdir():
         path.unlink()
@@ -102,7 +104,7 @@ def test_without_the_background_folder_the_archive_is_not_whole(tmp_path: Path) 
         load(tmp_path, tmp_path)
 
 
-def test_torchvision_makes_no_folder(tmp_path: Path) -> None:
+def test_torchvision_creates_no_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError):
         caltech101.load(tmp_path, tmp_path)
     assert not (tmp_path / "caltech101").exists()

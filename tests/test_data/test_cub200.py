@@ -52,7 +52,9 @@ def test_one_in_the_split_file_is_train(tree: Path) -> None:
         ("images.txt", " 001", "\n001", "has a line without two fields"),
     ],
 )
-def test_foreign_tables_are_named(tree: Path, file: str, old: str, new: str, message: str) -> None:
+def test_tables_with_errors_are_named(
+    tree: Path, file: str, old: str, new: str, message: str
+) -> None:
     table = tree / "CUB_200_2011" / file
     table.write_text(table.read_text().replace(old, new, 1))
     with pytest.raises(DataError, match=message):

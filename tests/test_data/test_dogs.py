@@ -48,7 +48,7 @@ def test_labels_count_from_one_in_the_lists_and_from_zero_here(tree: Path) -> No
     assert dataset.flags == {"subset"}
 
 
-def test_breeds_stand_in_the_order_of_their_wnids() -> None:
+def test_breeds_are_in_the_order_of_their_wnids() -> None:
     assert list(CLASSES) == sorted(CLASSES)
     assert not any(name.startswith("n02110341") for name in CLASSES), "it has no dalmatian"
 

@@ -28,7 +28,7 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
     return folder
 
 
-def test_the_lists_decide_and_other_images_stay_out(tree: Path) -> None:
+def test_only_listed_images_are_loaded(tree: Path) -> None:
     dataset = load_target("indoor67", DataRoots.parse([str(tree.parent)]))
     train, test = split_of(dataset)
     assert [dataset.canonical_ids[i] for i in train] == [f"train/{TRAIN[1]}", f"train/{TRAIN[0]}"]
@@ -47,7 +47,7 @@ def test_the_lists_decide_and_other_images_stay_out(tree: Path) -> None:
         ("TestImages.txt", None, r"lacks TestImages.txt"),
     ],
 )
-def test_foreign_lists_are_named(tree: Path, file: str, text: str | None, message: str) -> None:
+def test_lists_with_errors_are_named(tree: Path, file: str, text: str | None, message: str) -> None:
     (tree / file).unlink()
     if text:
         (tree / file).write_text(text)
@@ -64,7 +64,7 @@ def test_missing_images_are_counted(tree: Path) -> None:
         load_target("mit67", DataRoots.parse([str(tree.parent)]))
 
 
-def test_verify_knows_the_parts_and_not_every_class(tree: Path, tmp_path: Path) -> None:
+def test_verify_checks_the_parts_and_not_every_class(tree: Path, tmp_path: Path) -> None:
     verdict = verify("mit67", DataRoots.parse([str(tree.parent)]), tmp_path / "cache")
     assert verdict.counts[0] == (2, None)
     assert not verdict.complete

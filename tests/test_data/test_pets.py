@@ -55,7 +55,7 @@ def test_trainval_in_the_official_classes(tmp_path: Path) -> None:
     assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
 
 
-def test_a_tenth_of_every_class_validates_whatever_the_order(tmp_path: Path) -> None:
+def test_a_tenth_of_every_class_validates_in_any_order(tmp_path: Path) -> None:
     write(tmp_path / "a")
     base = write(tmp_path / "b")
     table = base / "annotations" / "trainval.txt"
@@ -68,7 +68,9 @@ def test_a_tenth_of_every_class_validates_whatever_the_order(tmp_path: Path) -> 
     assert validation[0] != {10, 11, 20, 21, 114, 115}, "not the first ones"
 
 
-def test_the_official_counts_are_no_subset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_official_counts_are_not_a_subset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = {name.lower().replace(" ", "_"): k for k, name in enumerate(FACTS.classes, 1)}
     write(tmp_path / "root", names, per_class=1)
     facts = FACTS.model_copy(update={"images_per_class": (1,) * 37})
@@ -83,7 +85,7 @@ def test_the_facts_are_the_published_ones() -> None:
     assert list(FACTS.classes) == sorted(FACTS.classes)
 
 
-def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
+def test_missing_and_wrong_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "pets").mkdir(parents=True)
     with pytest.raises(DataError, match="is not a folder oxford-iiit-pet/ with images/"):
         load(tmp_path / "empty", tmp_path)

@@ -1,4 +1,4 @@
-"""The four targets on small fake trees: labels, ids, order, accepted layouts, complaints."""
+"""The four CD-FSL targets on small trees: labels, ids, order, layouts, error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_chestx_takes_the_unmerged_folders_and_the_2020_label_file(chestx: Path)
     assert dataset.paths[0] == "images_001/images/00000003_000.png"
 
 
-def test_rows_without_a_file_are_left_out_and_noted(chestx: Path) -> None:
+def test_rows_without_a_file_are_skipped_and_noted(chestx: Path) -> None:
     (chestx / "images" / "00000001_000.png").unlink()
     dataset = load_target("chestx", roots(chestx))
     assert dataset.class_counts == {0: 1, 4: 1}
@@ -68,7 +68,7 @@ def test_wrong_label_files_are_named(chestx: Path, text: str, message: str) -> N
     assert str(chestx / "Data_Entry_2017.csv") in str(caught.value)
 
 
-def test_chestx_knows_all_fifteen_labels_of_the_archive() -> None:
+def test_chestx_accepts_all_fifteen_labels_of_the_archive() -> None:
     assert len({*chestx_module.FACTS.classes, *chestx_module.OTHER_LABELS}) == 15
 
 
@@ -90,7 +90,7 @@ def test_isic_takes_images_and_label_file_side_by_side(isic: Path) -> None:
     ("cell", "message"),
     [("1.0", "has 2 labels"), ("x", "are not 0 and 1"), ("nan", "are not 0 and 1")],
 )
-def test_isic_wants_exactly_one_label(isic: Path, cell: str, message: str) -> None:
+def test_isic_requires_exactly_one_label(isic: Path, cell: str, message: str) -> None:
     table = next(isic.glob("*GroundTruth/*.csv"))
     table.write_text(table.read_text().replace("0.0,0.0,ISIC_0000002", f"0.0,{cell},ISIC_0000002"))
     with pytest.raises(DataError, match=message) as caught:
@@ -126,7 +126,7 @@ def test_layouts_of_eurosat_give_the_same_images(tmp_path: Path, draw: Draw, pla
     assert dataset.image(0).size == (8, 8)
 
 
-def test_a_folder_that_is_no_class_is_named(eurosat: Path) -> None:
+def test_an_unknown_class_folder_is_named(eurosat: Path) -> None:
     (eurosat / "2750" / "Rivers").mkdir()
     (eurosat / "2750" / ".thumbs").mkdir()
     (eurosat / "2750" / "__MACOSX").mkdir()
@@ -150,7 +150,7 @@ def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, place: str) -> None:
     assert dataset.labels.tolist() == [33]
 
 
-def test_a_larger_plantvillage_is_cut_down_by_the_lists(
+def test_the_lists_select_the_kaggle_images_of_a_larger_plantvillage(
     tmp_path: Path, draw: Draw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = crop_module.FACTS.model_copy(update={"classes": ("a", "b"), "images_per_class": (1, 1)})

@@ -157,7 +157,7 @@ def test_another_hub_data_set_is_custom(tmp_path: Path, monkeypatch: pytest.Monk
     assert "hub" in dataset.facts.label_rule
 
 
-def test_a_hub_data_set_that_cannot_be_had_is_named(tmp_path: Path) -> None:
+def test_an_unavailable_hub_data_set_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot load nobody/nothing"):
         load_source("hf-hub:nobody/nothing", DataRoots(), tmp_path, 16)
 
@@ -180,7 +180,7 @@ def test_the_order_of_wnids_txt_decides(tmp_path: Path) -> None:
     assert levels(dataset) == EXPECTED
 
 
-def test_foreign_wnids_and_empty_folders_are_refused(tmp_path: Path) -> None:
+def test_unknown_wnids_and_empty_folders_are_refused(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "tin")
     (folder / "wnids.txt").write_text("n00000000\n")
     with pytest.raises(DataError, match=r"wnids.txt repeats a wnid or has one that"):

@@ -1,4 +1,4 @@
-"""The smallest norm over functional equals: closed forms, invariance, what it leaves alone."""
+"""The smallest norm among functional equals: closed forms, invariance, limits."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_more_updates_lower_the_norm_and_the_tolerance_stops_them() -> None:
     assert compute_balancedness(weights, tolerance=10) == values[1]
 
 
-def test_units_without_incoming_or_outgoing_weights_are_left_alone() -> None:
+def test_units_without_incoming_or_outgoing_weights_keep_their_scale() -> None:
     weights = chain(2)
     weights[0][1] = 0
     weights[2][:, 4] = 0
@@ -140,7 +140,7 @@ def test_small_weights_are_measured_in_double() -> None:
 @pytest.mark.parametrize(
     "shapes", [(), ((3, 4), (2, 4)), ((3, 4, 5, 5), (2, 3))], ids=["none", "gap", "convolution"]
 )
-def test_what_is_no_chain_is_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
+def test_weights_that_are_not_a_chain_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(UsageError, match="not a chain"):
         compute_balancedness([torch.ones(shape) for shape in shapes])
 

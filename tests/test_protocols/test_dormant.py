@@ -1,4 +1,4 @@
-"""Dormant units by hand: scores, layers however they are written, channels of maps and tokens."""
+"""Dormant units by hand: scores, layers in any notation, channels of maps and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effective rank by hand, its bounds, and the features it is taken of."""
+"""Effective rank by hand, its bounds, and the features that it is computed from."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def test_by_hand(singular: list[float], rank: float) -> None:
 
 
 @drawn(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.floats(1e-3, 1e3))
-def test_it_lies_between_one_and_the_rank_whatever_the_scale(
-    values: list[float], by: float
-) -> None:
+def test_it_lies_between_one_and_the_rank_at_any_scale(values: list[float], by: float) -> None:
     rank = compute_effective_rank(torch.tensor(values, dtype=torch.float64))
     assert 1 - 1e-9 <= rank <= len(values) * (1 + 1e-9)
     scaled = compute_effective_rank(by * torch.tensor(values, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Hessian eigenvalues against dense Hessians in float64, and what stands in the loss."""
+"""Hessian eigenvalues against dense Hessians in float64, and the terms of the loss."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_augmentation_is_the_recipes_own(kind: str) -> None:
     assert measure(finding, "augmented images") == 1
 
 
-def test_label_smoothing_is_in_the_loss_when_asked() -> None:
+def test_label_smoothing_is_in_the_loss_with_the_option() -> None:
     inputs = network()
     finding = run(inputs, SETTINGS.model_copy(update={"label_smoothing": 0.3}))
     assert values(finding) == pytest.approx(expected(inputs, 0.0, smoothing=0.3), rel=1e-8)
@@ -150,7 +150,7 @@ def test_the_largest_magnitudes_are_found_negative_ones_too(dtype: torch.dtype) 
     assert eigenvalues == pytest.approx([-4, 3, 5], rel=1e-5)
 
 
-def test_what_cannot_be_found_says_so() -> None:
+def test_failures_of_the_iteration_are_reported() -> None:
     eye = torch.arange(200.0).double()
     with pytest.raises(UsageError, match="8 eigenvalues of 8"):
         compute_top_eigenvalues(lambda v: v, torch.ones(8), 8)

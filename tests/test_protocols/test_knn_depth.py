@@ -97,14 +97,14 @@ def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifie
     assert (result.accuracies == 1).all()
 
 
-def test_it_leaves_the_network_as_it_was(network: Classifier) -> None:
+def test_it_does_not_change_the_network(network: Classifier) -> None:
     before = {n: t.clone() for n, t in network.model.state_dict().items()}
     probe_blocks(network, source().train, source().val)
     assert all(torch.equal(t, before[n]) for n, t in network.model.state_dict().items())
     assert not any(module._forward_hooks for module in network.model.modules())
 
 
-def test_neighbours_far_from_the_origin_are_told_apart() -> None:
+def test_neighbours_far_from_the_origin_are_distinguished() -> None:
     """Squares of 1e4 leave float32 no digits for distances of 0.1: hence the shift."""
     nearest = NearestNeighbours(torch.full((1, 2), 1e4), 1)
     points = 1e4 + torch.tensor([[0.4, 0.0], [0.1, 0.0], [0.0, -0.3]])
@@ -159,7 +159,7 @@ def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> No
     assert torch.equal(probe.pool(maps[:, :, 0, 0]), maps[:, :, 0, 0])
 
 
-def test_maps_of_swin_have_their_channels_behind() -> None:
+def test_maps_of_swin_have_their_channels_last() -> None:
     """Features behind the last block are averaged to its width, and earlier ones to theirs."""
     name = "swin_tiny_patch4_window7_224"
     model = timm.create_model(name, img_size=32, embed_dim=8, num_classes=3, window_size=2)

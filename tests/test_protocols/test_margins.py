@@ -1,4 +1,4 @@
-"""Margins by hand and against NumPy; which images they are of."""
+"""Margins by hand and against NumPy, and the images that they are computed from."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_smallest_of_all_training_images_in_order() -> None:
     assert values["wrong images"] == wrong
 
 
-def test_fewer_images_than_asked_give_all_of_them() -> None:
+def test_fewer_images_than_smallest_give_all_margins() -> None:
     finding = run(linear(), MarginsSettings(images=5))
     assert len(finding.views[0].values) == 5
     assert "mean of the 5 smallest" in measures(finding)

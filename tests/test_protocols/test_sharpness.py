@@ -1,4 +1,4 @@
-"""Sharpness against noise added by hand; the weights come back bit for bit."""
+"""Sharpness against noise added by hand; the weights are restored exactly."""
 
 from __future__ import annotations
 

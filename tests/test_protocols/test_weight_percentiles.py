@@ -1,4 +1,4 @@
-"""The spread of weights: against NumPy on sorted values, by hand, and under a reparametrization."""
+"""Percentiles of weights: against NumPy, by hand, and under a reparametrization."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_by_hand() -> None:
     assert spread.dead == 2 / 5  # 0.01 itself is not below 0.01
 
 
-def test_the_lines_of_the_paper_figures() -> None:
+def test_the_percentiles_of_the_paper_figures() -> None:
     assert PERCENTILES == (0, 7, 16, 31, 50, 69, 84, 93, 100)
     assert DEAD == 0.01
 
@@ -65,7 +65,7 @@ def test_layers_and_all_equal_numpy_on_the_kernels_alone() -> None:
         assert 0.05 < layers[name].dead < 0.5
 
 
-def test_looking_changes_nothing() -> None:
+def test_measuring_changes_nothing() -> None:
     model = network()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     measure_percentiles(model)
@@ -95,7 +95,7 @@ def test_float64_stays_float64() -> None:
     assert measure_percentiles(linear([value]), (50,))["all"].percentiles == (value,)
 
 
-def test_more_weights_than_torch_quantile_takes() -> None:
+def test_more_weights_than_torch_quantile_allows() -> None:
     layer = nn.Linear(2**12, 2**12 + 1, bias=False)  # torch.quantile stops at 2**24
     ramp = torch.linspace(-1, 1, layer.weight.numel(), dtype=torch.float64)
     layer.weight.data = ramp.flip(0).float().view_as(layer.weight)
@@ -119,7 +119,7 @@ def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
     assert layers["all"].dead == 1 / 3
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_invalid_percentiles_and_networks_are_refused() -> None:
     with pytest.raises(UsageError, match="0 to 100"):
         measure_percentiles(network(), (50, 101))
     with pytest.raises(UsageError, match="no convolution"):

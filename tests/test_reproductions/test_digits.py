@@ -1,4 +1,4 @@
-"""The digits: all of scikit-learn's images, cut into training and validation by the seed."""
+"""The digits: all images of scikit-learn, split into training and validation by the seed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
     assert len({s.fingerprint for s in (one, other, few)}) == 3
 
 
-def test_zoom_repeats_every_pixel_and_says_so() -> None:
+def test_zoom_repeats_every_pixel_and_is_in_the_name() -> None:
     one, large = _digits.load_digits_source(0), _digits.load_digits_source(0, zoom=2)
     assert large.train.images.shape == (1437, 3, 16, 16)
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):

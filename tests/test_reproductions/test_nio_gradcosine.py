@@ -1,4 +1,4 @@
-"""NIO's claim: its verdicts on made-up numbers, what it looks at on a real network."""
+"""The claim of NIO: verdicts on made-up numbers, and the inspection of a real network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GOOD = learned()
 FULL = ["reproduced"] * 4
 
 
-def test_what_the_paper_aims_at_is_reproduced() -> None:
+def test_effects_as_in_the_paper_are_reproduced() -> None:
     assert verdicts([GOOD] * 2, [GOOD] * 2) == FULL
 
 
@@ -92,11 +92,11 @@ def test_a_tensor_that_is_not_one_allowed_factor_fails(broken: NioEffect) -> Non
     assert verdicts([GOOD], [GOOD, broken]) == [*FULL[:3], "not reproduced"]
 
 
-def test_a_bias_may_vanish() -> None:
+def test_the_factor_of_a_bias_may_be_zero() -> None:
     assert has_valid_factors(learned(factors={"fc.weight": 0.01, "fc.bias": 0.0}))
 
 
-def test_longest_runs_are_judged_all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_runs_are_judged_and_all_are_plotted(monkeypatch: pytest.MonkeyPatch) -> None:
     def made_up(
         one: Callable[[NioJob], NioEffect], jobs: Sequence[NioJob], name: str, report: Reporter
     ) -> list[NioEffect]:
@@ -126,7 +126,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("kind", ["without BN", "with BN"])
-def test_a_real_run_is_seen_before_training(kind: str) -> None:
+def test_a_real_run_is_inspected_before_training(kind: str) -> None:
     job = NioJob(kind, "gc", 2, 1)
     effect = run_nio(job)
     bn = kind == "with BN"
@@ -145,7 +145,7 @@ def test_a_real_run_is_seen_before_training(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_the_look_sees_a_tensor_that_has_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspection_detects_a_changed_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     from pretrain.weights import init_scales
 
     write = init_scales.ScaleOptimizer.write

@@ -95,7 +95,7 @@ def test_figures_as_the_paper_has_them_are_reproduced() -> None:
     assert figures[2].what == "block 1: accuracy (%)"
 
 
-def test_figures_the_other_way_round_are_not() -> None:
+def test_reversed_figures_are_not_reproduced() -> None:
     figures = judge_probes({**PRINTED, "seal": PRINTED["normal"], "normal": PRINTED["seal"]})
     assert {figure.verdict for figure in figures} == {"not reproduced"}
 
@@ -119,7 +119,7 @@ def test_the_verdict_on_the_depths(depths: tuple[float, float, float], verdict: 
     assert judge_depths(*depths) == verdict
 
 
-def test_probes_of_real_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_of_real_runs_are_assigned_to_their_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seal_knn_depth, "run_jobs", here)
     monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
     monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)

@@ -1,4 +1,4 @@
-"""The study's Table 2 and what follows from it, against figures worked out by hand."""
+"""Table 2 of the study and its consequences, against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ def test_p_values_are_exact_and_corrected_step_down(network: str) -> None:
         ("vgg16", "FC", "LW", 7.5e-3),
     ],
 )
-def test_p_values_of_methods_md(network: str, better: str, worse: str, p: float) -> None:
+def test_p_values_of_an_independent_computation(
+    network: str, better: str, worse: str, p: float
+) -> None:
     pair = reinit_table3.compare_methods(network)[better, worse]
     assert pair.significant
     assert pair.p == pytest.approx(p, rel=0.05)
 
 
-def test_table_3_is_honest_about_fc() -> None:
+def test_table_3_reports_that_lw_does_not_beat_fc_on_vgg16() -> None:
     outcome = reinit_table3.run()
     failed = {f.what: f.verdict for f in outcome.figures if f.verdict != "reproduced"}
     assert failed == {"scnn: LW > FC": "direction only", "vgg16: LW > FC": "not reproduced"}

@@ -68,6 +68,6 @@ def test_a_curve_is_the_mean_over_runs() -> None:
     assert (curve.x, curve.y) == ((1, 2), (2, 4))
 
 
-def test_one_seed_has_no_standard_error() -> None:
+def test_one_seed_has_no_standard_deviation() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
         require_two_seeds(1)

@@ -37,13 +37,13 @@ def test_the_bound_by_hand() -> None:
     ]
 
 
-def test_the_paper_comes_out_as_reproduced() -> None:
+def test_printed_values_are_reproduced() -> None:
     swr = [seen(1.1, 0.9, 97, 1.1), seen(1.15, 0.91, 97.1, 1.15)]
     vanilla = [seen(4, 0.8, 96), seen(4.1, 0.8, 96)]
     assert set(both(swr, vanilla).values()) == {"reproduced"}
 
 
-def test_the_opposite_comes_out_as_not_reproduced() -> None:
+def test_the_opposite_is_not_reproduced() -> None:
     swr = [seen(9, 0.7, 95), seen(9.1, 0.7, 95)]
     vanilla = [seen(1.5, 0.8, 96), seen(1.6, 0.8, 96)]
     assert set(both(swr, vanilla).values()) == {"not reproduced"}

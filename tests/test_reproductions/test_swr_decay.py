@@ -8,7 +8,7 @@ from fsbench.reproductions import swr_decay
 from fsbench.reproductions.swr_decay import DecayTrace, judge_growth
 
 
-def test_the_growth_kept_by_hand() -> None:
+def test_preserved_growth_by_hand() -> None:
     """Start 2, 6 when the rate first drops (half of 8 epochs), 3 at the end: a quarter is kept."""
     assert DecayTrace([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).preserved_growth == 0.25
 
@@ -38,7 +38,7 @@ def test_accuracy_is_that_of_the_last_epoch() -> None:
     assert figure.verdict == "reproduced"
 
 
-def test_only_re_anchored_norms_stay_where_the_drop_finds_them(
+def test_only_re_anchored_norms_stay_after_the_drop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(swr_decay, "EPOCHS", 4)

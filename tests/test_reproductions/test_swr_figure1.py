@@ -14,7 +14,7 @@ from fsbench.reproductions import ClaimVerdict, _digits, swr_figure1
 from fsbench.reproductions.swr_figure1 import SCALES, ScalingEffect, ScalingResult
 
 
-def test_the_correction_multiplies_the_function_without_it_weights_alone_change() -> None:
+def test_the_correction_scales_the_function() -> None:
     model, roles = build("cnn")
     x = images()
     other = swr_figure1.rescale_copy(model, roles.weighted, 0.5, corrected=True)
@@ -66,7 +66,7 @@ def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
         ([90, 90, 90, 90, 90], "not reproduced"),
     ],
 )
-def test_falling(means: list[float], verdict: str) -> None:
+def test_a_decline_without_the_correction(means: list[float], verdict: str) -> None:
     assert swr_figure1.judge_decline(90, means) == verdict
 
 
@@ -74,7 +74,7 @@ def test_falling(means: list[float], verdict: str) -> None:
     ("at_least", "verdict"),
     [(93.0, "reproduced"), (91.5, "not reproduced")],
 )
-def test_training_on_is_held_against_the_best_before(at_least: float, verdict: str) -> None:
+def test_more_training_is_compared_with_the_best_before(at_least: float, verdict: str) -> None:
     good, last = ScalingEffect(1.0, 90, 93), ScalingEffect(1.0, 90, at_least)
     runs = [found({**dict.fromkeys(SCALES, good), 0.1: last}, ScalingEffect(1.0, 90, 10))] * 2
     assert swr_figure1.judge_later(True, runs).verdict == verdict
@@ -87,7 +87,7 @@ def test_the_worst_verdict() -> None:
     assert swr_figure1.worst_verdict(all_three[::2]) == "direction only"
 
 
-def test_a_tiny_run_goes_on_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"FIRST": 2, "MORE": 1, "BATCH": 128, "SCALES": (0.5, 0.01)}.items():
         monkeypatch.setattr(swr_figure1, name, value)
     one = swr_figure1._run_job(("mlp", 0))

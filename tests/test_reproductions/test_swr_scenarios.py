@@ -67,7 +67,7 @@ def test_a_figure_takes_the_sides_in_order() -> None:
     assert (figure.ours, figure.verdict) == ("+10.50 ± 0.50", "reproduced")
 
 
-def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drop_is_compared_with_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 1))
     runs = [AccuracyTrace([60, 50], [60, 50]), AccuracyTrace([60, 52], [60, 52])]
     statement = ScenarioStatement("continual-full", "drop", "S&P", None)
@@ -75,7 +75,7 @@ def test_a_drop_is_held_against_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (figure.what, figure.ours) == ("continual-full, drop: S&P above 0", "+9.00 ± 1.00")
 
 
-def test_a_run_sees_the_images_and_epochs_of_its_scenario(
+def test_a_run_uses_the_images_and_epochs_of_its_scenario(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[tuple[int, int, int]] = []
@@ -90,7 +90,7 @@ def test_a_run_sees_the_images_and_epochs_of_its_scenario(
     assert calls == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
 
 
-def test_every_method_is_held_against_swr() -> None:
+def test_every_method_is_compared_with_swr() -> None:
     against = {s.b for s in STATEMENTS if s.a == "SWR"}
     assert against == set(METHODS) - {"SWR", "cold"}
     assert {s.scenario for s in STATEMENTS} == set(SETUPS)

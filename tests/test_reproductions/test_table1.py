@@ -81,7 +81,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
         ("study_mlp_torch", (1 / (3 * 128)) ** 0.5),
     ],
 )
-def test_the_laws_of_initial_weights(name: str, std: float) -> None:
+def test_the_distributions_of_initial_weights(name: str, std: float) -> None:
     with seeding.stream("laws"):
         first = next(ARCHITECTURES.load(name).build(8).parameters())
     assert first.std().item() == pytest.approx(std, rel=0.05)
@@ -127,7 +127,7 @@ def test_the_baseline_has_no_direction() -> None:
     )
 
 
-def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_assigned_to_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     def printed(runs: Iterable[Table1Job], report: Reporter) -> Iterable[float]:
         shift = {0: -0.1, 1: 0.1}
         other = {"study_mlp": 0.0, "study_mlp_he": -6.0, "study_mlp_torch": 20.0}
@@ -154,12 +154,12 @@ def test_runs_land_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_the_table_runs_every_seed_the_other_laws_a_few() -> None:
+def test_the_table_runs_every_seed_and_other_distributions_a_few() -> None:
     runs = reinit_table1._list_table_jobs(20) + reinit_table1._list_law_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 5 * 2
 
 
-def test_one_seed_has_no_deviation() -> None:
+def test_one_seed_has_no_standard_deviation() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
         reinit_table1.run(1)
 

@@ -127,18 +127,18 @@ def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch)
     assert [curve.published for curve in adam.curves] == [False] * 3 + [True] * 3
 
 
-def test_the_table_runs_every_seed_adam_a_few() -> None:
+def test_the_table_runs_every_seed_and_adam_a_few() -> None:
     runs = reinit_table5._list_table_jobs(20) + reinit_table5._list_adam_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 2 * 9
 
 
-def test_one_seed_has_no_deviation() -> None:
+def test_one_seed_has_no_standard_deviation() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
         reinit_table5.run(1)
 
 
 @pytest.mark.slow
-def test_without_a_penalty_the_row_comes_out() -> None:
+def test_the_row_without_penalty_is_reproduced() -> None:
     """An independent prototype gave .21 / .24 / .26 from Glorot weights (sd .02 over seeds).
 
     The bounds are 3 standard errors of 4 seeds, .03, away.

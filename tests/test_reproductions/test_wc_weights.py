@@ -89,13 +89,13 @@ def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> 
         (LESS, trace(largest=1.0, dead=0.45, later=0.1)),
     ],
 )
-def test_the_other_way_round_is_not_reproduced(
+def test_the_opposite_is_not_reproduced(
     figure: int, wc: WeightTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert verdicts(monkeypatch, [PLAINS], [wc])[figure] == "not reproduced"
 
 
-def test_one_seed_against_the_mean_leaves_the_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_deviating_seed_gives_direction_only(monkeypatch: pytest.MonkeyPatch) -> None:
     by_figure = verdicts(monkeypatch, [PLAINS] * 2, [COMPANDED, trace(2.1, 0.6, 0.19, 0.1)])
     assert by_figure[PEAK:] == ["direction only"] * 4
 
@@ -108,7 +108,7 @@ def test_the_bound_holds_for_every_layer_and_epoch(monkeypatch: pytest.MonkeyPat
         assert by_figure[IN] == "not reproduced"
 
 
-def test_another_start_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_start_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     other = trace(largest=1.0)
     other.epochs[0][LATER] = spread(0.1, 0.9, 0.1001)  # type: ignore[index]
     assert verdicts(monkeypatch, [PLAINS], [other])[SAME] == "not reproduced"
@@ -159,7 +159,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_a_real_run_is_seen_from_the_same_start() -> None:
+def test_a_real_run_starts_from_the_same_weights() -> None:
     plain, wc = (trace_weights(CompanderJob(END, arm, 0)) for arm in (PLAIN, WC))
     assert len(plain.epochs) == len(wc.epochs) == 2
     assert plain.epochs[0][FIRST].n == 16 * 3 * 9

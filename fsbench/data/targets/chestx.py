@@ -44,7 +44,7 @@ FACTS = DatasetFacts(
     pre_resize=256,
     groups="patient: the file name up to its underscore",
     layout="images/<name>.png and Data_Entry_2017.csv (or Data_Entry_2017_v2020.csv); the unmerged "
-    "images_001/ .. images_012/ do too",
+    "images_001/ .. images_012/ are accepted as well",
     folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
     aliases=("ChestX", "chestx-ray14"),
     download="kaggle datasets download nih-chest-xrays/data, or "

@@ -76,7 +76,7 @@ FACTS = DatasetFacts(
     folders=("dogs", "stanford_dogs", "StanfordDogs", "stanford-dogs"),
     aliases=("stanford-dogs", "stanford_dogs"),
     download="fsbench data download dogs --data ROOT --sha256 HASH... (two archives; without "
-    "hashes the command names their addresses)",
+    "hashes the command prints their addresses)",
     license="a part of ImageNet: non-commercial research and education",
     citation="Khosla et al., Novel Dataset for Fine-Grained Image Categorization, CVPR workshop on "
     "fine-grained visual categorization 2011",

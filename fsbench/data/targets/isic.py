@@ -39,7 +39,7 @@ FACTS = DatasetFacts(
     folders=("isic", "isic2018"),
     aliases=("isic2018", "ISIC", "ISIC2018"),
     download="fsbench data download isic --data ROOT --sha256 HASH... (two zip files; without "
-    "hashes the command names their addresses)",
+    "hashes the command prints their addresses)",
     license="CC BY-NC 4.0",
     citation="Tschandl et al., The HAM10000 dataset, Scientific Data 2018; Codella et al., Skin "
     "Lesion Analysis Toward Melanoma Detection 2018, arXiv:1902.03368",

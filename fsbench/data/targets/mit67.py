@@ -43,7 +43,7 @@ FACTS = DatasetFacts(
     folders=("mit67", "MIT67", "indoorCVPR_09", "indoor67", "mit_indoor"),
     aliases=("indoor67", "mit-indoor", "mit-indoor-67"),
     download="fsbench data download mit67 --data ROOT --sha256 HASH... (an archive and two lists; "
-    "without hashes the command names their addresses)",
+    "without hashes the command prints their addresses)",
     license="research purposes only",
     citation="Quattoni and Torralba, Recognizing Indoor Scenes, CVPR 2009",
     homepage="https://web.mit.edu/torralba/www/indoor.html",
