@@ -22,7 +22,7 @@ class Inputs:
 
     features (N, D) float32: one row per image, in data set order; backbone: None for heads that
     need features only; device: "cpu", "cuda", ...; halvings: how often the number of episodes in
-    one     forward pass was halved because memory is too small (protocols/heads/execution.py).
+    one forward pass was halved because memory is too small (protocols/heads/execution.py).
     """
 
     backbone: Backbone | None

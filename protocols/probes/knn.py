@@ -37,7 +37,7 @@ def evaluate_knn_probe(
         raise UsageError(
             f"{inputs.dataset.name} has {len(train.y)} training images; "
             f"the k-NN probe needs at least k = {spec.k}",
-            fix="use --set knn.k=N with a smaller N",
+            fix="use --set probe.k=N with a smaller N",
         )
     if spec.metric == "cosine":
         train, test = (SplitFeatures(normalize(side.x), side.y) for side in (train, test))

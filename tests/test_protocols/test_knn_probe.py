@@ -111,7 +111,9 @@ def test_euclidean_neighbours_far_from_the_origin_keep_their_digits() -> None:
 
 
 def test_what_cannot_be_probed_is_said() -> None:
-    with pytest.raises(UsageError, match="9 neighbours were asked of the 5 training images"):
+    with pytest.raises(
+        UsageError, match="has 5 training images; the k-NN probe needs at least k = 9"
+    ):
         evaluate_knn_probe(inputs(mixed()), KnnSpec(k=9), TRAIN[:5], TEST)
     with pytest.raises(DataError, match="0 test images"):
         evaluate_knn_probe(inputs(mixed()), KnnSpec(), TRAIN, TEST[:0])
