@@ -73,7 +73,7 @@ class AccuracyTrace(NamedTuple):
     stages: list[float]
 
 
-def train_recipe(
+def trace_training(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
 ) -> AccuracyTrace:
     """Train once; `watch` is called with the context after setup and after every epoch."""

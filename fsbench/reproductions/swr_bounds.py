@@ -121,7 +121,7 @@ def _trace_run(job: BoundsJob) -> BoundsTrace:
         trace.sizes[:] = [kernel.numel() for kernel in kernels]
 
     recipe = _swr.swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
-    accuracies = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
+    accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
     return trace._replace(accuracy=accuracies.epochs)
 
 

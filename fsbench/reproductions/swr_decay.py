@@ -106,7 +106,7 @@ def _trace_run(job: DecayJob) -> DecayTrace:
     recipe = _swr.swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
     )
-    accuracies = _swr.train_recipe(recipe, _digits.load_digits_source(seed), watch)
+    accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
     return DecayTrace(norms, accuracies.epochs)
 
 

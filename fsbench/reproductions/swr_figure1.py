@@ -134,7 +134,7 @@ def _run_job(job: ScalingJob) -> ScalingResult:
 
     fields = {"architecture": network, "input_size": size}
     recipe = _swr.swr_recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
-    trained = _swr.train_recipe(recipe, source, watch)
+    trained = _swr.trace_training(recipe, source, watch)
 
     def scalings(corrected: bool) -> dict[float, ScalingEffect]:
         return {
@@ -157,7 +157,7 @@ def measure_scaling(
 ) -> ScalingEffect:
     """Scale a trained network once; with a seed, continue training."""
     other = rescale_copy(model, layers, c, corrected)
-    before, after = predict_labels(model, source), predict_labels(other, source)
+    before, after = predict_test_labels(model, source), predict_test_labels(other, source)
     right = after.numpy() == source.val.labels
     later = None if seed is None else continue_training(other, source, seed)
     return ScalingEffect(float((before == after).double().mean()), 100 * float(right.mean()), later)
@@ -179,7 +179,7 @@ def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: b
     return other
 
 
-def predict_labels(model: nn.Module, source: SourceDataset) -> Tensor:
+def predict_test_labels(model: nn.Module, source: SourceDataset) -> Tensor:
     """Return the predicted class of every test image, computed in float64."""
     import torch
 
@@ -200,7 +200,7 @@ def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> flo
         start = Path(folder) / "start.safetensors"
         save_file(dict(model.state_dict()), start)
         return max(
-            _swr.train_recipe(
+            _swr.trace_training(
                 _swr.swr_recipe(StartWeights(start=start), seed, MORE, BATCH), source
             ).epochs
         )

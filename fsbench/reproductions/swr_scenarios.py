@@ -133,7 +133,7 @@ def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
     scenario, name, seed = job
     setup = SETUPS[scenario]
     recipe = _swr.swr_recipe(method_settings(scenario, name), seed, setup.epochs, BATCH, scenario)
-    return _swr.train_recipe(recipe, _digits.load_digits_source(seed, setup.images))
+    return _swr.trace_training(recipe, _digits.load_digits_source(seed, setup.images))
 
 
 def method_settings(scenario: str, name: str) -> dict[str, object]:

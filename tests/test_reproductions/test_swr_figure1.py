@@ -39,7 +39,7 @@ def test_predictions_are_the_largest_logits() -> None:
     nn.init.zeros_(model[1].weight)
     with torch.no_grad():
         model[1].bias.copy_(torch.arange(10) % 7)
-    assert set(swr_figure1.predict_labels(model, source).tolist()) == {6}
+    assert set(swr_figure1.predict_test_labels(model, source).tolist()) == {6}
     assert model[1].weight.dtype == torch.float32
 
 

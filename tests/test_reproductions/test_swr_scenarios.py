@@ -84,7 +84,7 @@ def test_a_run_uses_the_images_and_epochs_of_its_scenario(
         calls.append((len(source.train), recipe.plan.epochs, len(recipe.plan.stages)))
         return AccuracyTrace([], [])
 
-    monkeypatch.setattr(_swr, "train_recipe", train)
+    monkeypatch.setattr(_swr, "trace_training", train)
     for scenario in SETUPS:
         swr_scenarios._run_job((scenario, "SWR", 0))
     assert calls == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
