@@ -20,7 +20,7 @@ from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.estimates import WorkEstimate, require_consent
 from fsbench.core.findings import Analysis, Images, Measure, Question, View
-from fsbench.core.io import wrong_fields
+from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
@@ -94,11 +94,10 @@ AnalysisChoice = dict[str, Frozen]
 def parse_analysis_settings(assignments: Sequence[str]) -> dict[str, str]:
     """`analysis.field=value` as field -> text. Raises UsageError for anything else."""
     texts = {}
-    for assignment in assignments:
-        setting, equals, value = assignment.partition("=")
-        if not equals or "." not in setting:
-            raise UsageError(f"{assignment} sets nothing", fix="write hessian.top=10")
-        texts[setting.strip().replace("-", "_")] = value.strip()
+    for setting, value in split_assignments(assignments, "hessian.top=10"):
+        if "." not in setting:
+            raise UsageError(f"{setting}={value} sets nothing", fix="write hessian.top=10")
+        texts[setting.replace("-", "_")] = value
     return texts
 
 
@@ -134,7 +133,7 @@ def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) ->
         made = kind.model_validate({name: parse_value(text) for name, text in texts.items()})
     except ValidationError as error:
         raise UsageError(
-            f"{name}: {wrong_fields(error)}", fix=f"give --set {name}.FIELD=VALUE that fits"
+            f"{name}: {explain_errors(error)}", fix=f"give --set {name}.FIELD=VALUE that fits"
         ) from error
     if limit is None or "images" not in kind.model_fields:
         return made

@@ -20,11 +20,11 @@ from fsbench import data
 from fsbench.api.results import Results
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.permutation import shares, sign_flip
 from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
+from fsbench.core.statistics import shares, sign_flip
 from fsbench.core.tasks import TaskPattern
 from fsbench.core.text_table import text_table
 from fsbench.results.reading import cells, verified

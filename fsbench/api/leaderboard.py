@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.folders import cache_folder
+from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.text_table import text_table
 from leaderboard.board.board import Board

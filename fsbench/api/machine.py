@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fsbench.backbones import devices
-from fsbench.core.folders import cache_folder as cache_folder
+from fsbench.core.io import cache_folder as cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import Provenance
 from fsbench.results import provenance

@@ -15,11 +15,11 @@ from fsbench.api.machine import Machine, cache_folder, progress_reporter
 from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.estimates import require_consent
-from fsbench.core.markup import read_mapping
+from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter
 from fsbench.data import DataRoots, load_source
 from pretrain.recipes import plan, registry
-from pretrain.recipes.recipe import Recipe, explain_invalid, parse_assignments
+from pretrain.recipes.recipe import Recipe, parse_assignments
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
 
@@ -240,7 +240,7 @@ def read_recipe(path: Path) -> Recipe:
         return Recipe.model_validate(fields)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{path} is not a recipe: {explain_invalid(error)}",
+            f"{path} is not a recipe: {explain_errors(error)}",
             fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
         ) from error
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fsbench import backbones, data
 from fsbench.backbones.base import Backbone
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import parse_record, read_json, wrong_fields
+from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
@@ -130,7 +130,7 @@ class ProbeSettings:
         try:
             spec = model.model_validate(values)
         except ValidationError as error:
-            text = f"{PROBE_PREFIX}: {wrong_fields(error)}"
+            text = f"{PROBE_PREFIX}: {explain_errors(error)}"
             raise UsageError(text, fix="choose another value") from error
         return {name: getattr(spec, name) for name in spec.model_fields_set}
 
@@ -287,15 +287,15 @@ def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
 def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return head (or `probe`) -> setting -> value as text. Raise UsageError."""
     values_by_head: dict[str, dict[str, str]] = {}
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        head, dot, setting = name.strip().partition(".")
-        if not (equals and dot):
-            raise UsageError(f"'{text}' sets nothing", fix="write HEAD.SETTING=VALUE")
+    form = "HEAD.SETTING=VALUE"
+    for name, value in split_assignments(assignments, form):
+        head, dot, setting = name.partition(".")
+        if not dot:
+            raise UsageError(f"'{name}={value}' sets nothing", fix=f"write {form}")
         values = values_by_head.setdefault(head, {})
         if setting in values:
-            raise UsageError(f"{name.strip()} is set twice", fix="set it once")
-        values[setting] = value.strip()
+            raise UsageError(f"{name} is set twice", fix="set it once")
+        values[setting] = value
     return values_by_head
 
 
@@ -313,7 +313,7 @@ def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
     try:
         return spec.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{head}: {wrong_fields(error)}", fix="choose another value") from error
+        raise UsageError(f"{head}: {explain_errors(error)}", fix="choose another value") from error
 
 
 @dataclass(frozen=True)

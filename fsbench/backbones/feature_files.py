@@ -22,7 +22,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from fsbench.core import arrays
+from fsbench.core import io
+from fsbench.core.canonical import digest
 from fsbench.core.progress import SILENT, Reporter
 
 Features = NDArray[np.float32]
@@ -72,7 +73,7 @@ def sha256(array: Features) -> str:
 
 def seal(meta: Mapping[str, Any]) -> str:
     """sha-256 of a meta.json, but for the seal itself."""
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+    return digest(meta, compact=False)
 
 
 class Journal:
@@ -104,7 +105,7 @@ class Journal:
     def _start(self, shape: tuple[int, int]) -> np.memmap:
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
-        return arrays.create(self.partial / ARRAY, np.float32, shape)
+        return io.create_array(self.partial / ARRAY, np.float32, shape)
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`; at times, mark what is stored."""

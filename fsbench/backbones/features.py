@@ -6,8 +6,6 @@ the network in fixed blocks on absolute indices, the last one padded to full siz
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +18,7 @@ from fsbench.backbones import devices, feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.decoding import Pixels, blocks
 from fsbench.backbones.feature_files import Features, Journal
+from fsbench.core.canonical import digest
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import ImageSpec
@@ -168,7 +167,7 @@ class FeatureStore:
 
 def key(about: dict[str, Any]) -> str:
     """sha-256 of the description, 64 hex digits."""
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+    return digest(about, compact=False)
 
 
 def forward(backbone: Backbone, pixels: Pixels, device: str) -> Features:

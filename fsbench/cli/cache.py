@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
     """List the entries of the cache folder with their sizes."""
     from fsbench.cli.console import emit_json, log, table
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
     cached = entries(folder, kinds)
@@ -63,7 +63,7 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
 def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
     """Delete entries of the cache folder; fsbench recomputes them when needed."""
     from fsbench.cli.console import log
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
     cached = entries(folder, kinds)

@@ -66,7 +66,7 @@ def print_board(
 
 def build(board: options.Board, site: Site, cache: options.Cache = None) -> None:
     """Rank a board and write it as one page that opens from disk, SITE/index.html."""
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from leaderboard.site.page import build_site
 
     typer.echo(build_site(board, site, cache_folder(cache), console.reporter()))
@@ -120,7 +120,7 @@ def freeze(
 
     Digests in board.json reveal a copy that was changed afterwards.
     """
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from leaderboard.board.versions import freeze_board
 
     file = freeze_board(board, version, about, cache_folder(cache), console.reporter())
@@ -134,7 +134,7 @@ def methods(
     cache: options.Cache = None,
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from leaderboard.board.board import Board
     from leaderboard.methods import tables
     from leaderboard.methods.board import read_method_boards
@@ -160,7 +160,7 @@ def methods(
 
 def stats(board: options.Board, shape: StatsFormat = "table", cache: options.Cache = None) -> None:
     """Print rank intervals, average ranks with critical difference, and which entry wins where."""
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from leaderboard.board.board import Board
     from leaderboard.board.tables import rank_board
     from leaderboard.ranking.summary import summarize_board

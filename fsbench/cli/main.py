@@ -13,10 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from fsbench import __version__
-from fsbench.core.allocator import keep_freed_memory
 from fsbench.core.errors import FsbenchError
+from fsbench.core.process import Stopped, handled, keep_freed_memory
 from fsbench.core.registry import Registry, attribute
-from fsbench.core.signals import Stopped, handled
 
 GROUPS: Registry[Any] = Registry(
     "command group",

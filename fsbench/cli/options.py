@@ -16,7 +16,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-    from fsbench.core.markup import read_mapping
+    from fsbench.core.io import read_mapping
 
     parameters = {
         flag.lstrip("-").replace("-", "_"): parameter

@@ -42,7 +42,7 @@ def report(
     The best result and its ties are bold, significance against a control is marked, and the
     caption states the rules.
     """
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from leaderboard.reports import report as reports
 
     require_one(results, board)

@@ -67,7 +67,7 @@ def sweep(
     A stopped sweep resumes. `sweep status FILE` lists jobs that are done, running or failed, and
     why. Exit code 1: a job failed.
     """
-    from fsbench.core.folders import cache_folder
+    from fsbench.core.io import cache_folder
     from fsbench.sweep.file import read_sweep_file
     from fsbench.sweep.place import Workplace, absolute_roots
     from fsbench.sweep.schedule import EngineOptions

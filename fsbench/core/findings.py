@@ -5,12 +5,11 @@ Records lie in the results tree beside the model's other results (fsbench/result
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fsbench.core.canonical import digest
 from fsbench.core.schema import BackboneFacts, Name, Provenance, Sha256
 from fsbench.core.specs import Frozen
 
@@ -85,8 +84,8 @@ class Question(Frozen):
     settings: dict[str, Any]
 
     def digest(self) -> str:
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Return the sha-256 of the question, 64 hexadecimal digits."""
+        return digest(self.model_dump(mode="json"), compact=False)
 
     @property
     def stem(self) -> str:

@@ -1,30 +1,56 @@
-"""Files that appear whole or not at all, and JSON from strangers read strictly."""
+"""Files: written whole or not at all, and text from strangers read strictly.
+
+JSON, TOML and YAML become plain values: nothing in them is built or run.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from fsbench.core.errors import ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.specs import Frozen
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
 
 MAX_JSON = 4 * 2**20
 """Bytes of a JSON file; a Result takes about 4 kB, one with a thousand classes 60 kB."""
+MAX_TEXT = 64 * 2**10
+"""Bytes of a TOML or YAML file: their parsers are slow."""
+MAX_DEPTH = 8
+"""Nesting of a YAML file."""
 
 Model = TypeVar("Model", bound=Frozen)
 
 
+def cache_folder(folder: Path | None = None) -> Path:
+    """Return the cache folder: the given one, else FSBENCH_CACHE, else the user's."""
+    if name := folder or os.environ.get("FSBENCH_CACHE"):
+        return Path(name).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("fsbench"))
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends well."""
+def replacing(path: Path, *, shared: bool = True) -> Iterator[Path]:
+    """Yield a temporary file beside `path` that replaces it if the block ends without an error.
+
+    shared: several processes may write `path`, so each has its own temporary file; else a process
+    overwrites the one that a killed process left.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(
+        f".{path.name}.{os.getpid()}.tmp" if shared else f".{path.name}.part"
+    )
     try:
         yield temporary
         temporary.replace(path)
@@ -34,47 +60,77 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Replace a file; readers see the old content or the new one, never a part."""
-    with replacing(path) as temporary:
+    """Replace a file of one writer; a reader sees the old content or the new one, never a part."""
+    with replacing(path, shared=False) as temporary:
         temporary.write_bytes(content)
 
 
+def create_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
+    """Return a new .npy file of zeros, mapped into memory; raise OSError if the disk is too full.
+
+    Its blocks are allocated at once: writing to a mapped file without blocks on a full disk would
+    end the process with SIGBUS.
+    """
+    import numpy as np
+
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
+
+
 def write_record(path: Path, record: Frozen) -> None:
-    """One record as readable JSON, by rename."""
+    """Write one record as indented JSON."""
     with replacing(path) as temporary:
         temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf8")
 
 
 def read_record(path: Path, kind: type[Model]) -> Model:
-    """A record of the given kind. Raises ValidationFailed naming the file and every wrong field."""
+    """Read a record. Raise ValidationFailed naming the file and every wrong field."""
     return parse_record(read_json(path), kind, path)
 
 
 def parse_record(data: Any, kind: type[Model], path: Path) -> Model:
-    """Parsed data as a record; `path` is for the message only."""
+    """Return parsed data as a record; `path` is for the message only."""
     try:
         return kind.model_validate(data)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{path} is no valid {kind.__name__}: {wrong_fields(error)}",
+            f"{path} is no valid {kind.__name__}: {explain_errors(error)}",
             fix="write it with the fsbench version that reads it, and do not edit it by hand",
         ) from error
 
 
-def wrong_fields(error: ValidationError) -> str:
-    """At most eight of the fields that pydantic found wrong, without their values."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    shown = [f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}"[:200] for e in found[:8]]
-    return "; ".join(shown) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+def explain_errors(error: ValidationError) -> str:
+    """Return at most eight of the fields that pydantic found wrong, without their values."""
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
+    fields = [(".".join(map(str, each["loc"])), each["msg"]) for each in errors[:8]]
+    texts = [(f"{field}: {message}" if field else message)[:200] for field, message in fields]
+    return "; ".join(texts) + (f"; and {len(errors) - 8} more" if len(errors) > 8 else "")
+
+
+def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
+    """Return name and value of every `name=value`. Raise UsageError for any other text.
+
+    form: the form that the message shows, e.g. field=value.
+    """
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"'{text}' sets nothing", fix=f"write {form}")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
 
 
 def read_json(path: Path) -> Any:
-    """JSON without NaN, duplicate keys or absurd size. Raises ValidationFailed naming the file."""
+    """Read JSON without NaN, duplicate keys or absurd size. Raise ValidationFailed."""
     try:
         if path.stat().st_size > MAX_JSON:
             raise ValueError(f"it is larger than {MAX_JSON} bytes")
         text = path.read_text(encoding="utf8")
-        data = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        data = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique_keys)
         if "\\ud" in text.lower():  # an escaped half of a character is no text (UnicodeEncodeError)
             json.dumps(data, ensure_ascii=False).encode()
         return data
@@ -84,12 +140,65 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
-def refuse(constant: str) -> NoReturn:
+def refuse_constant(constant: str) -> NoReturn:
+    """Raise ValueError for NaN and infinity."""
     raise ValueError(f"the number {constant} is not finite")
 
 
-def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping. Raise ValueError for a duplicate key."""
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("duplicate key")
+    return data
+
+
+def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[str, Any]:
+    """Read JSON, TOML or YAML, by suffix, as a mapping. Raise ValidationFailed naming the file.
+
+    allowed: the keys, for the message; as_written: YAML's scalars stay text, so that `010` is not
+    8, `1:30` is not 90 and `no` is not false.
+    """
+    data = read_json(file) if file.suffix == ".json" else _read_text(file, as_written)
+    if not isinstance(data, dict):
+        raise ValidationFailed(f"{file} is no mapping of fields", fix=f"fields: {allowed}")
+    return data
+
+
+def _read_text(file: Path, as_written: bool) -> Any:
+    """Read TOML or YAML."""
+    import tomllib
+
+    import yaml
+
+    try:
+        if file.stat().st_size > MAX_TEXT:
+            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
+        text = file.read_text(encoding="utf-8-sig")
+        return tomllib.loads(text) if file.suffix == ".toml" else plain_yaml(text, as_written)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ValidationFailed(
+            f"{file} cannot be read: {error}", fix="write it as JSON, TOML or YAML in UTF-8"
+        ) from error
+
+
+def plain_yaml(text: str, as_written: bool = False) -> Any:
+    """Return the values of a YAML text. Raise ValueError for aliases, depth and duplicate keys.
+
+    Aliases and depth can grow without end; tags that build objects are refused by the safe loader.
+    """
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
+            raise ValueError(f"it holds an alias or nests deeper than {MAX_DEPTH}")
+    root = yaml.compose(text, yaml.SafeLoader)
+    if isinstance(root, yaml.MappingNode):
+        keys = [str(key.value) for key, _ in root.value]
+        if len(set(keys)) != len(keys):
+            raise ValueError("duplicate key")
+    data = yaml.safe_load(text)  # refuses tags, which a loader of bare text would pass over
+    return yaml.load(text, yaml.BaseLoader) if as_written else data

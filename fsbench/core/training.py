@@ -7,14 +7,12 @@ follows from the recipe's content, which its digest vouches for, and never from 
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
+from fsbench.core.canonical import digest
 from fsbench.core.specs import Frozen
 
 Word = Annotated[str, StringConstraints(pattern=r"^\w[\w/@:.+-]{0,99}$")]
@@ -128,11 +126,3 @@ class Training(Frozen):
         if schedule is not None:
             kept["schedule"] = schedule
         return digest({**kept, "source_fingerprint": self.source_fingerprint})
-
-
-def digest(value: Mapping[str, Any]) -> str:
-    """sha-256 of canonical JSON, as Frozen.digest. Raises ValueError for NaN and infinity."""
-    text = json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return hashlib.sha256(text.encode()).hexdigest()

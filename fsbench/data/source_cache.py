@@ -19,7 +19,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from fsbench.core import arrays
+from fsbench.core import io
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import hash_lines
 from fsbench.data.images import channels_first, square
@@ -110,7 +110,7 @@ def _open(folder: Path) -> tuple[Pixels, Pixels]:
 def _fill(path: Path, part: Sequence[Sample], size: int, what: str, report: Reporter) -> Pixels:
     """Decode on a few threads, straight into the file, so memory stays flat."""
     shape = (len(part), 3, size, size)
-    pixels = arrays.create(path, np.uint8, shape)
+    pixels = io.create_array(path, np.uint8, shape)
     with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:
         for start in range(0, len(part), 256):
             block = part[start : start + 256]

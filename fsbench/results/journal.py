@@ -7,14 +7,13 @@ digest of its records, so a damaged one is known, dropped and computed again.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.canonical import digest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords
@@ -38,8 +37,7 @@ class Journal:
         spec: EpisodeSpec,
         report: Reporter = SILENT,
     ) -> None:
-        text = json.dumps(dict(key), sort_keys=True)
-        self.folder = folder / f".{stem}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        self.folder = folder / f".{stem}-{digest(dict(key), compact=False)[:8]}"
         self.spec, self.report = spec, report
 
     def files(self) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import explain_errors
 from fsbench.core.schema import Text
 from fsbench.core.specs import Frozen
 
@@ -121,7 +122,7 @@ class SweepFile(Frozen):
 
 def read_sweep_file(path: Path) -> SweepFile:
     """The sweep file. Raises UsageError, UnknownName with the nearest key."""
-    from fsbench.core.markup import plain_yaml
+    from fsbench.core.io import plain_yaml
 
     try:
         if path.stat().st_size > MAX_TEXT:
@@ -152,8 +153,7 @@ def usage_error(path: Path, error: ValidationError) -> UsageError:
             place = ".".join(map(str, where))
             kind = f"key of {place} in {path}" if where else f"key in {path}"
             return UnknownName(kind, str(key), field_names(where))
-    told = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'it'}: {p['msg']}" for p in problems)
-    return UsageError(f"{path}: {told}", fix="see 'Sweeps' in pretrain/README.md")
+    return UsageError(f"{path}: {explain_errors(error)}", fix="see 'Sweeps' in pretrain/README.md")
 
 
 PARTS: dict[str, type[Frozen]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import socket
 import time
@@ -12,8 +10,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from fsbench.core.canonical import digest
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.signals import Stopped, handled
+from fsbench.core.process import Stopped, handled
 from fsbench.core.specs import Frozen
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.place import Workplace
@@ -39,10 +38,7 @@ class Job(Frozen):
     @cached_property
     def key(self) -> str:
         """sha-256 of kind and settings, 64 hex digits."""
-        text = json.dumps(
-            {"kind": self.KIND, **self.settings}, sort_keys=True, separators=(",", ":")
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest({"kind": self.KIND, **self.settings})
 
     @abstractmethod
     def done(self, place: Workplace) -> bool:

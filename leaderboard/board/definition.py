@@ -7,14 +7,13 @@ field, so that a change in place is seen by every reader. A new version is a new
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fsbench.core.canonical import digest
 from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
@@ -115,7 +114,7 @@ class BoardFile(Frozen):
     def digests(self) -> dict[str, str]:
         """Field -> sha-256 of its canonical JSON, for all that a version freezes."""
         data = self.model_dump(mode="json", include=set(FROZEN))
-        return {field: digest_field(data[field]) for field in FROZEN}
+        return {field: digest(data[field]) for field in FROZEN}
 
     @classmethod
     def freeze(cls, **fields: Any) -> Self:
@@ -131,8 +130,3 @@ class BoardFile(Frozen):
 def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """Keys whose values differ, in the order of `a`."""
     return [key for key in {**a, **b} if a.get(key) != b.get(key)]
-
-
-def digest_field(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.canonical import digest
 from fsbench.core.schema import BackboneFacts
-from fsbench.core.training import Training, digest
+from fsbench.core.training import Training
 from leaderboard.ranking.tiers import Outcomes
 
 RANDOM = "random init"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.io import parse_record
-from fsbench.core.markup import read_mapping
+from fsbench.core.io import parse_record, read_mapping
 from fsbench.core.schema import BackboneFacts, Declaration
 from fsbench.results.reading import load, result_files
 from fsbench.results.rules import Loaded, Problem

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
 from pretrain.method import Method, hooks_of
@@ -168,7 +169,7 @@ class Recipe(Frozen):
             return Recipe.model_validate(data)
         except ValidationError as error:
             raise UsageError(
-                f"recipe {self.name}: {explain_invalid(error)}", fix="change --set"
+                f"recipe {self.name}: {explain_errors(error)}", fix="change --set"
             ) from error
 
     def _fields(self) -> dict[str, Any]:
@@ -192,13 +193,7 @@ class Recipe(Frozen):
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     """`field=value` as field -> text. Raises UsageError for anything that is no assignment."""
-    values: dict[str, object] = {}
-    for text in assignments:
-        field, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"'{text}' sets nothing", fix="write field=value")
-        values[field.strip()] = value.strip()
-    return values
+    return dict(split_assignments(assignments, "field=value"))
 
 
 def convert_value(name: str, kind: Any, value: object) -> object:
@@ -215,16 +210,8 @@ def convert_value(name: str, kind: Any, value: object) -> object:
         try:
             return adapter.dump_python(adapter.validate_python(candidate))
         except ValidationError as error:
-            problem = explain_invalid(error)
+            problem = explain_errors(error)
     raise UsageError(f"{name}={value} does not fit: {problem}", fix=f"give {name} another value")
-
-
-def explain_invalid(error: ValidationError) -> str:
-    """What pydantic found wrong, in one line."""
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc']))}: {e['msg']}" if e["loc"] else e["msg"]
-        for e in error.errors()
-    )
 
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write a safetensors file that is visible only when it is complete. Raises FsbenchError."""
     held = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
-        with replacing(path) as part:
+        with replacing(path, shared=False) as part:
             save_file(held, part)
     except SafetensorError as error:
         raise FsbenchError(

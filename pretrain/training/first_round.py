@@ -18,8 +18,8 @@ import torch
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import write_atomic
+from fsbench.core.process import postponed
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.signals import postponed
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training import checkpoint, run_folder

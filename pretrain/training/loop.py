@@ -42,8 +42,8 @@ from torch.nn.utils.parametrize import cached
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError
+from fsbench.core.process import Stopped, Wish, postponed
 from fsbench.core.progress import SILENT, Advance, Reporter
-from fsbench.core.signals import Stopped, Wish, postponed
 from pretrain.recipes import schedules
 from pretrain.recipes.recipe import fit_round_steps
 from pretrain.recipes.schedules import PlateauSchedule

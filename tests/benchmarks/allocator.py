@@ -1,6 +1,6 @@
 """What keeping freed memory brings to extraction: `python tests/benchmarks/allocator.py`.
 
-Fresh processes, with the choice of fsbench/core/allocator.py and without it in turns, each extract
+Fresh processes, with the choice of fsbench/core/process.py and without it in turns, each extract
 the
 same features; the table shows for both the median and the range of images a second, and the page
 faults an image.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from features import ROWS, Case, seconds
 
-from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.process import keep_freed_memory
 
 
 class Pace(NamedTuple):

@@ -31,7 +31,7 @@ from PIL import Image
 from fsbench import backbones
 from fsbench.backbones.decoding import blocks
 from fsbench.backbones.features import FeatureStore, block_size
-from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.process import keep_freed_memory
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec

@@ -31,7 +31,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.process import keep_freed_memory
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import ProbeSpec

@@ -11,7 +11,7 @@ from fsbench.cli import main
 
 FAULTS = """
 import resource, sys, torch
-from fsbench.core.allocator import keep_freed_memory
+from fsbench.core.process import keep_freed_memory
 if not keep_freed_memory():
     sys.exit("none")
 def layers(n):

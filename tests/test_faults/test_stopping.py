@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from fsbench.core.signals import Stopped, handled, postponed
+from fsbench.core.process import Stopped, handled, postponed
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from support.pretrain import equal, killed_at, lines, source, tiny, trainer, wei
 from torch import Tensor, nn
 
 from fsbench.core.errors import DataError, FsbenchError
-from fsbench.core.signals import Stopped
+from fsbench.core.process import Stopped
 from pretrain.method import HOOKS, ActingOrder, Method, ParameterGroup
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import checkpoint, loop

@@ -55,7 +55,7 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
         ("backbones: [{model: a}]\njobs: {train: {}}", "jobs"),
         ("- a", "is no mapping"),
         ("a: &x [1]\nb: *x", "alias"),
-        ("threads: 1\nthreads: 2", "twice"),
+        ("threads: 1\nthreads: 2", "duplicate key"),
         ("a: [", "cannot read"),
     ],
 )

@@ -1,18 +1,41 @@
-"""SIGTERM and SIGINT: work stops where it can go on, says so and exits with 128 + the signal.
+"""Choices of a process: what it does with freed memory, and how it ends on a signal.
 
-`handled` (around every command) lets both signals raise `Stopped` wherever the main thread is:
-files appear by rename, so that costs what is in flight. `postponed` (around a training loop) keeps
-the first signal until the loop has written a checkpoint; a second one stops at once.
+Memory: glibc may give the blocks of large activations back to the system as soon as a layer frees
+them, and then has to ask for them again, page by page, for the next layer. Where its heap ends
+decides, so a network may be slower by a third in one process than in the next
+(`tests/benchmarks/allocator.py`).
+
+Signals: on SIGTERM and SIGINT work stops where it can continue, says so and exits with 128 + the
+signal. `handled` (around every command) lets both signals raise `Stopped` wherever the main thread
+is: files are written by rename, so only the work in flight is lost. `postponed` (around a training
+loop) holds the first signal back until the loop has written a checkpoint; a second one stops at
+once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import NoReturn
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
+KEPT, LARGEST = 256 * 2**20, 64 * 2**20
+"""Bytes kept free at the end of the heap, and of the largest block that comes from it."""
+
+
+def keep_freed_memory() -> bool:
+    """Let this process reuse freed memory; False where the C library has no such choice."""
+    try:
+        choose = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
+        return False
+    return bool(choose(MMAP_THRESHOLD, LARGEST) and choose(TRIM_THRESHOLD, KEPT))
+
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
