@@ -56,7 +56,7 @@ _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 
 
-def heads() -> tuple[Adaptation, ...]:
+def head_names() -> tuple[Adaptation, ...]:
     """Return the names of all heads."""
     return FITTED.names()
 
@@ -67,7 +67,7 @@ def _folder() -> re.Pattern[str]:
     shape = _SHAPE.pattern.replace("(", "(?:")
     return re.compile(
         rf"(folder:.+?)(?::({'|'.join(PROBES)}|{shape})"
-        rf"(?:/({'|'.join(heads())}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
+        rf"(?:/({'|'.join(head_names())}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
 
@@ -351,7 +351,7 @@ def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
             fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
         )
     names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
-    chosen = [_known("adaptation", name, heads()) for name in names]
+    chosen = [_known("adaptation", name, head_names()) for name in names]
     name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
     protocol = _known("protocol", name, PROTOCOLS)
     for head, shot in product(chosen, shots):

@@ -12,7 +12,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, ProbeSpec
 from fsbench.results import parquet
 from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE
-from fsbench.results.rules import Loaded, problems
+from fsbench.results.rules import Loaded, find_problems
 from fsbench.results.summary import Records
 
 NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
@@ -71,7 +71,7 @@ def read_records(path: Path, result: Result) -> Records:
 def verified(path: Path) -> Loaded:
     """A result that keeps every rule. Raises ValidationFailed naming file, rule and fix."""
     cell = load(path)
-    found = problems(cell)
+    found = find_problems(cell)
     if found:
         raise ValidationFailed("\n  ".join(str(problem) for problem in found))
     return cell

@@ -60,7 +60,7 @@ class Loaded:
 Rule = Callable[[Loaded], Iterator[Problem]]
 
 
-def names(cell: Loaded) -> Iterator[Problem]:
+def check_names(cell: Loaded) -> Iterator[Problem]:
     """Task, file name and spec digest follow from the spec and the data set."""
     result = cell.result
     if result.spec_digest != result.spec.digest():
@@ -71,7 +71,7 @@ def names(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("file-name", cell.path.stem, stem(result.spec))
 
 
-def pool(cell: Loaded) -> Iterator[Problem]:
+def check_pool(cell: Loaded) -> Iterator[Problem]:
     """The data pool is the one of the protocol."""
     spec = cell.result.spec
     if isinstance(spec, EpisodicSpec):
@@ -80,7 +80,7 @@ def pool(cell: Loaded) -> Iterator[Problem]:
             yield cell.problem("pool", pool, f"{expected} for protocol {spec.protocol}")
 
 
-def groups(cell: Loaded) -> Iterator[Problem]:
+def check_groups(cell: Loaded) -> Iterator[Problem]:
     """Only results of the disjoint track state the groups of their images."""
     spec, groups = cell.result.spec, cell.result.dataset.groups
     expected = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
@@ -88,7 +88,7 @@ def groups(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("groups", groups or "none", f"those of the track {expected}")
 
 
-def dataset(cell: Loaded) -> Iterator[Problem]:
+def check_dataset(cell: Loaded) -> Iterator[Problem]:
     """Class ids, names and counts belong together, ids increase, counts are positive."""
     data = cell.result.dataset
     ids, counts = list(data.class_ids), data.class_counts
@@ -98,13 +98,13 @@ def dataset(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("dataset", f"ids {ids}", "increasing ids with at least one image each")
 
 
-def digest(cell: Loaded) -> Iterator[Problem]:
+def check_digest(cell: Loaded) -> Iterator[Problem]:
     found = records_digest(cell.records)
     if found != cell.result.records_digest:
         yield cell.problem("records-digest", found, cell.result.records_digest)
 
 
-def finite(cell: Loaded) -> Iterator[Problem]:
+def check_curves(cell: Loaded) -> Iterator[Problem]:
     """Curves and learning rates are numbers, and the curve is that of the stored outcomes."""
     records = cell.records
     if not isinstance(records, ProbeRecords):
@@ -119,7 +119,7 @@ def finite(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("curve", "a curve that differs from its outcomes", "equal accuracies")
 
 
-def rows(cell: Loaded) -> Iterator[Problem]:
+def check_rows(cell: Loaded) -> Iterator[Problem]:
     """Episodes stand sorted, once each, with distinct classes of the data set."""
     records, result = cell.records, cell.result
     if isinstance(records, ProbeRecords):
@@ -137,7 +137,7 @@ def rows(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("rows", "repeated or foreign class ids", "n_way classes of the data set")
 
 
-def dense(cell: Loaded) -> Iterator[Problem]:
+def check_dense(cell: Loaded) -> Iterator[Problem]:
     """Dense queries are all images of a class but the support; on the disjoint track they may be
     fewer, at least the queries."""
     records, spec = cell.records, cell.result.spec
@@ -153,15 +153,15 @@ def dense(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("dense", "other totals than the classes give", "images but the support")
 
 
-def summary(cell: Loaded) -> Iterator[Problem]:
+def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
     result, expected = cell.result, summarise(cell.records, cell.result.spec)
     found = Summary(result.score, result.collapsed, result.non_finite, result.details, result.dense)
-    if not same_summary(found, expected):
+    if not is_same_summary(found, expected):
         yield cell.problem("score", found, expected)
 
 
-def same_summary(a: Summary, b: Summary) -> bool:
+def is_same_summary(a: Summary, b: Summary) -> bool:
     """Equal up to 1e-9, the rounding of other machines' sums."""
     exact = (a.collapsed, a.non_finite, a.details.keys(), a.dense is None) == (
         *(b.collapsed, b.non_finite),
@@ -181,7 +181,7 @@ def same_summary(a: Summary, b: Summary) -> bool:
     return exact and all(math.isclose(x, y, rel_tol=0, abs_tol=1e-9) for x, y in numbers)
 
 
-def flags(cell: Loaded) -> Iterator[Problem]:
+def check_flags(cell: Loaded) -> Iterator[Problem]:
     """Flags are facts of the data; only `limited` is taken from the result's word."""
     result = cell.result
     index = cell.records.index if isinstance(cell.records, EpisodeRecords) else None
@@ -191,19 +191,19 @@ def flags(cell: Loaded) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    names,
-    pool,
-    groups,
-    dataset,
-    digest,
-    finite,
-    rows,
-    dense,
-    summary,
-    flags,
+    check_names,
+    check_pool,
+    check_groups,
+    check_dataset,
+    check_digest,
+    check_curves,
+    check_rows,
+    check_dense,
+    check_summary,
+    check_flags,
 )
 
 
-def problems(cell: Loaded) -> list[Problem]:
+def find_problems(cell: Loaded) -> list[Problem]:
     """Everything wrong with one result."""
     return [problem for rule in RULES for problem in rule(cell)]

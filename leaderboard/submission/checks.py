@@ -117,7 +117,7 @@ def check_readable(candidate: Submission, board: Board) -> Iterator[Problem]:
 def check_results(candidate: Submission, board: Board) -> Iterator[Problem]:
     """Each result satisfies the rules for reading: hashes, means, flags, finite numbers."""
     for cell in candidate.cells:
-        yield from rules.problems(cell)
+        yield from rules.find_problems(cell)
 
 
 def check_names(candidate: Submission, board: Board) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from fsbench.api.request import (
 from fsbench.backbones.reference import parse
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.tasks import PROTOCOLS, Options, TaskId, heads, integers
+from fsbench.core.tasks import PROTOCOLS, Options, TaskId, head_names, integers
 from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
 from pretrain.recipes import registry
@@ -42,7 +42,7 @@ TASKS = st.builds(
     "{}{}{}{}".format,
     DATASETS,
     st.one_of(st.just(""), SHAPES.map(":{}".format)),
-    st.one_of(st.just(""), st.one_of(st.sampled_from(heads()), ODD).map("/{}".format)),
+    st.one_of(st.just(""), st.one_of(st.sampled_from(head_names()), ODD).map("/{}".format)),
     st.one_of(st.just(""), st.one_of(st.sampled_from(PROTOCOLS), ODD).map("@{}".format)),
 )
 
