@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
     from fsbench.data import SourceDataset
 
-RECIPE_KEYS = ("recipe_fields", "recipe")
-"""Where a run's run.json and recipe.json hold the fields of the recipe."""
+RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("backbone", "training", "recipe"))
+"""Where run.json, recipe.json and a result file hold the fields of the recipe."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ def pretrain(
     method: str | None = None,
     scenario: str | None = None,
     output: str | Path = "runs",
+    name: str | None = None,
     device: str = "auto",
     threads: int | None = None,
     cache: str | Path | None = None,
@@ -132,6 +133,8 @@ def pretrain(
         How the source data arrive: stationary, warm-start, continual-full or continual-limited.
     output : str or Path
         Folder of the runs; the run gets a folder of its own inside.
+    name : str, optional
+        Name of the run's folder; by default <scale>-<methods>-s<seed>[-<scenario>].
     device : str
         auto, cpu, cuda, cuda:N or mps.
     threads : int, optional
@@ -177,7 +180,7 @@ def pretrain(
     texts = [data] if isinstance(data, str | Path) else data
     roots = DataRoots.parse([str(text) for text in texts])
     source = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
-    folder = Path(output) / (f"{chosen.label}-{scenario}" if scenario else chosen.label)
+    folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
     if speaks():
         announce(chosen, source, folder, place, yes, report)
     loop.train_recipe(chosen, source, folder, device=place, report=report)
@@ -221,15 +224,18 @@ def is_file_name(recipe: str | Path) -> bool:
 
 
 def read_recipe(path: Path) -> Recipe:
-    """Read a recipe from a JSON file: its fields, or the recipe.json or run.json of a run.
+    """Read a recipe from a JSON file: its fields, recipe.json or run.json of a run, or a result.
 
     The file may come from a stranger: nothing in it is executed, and `py:` code is refused. Raises
     UsageError and ValidationFailed.
     """
     fields: Mapping[str, Any] = read_mapping(path, ", ".join(Recipe.model_fields))
-    for key in RECIPE_KEYS:
-        if isinstance(fields.get(key), Mapping):
-            fields = fields[key]
+    for keys in RECIPE_KEYS:
+        inner: Any = fields
+        for key in keys:
+            inner = inner.get(key) if isinstance(inner, Mapping) else None
+        if isinstance(inner, Mapping):
+            fields = inner
             break
     if (code := find_code(fields)) is not None:
         raise UsageError(

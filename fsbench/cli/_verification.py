@@ -119,10 +119,10 @@ def reproduce(entry: Entry, board: options.Board, shape: Format = "sh") -> None:
 
     They follow from its recipe and specs; every word is quoted, and nothing is executed.
     """
-    from fsbench.api.replay import replays
+    from fsbench.api.reproduce import reproduce as reproduce_entry
     from leaderboard.board.board import Board
 
-    reproductions = replays(Board.existing(board).entry(entry), str(board))
+    reproductions = reproduce_entry(Board.existing(board).entry(entry), str(board))
     if shape == "json":
         machines = [reproduction.as_json() for reproduction in reproductions]
         console.emit_json({"entry": entry, "machines": machines})

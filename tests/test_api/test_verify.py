@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fsbench.api.replay import replays
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
 from fsbench.api.machine import Machine
-from fsbench.api.replay import replays
 from fsbench.api.request import EvaluationRequest, Models, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run

@@ -66,7 +66,7 @@ def test_a_missing_package_is_told_before_any_work(
 
 def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
-    runs = demo.runs(["all"])
+    runs = demo.demo_recipes(["all"])
     methods = {r.methods[0].name for r in runs.values()}
     assert methods == METHOD_RUNS | {"normal"}
     assert len(runs) == len(METHODS.names()) + 3
@@ -75,12 +75,12 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     for at, recipe in enumerate(runs.values()):
         before = list(runs.values())[: at + 1]
         assert registry.control_recipe(recipe) in before
-    assert demo.runs(["all"]) == demo.runs(METHODS.names())
+    assert demo.demo_recipes(["all"]) == demo.demo_recipes(METHODS.names())
 
 
 def test_without_names_it_is_normal_and_seal() -> None:
-    assert list(demo.runs(demo.DEFAULT)) == ["toy-normal-s0", "toy-seal-s0"]
-    assert list(demo.runs(["seal"])) == ["toy-normal-s0", "toy-seal-s0"]
+    assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-seal-s0"]
+    assert list(demo.demo_recipes(["seal"])) == ["toy-normal-s0", "toy-seal-s0"]
 
 
 def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:

@@ -1,0 +1,213 @@
+"""The commands and the environment that reproduce an entry's results.
+
+Every result holds the recipe of its backbone and its own spec, so the commands name result files:
+`fsbench pretrain RESULT.json`, `fsbench episodic --spec RESULT.json`. Nothing is executed here, the
+command line that a submitter recorded is not used, and every argument is one word, quoted for a
+POSIX shell.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from fsbench.api.pretrain import find_code
+from fsbench.core.errors import FsbenchError, ValidationFailed
+from fsbench.core.schema import BackboneFacts, Provenance
+from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import FOLDER, TaskId
+from fsbench.results.rules import Loaded
+from leaderboard.board.board import BoardEntry
+from pretrain.recipes.recipe import Recipe
+
+Command = tuple[str, ...]
+PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
+"""Names and versions of packages that pip may be told to install."""
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+DIRTY = "-dirty"
+
+
+@dataclass
+class Reproduction:
+    """The commands for the results that were computed in one environment.
+
+    commit: of the code that computed them; constraints: versions of its packages, for pip.
+    """
+
+    environment: dict[str, str]
+    constraints: list[str] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    commit: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "environment": self.environment,
+            "checkout": self.commit or None,
+            "constraints": self.constraints,
+            "commands": [list(command) for command in self.commands],
+            "notes": self.notes,
+        }
+
+    def script(self) -> str:
+        """Return lines for a POSIX shell.
+
+        Checking out the commit stays a comment: it may be older than the options used here.
+        """
+        environment = ", ".join(f"{k} {v}" for k, v in self.environment.items())
+        lines = [f"# {environment}", *(f"# note: {note}" for note in self.notes)]
+        if self.commit:
+            lines.append(f"# computed by the code of: git checkout {self.commit}")
+        if self.constraints:
+            pins = " ".join(shlex.quote(pin) for pin in self.constraints)
+            lines.append(f"printf '%s\\n' {pins} > constraints.txt")
+            lines.append("python -m pip install --constraint=constraints.txt .")
+        return "\n".join([*lines, *(shlex.join(command) for command in self.commands)]) + "\n"
+
+
+def reproduce(entry: BoardEntry, board: str) -> list[Reproduction]:
+    """Return one reproduction per environment that results were computed in.
+
+    Raise ValidationFailed for an entry with texts that could do harm where they are printed or
+    pasted: control characters, an entry name like an option, or `py:` code.
+    """
+    groups: dict[str, list[Loaded]] = {}
+    for cell in entry.cells:
+        require_harmless(entry.name, cell)
+        made = cell.result.provenance
+        key = f"{environment(made)} {sorted(made.packages.items())}"
+        groups.setdefault(key, []).append(cell)
+    return [reproduce_group(entry.name, cells, board) for cells in groups.values()]
+
+
+def require_harmless(name: str, cell: Loaded) -> None:
+    """Raise ValidationFailed for texts that must not be printed or proposed as a command."""
+    made, facts = cell.result.provenance, cell.result.backbone
+    texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task)]
+    texts += [str(cell.path), *made.packages, *made.packages.values(), *environment(made).values()]
+    if unprintable := [text for text in texts if not text.isprintable()]:
+        raise ValidationFailed(
+            f"'{name}' contains control characters: {unprintable[0][:60]!r}",
+            fix="fsbench leaderboard check lists all problems of the board",
+        )
+    if name.startswith("-"):
+        raise ValidationFailed(f"'{name}' would pass for an option", fix="rename the entry")
+    code = facts.ref if facts.source == "py" else find_code(facts.ref)
+    if code is None and facts.training is not None:
+        code = find_code(facts.training.recipe)
+    if code is not None:
+        raise ValidationFailed(
+            f"'{name}' is computed by code of its author: {code[:100]!r}",
+            fix="read that code first; no command that runs it is printed",
+        )
+
+
+def reproduce_group(name: str, cells: Sequence[Loaded], board: str) -> Reproduction:
+    """Return the commands for results of one environment."""
+    made, facts = cells[0].result.provenance, cells[0].result.backbone
+    reproduction = Reproduction(environment(made))
+    reproduction.constraints = [
+        f"{package}=={version}"
+        for package, version in sorted(made.packages.items())
+        if PLAIN.fullmatch(package) and PLAIN.fullmatch(version)
+    ]
+    commit = (made.git_commit or "").removesuffix(DIRTY)
+    if COMMIT.fullmatch(commit):
+        reproduction.commit = commit
+    if made.git_commit != commit:
+        reproduction.notes.append("the code had uncommitted changes, or its commit is unknown")
+    ref = facts.ref
+    if facts.recipe is not None:
+        recipe = recipe_of(facts)
+        if recipe is None:
+            reproduction.notes.append(
+                f"the results do not hold the recipe {facts.recipe} ({facts.recipe_digest}) in a "
+                "form that this version reads: pretrain it yourself"
+            )
+        else:
+            path = str(cells[0].path)
+            reproduction.commands.append(("fsbench", "pretrain", path, "--output=runs"))
+            ref = f"run:runs/{recipe.label}"
+    model = [f"--model={ref}", *weights_options(facts)]
+    for options in evaluations(cells, reproduction.notes):
+        kind, *rest = options
+        words = (*model, *rest, *machine_options(made), "--output=results")
+        reproduction.commands.append(("fsbench", kind, *words))
+    verify = (f"--model={facts.ref}", *weights_options(facts), f"--board={board}")
+    reproduction.commands.append(("fsbench", "leaderboard", "verify", name, *verify))
+    return reproduction
+
+
+def recipe_of(facts: BackboneFacts) -> Recipe | None:
+    """Return the recipe that the results hold, None if its digest is not the recorded one."""
+    if facts.training is None:
+        return None
+    try:
+        recipe = Recipe.model_validate(facts.training.recipe)
+    except (FsbenchError, ValidationError):  # of another version of fsbench
+        return None
+    return recipe if recipe.digest() == facts.recipe_digest else None
+
+
+def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
+    """Return commands without model and machine: results that one command can evaluate together.
+
+    One command takes few-shot results with equal numbers of episodes, or probes, and one spec per
+    task. A folder of images has a command of its own, and a note.
+    """
+    groups: dict[tuple[str, str, int, bool, int], list[Loaded]] = {}
+    repeats: dict[TaskId, int] = {}
+    for cell in cells:
+        result = cell.result
+        is_few_shot = isinstance(result.spec, EpisodicSpec)
+        folder = result.dataset.name if result.dataset.name.startswith("folder-") else ""
+        repeats[result.task] = repeats.get(result.task, 0) + 1
+        key = (
+            "episodic" if is_few_shot else "probe",
+            folder,
+            result.score.n if is_few_shot else 0,
+            "limited" in result.flags,
+            repeats[result.task],
+        )
+        groups.setdefault(key, []).append(cell)
+    commands = []
+    for (kind, folder, *_), members in groups.items():
+        specs = (f"--spec={cell.path}" for cell in members)
+        if folder:
+            notes.append(f"{folder} is a folder of the submitter: replace DIR by its path")
+        commands.append((kind, *((f"--tasks={FOLDER}DIR",) if folder else ()), *specs))
+    return commands
+
+
+def environment(made: Provenance) -> dict[str, str]:
+    """Return the environment of results in words."""
+    return {
+        "fsbench": made.fsbench,
+        "commit": made.git_commit or "unknown",
+        "python": made.python,
+        "platform": made.platform,
+        "device": made.device,
+        "cpu capability": made.cpu_capability,
+        "threads": str(made.threads),
+        **({"batch size": str(made.batch_size)} if made.batch_size else {}),
+    }
+
+
+def machine_options(made: Provenance) -> Iterator[str]:
+    """Yield the options that choose a machine like the one of the results."""
+    yield f"--threads={made.threads}"
+    yield f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"
+    if made.batch_size is not None:
+        yield f"--batch-size={made.batch_size}"
+
+
+def weights_options(facts: BackboneFacts) -> list[str]:
+    """Return the options that choose the weights, beside the reference."""
+    arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
+    seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
+    return [*arch, *seed]
