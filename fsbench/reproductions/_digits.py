@@ -35,7 +35,7 @@ def load_digits_source(
     name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
     return SourceDataset(
         name=name,
-        facts=digits_facts(),
+        facts=build_digits_facts(),
         train=Split(images[used], labels[used]),
         val=Split(images[val], labels[val]),
         n_classes=CLASSES,
@@ -56,7 +56,7 @@ def _digits() -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.d
 
 
 @cache
-def digits_facts() -> DatasetFacts:
+def build_digits_facts() -> DatasetFacts:
     """Return the facts of the data set."""
     return DatasetFacts(
         name="digits",

@@ -52,10 +52,10 @@ def _prepare() -> None:
 
     torch.set_num_threads(1)
     if "TMPDIR" not in os.environ:
-        tempfile.tempdir = memory_folder()
+        tempfile.tempdir = find_memory_folder()
 
 
-def memory_folder() -> str | None:
+def find_memory_folder() -> str | None:
     """Return a folder in memory for the checkpoints of short runs.
 
     None if the system has no such folder, or not enough free space in it.

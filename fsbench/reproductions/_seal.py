@@ -19,7 +19,7 @@ PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
 
 
-def seal_recipe(
+def build_seal_recipe(
     method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
 ) -> Recipe:
     """Build the recipe of a method; factor: S, for `seal` only."""
@@ -44,15 +44,15 @@ def seal_recipe(
     )
 
 
-def matched_factor(epochs: int, images: int) -> float:
+def match_factor(epochs: int, images: int) -> float:
     """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
     from pretrain.recipes import registry
 
-    papers = ascent_length(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
-    return PAPERS_S * papers / ascent_length(seal_recipe("seal", epochs, 0), images)
+    papers = measure_ascent(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
+    return PAPERS_S * papers / measure_ascent(build_seal_recipe("seal", epochs, 0), images)
 
 
-def ascent_length(seal: Recipe, images: int) -> float:
+def measure_ascent(seal: Recipe, images: int) -> float:
     """Return the sum of the learning rates over one ascent."""
     from pretrain.recipes import schedules
     from pretrain.recipes.plan import TrainingClock

@@ -31,7 +31,7 @@ ABOVE = (
 )
 
 
-def swr_recipe(
+def build_swr_recipe(
     method: Mapping[str, object] | Any,
     seed: int,
     epochs: int,
@@ -87,7 +87,7 @@ def trace_training(
     return AccuracyTrace([100 * a for a in measured], [100 * a for a in facts["stage_accuracies"]])
 
 
-def forward_kernels(ctx: Context) -> list[Tensor]:
+def get_kernels(ctx: Context) -> list[Tensor]:
     """Return the weights of the convolutions and linear layers, in forward order."""
     from pretrain.weights import surgery
 
@@ -104,7 +104,7 @@ class PairedDifference(NamedTuple):
         return f"{self.mean:+.2f} ± {self.error:.2f}"
 
 
-def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
+def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """Compare a with b, seed by seed."""
     differences = [x - y for x, y in zip(a, b, strict=True)]
     return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
@@ -117,7 +117,7 @@ def judge_above(gain: PairedDifference) -> ClaimVerdict:
     return "direction only" if gain.mean > 0 else "not reproduced"
 
 
-def mean_curve(label: str, runs: Sequence[Sequence[float]], first: int = 0) -> Curve:
+def average_curves(label: str, runs: Sequence[Sequence[float]], first: int = 0) -> Curve:
     """Return the mean over runs, point by point; first: start of the axis."""
     values = [mean(point) for point in zip(*runs, strict=True)]
     return Curve(label=label, x=tuple(range(first, first + len(values))), y=tuple(values))

@@ -53,7 +53,7 @@ def draw_source(signal: float, seed: int) -> SourceDataset:
     name = f"synthetic-{signal:g}-{seed}"
     return SourceDataset(
         name=name,
-        facts=synthetic_facts(),
+        facts=build_synthetic_facts(),
         train=train,
         val=test,
         n_classes=CLASSES,
@@ -77,7 +77,7 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
 
 
 @cache
-def synthetic_facts() -> DatasetFacts:
+def build_synthetic_facts() -> DatasetFacts:
     """Return the facts of the data set."""
     return DatasetFacts(
         name="synthetic",
@@ -95,13 +95,13 @@ def synthetic_facts() -> DatasetFacts:
     )
 
 
-def column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
+def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
     """Build gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
-    return descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
+    return build_descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
 
 
-def descent_recipe(
+def build_descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
 ) -> Recipe:
     """Build gradient descent with these methods under this plan; fields: other changes."""
@@ -142,7 +142,7 @@ def train_columns(
     scores = []
     with TemporaryDirectory() as folder:
         for column in columns:
-            chosen, home = column_recipe(column, seed, architecture), Path(folder) / column
+            chosen, home = build_column_recipe(column, seed, architecture), Path(folder) / column
             if first_round.can_share_first_round(chosen):
                 plain = first_round.shared_recipe(chosen)
                 shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())

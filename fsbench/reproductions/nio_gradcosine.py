@@ -97,7 +97,7 @@ class NioEffect(NamedTuple):
     zeros: tuple[int, int]
 
 
-def nio_recipe(job: NioJob) -> Recipe:
+def build_nio_recipe(job: NioJob) -> Recipe:
     """Build the recipe: NIO, then one training step, which is not used."""
     from pretrain.recipes.recipe import Recipe
 
@@ -140,7 +140,7 @@ def run_nio(job: NioJob) -> NioEffect:
 
     with TemporaryDirectory() as folder:
         source = _digits.load_digits_source(job.seed, zoom=ZOOM)
-        train_recipe(nio_recipe(job), source, Path(folder) / "run", watch=watch)
+        train_recipe(build_nio_recipe(job), source, Path(folder) / "run", watch=watch)
     return inspected[0]
 
 

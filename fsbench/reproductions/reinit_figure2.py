@@ -41,12 +41,12 @@ class FittedTree(NamedTuple):
     predictions: tuple[str, ...]
 
 
-def best_method(row: Table2Row) -> str:
+def select_best_method(row: Table2Row) -> str:
     """Return the method of highest accuracy, in a tie of smallest standard error."""
     return max(row.accuracy, key=lambda method: (row.accuracy[method], -row.error[method]))
 
 
-def design_features(row: Table2Row) -> dict[str, float]:
+def build_features(row: Table2Row) -> dict[str, float]:
     """Return the features of a row; networks are indicators."""
     return {
         "train_images": row.train_images,
@@ -61,10 +61,10 @@ def fit_tree() -> FittedTree:
     """Fit the tree to Table 2; a fixed order breaks ties between splits."""
     from sklearn.tree import DecisionTreeClassifier
 
-    designs = [design_features(row) for row in load_table2()]
+    designs = [build_features(row) for row in load_table2()]
     values = [list(features.values()) for features in designs]
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
-    tree.fit(values, [best_method(row) for row in load_table2()])
+    tree.fit(values, [select_best_method(row) for row in load_table2()])
     return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
 
 

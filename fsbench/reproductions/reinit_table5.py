@@ -131,10 +131,10 @@ def _run_table_jobs(runs: Sequence[Table5Job], report: Reporter) -> list[float]:
 
 def _train_job(job: Table5Job) -> float:
     """Train one job and return its test accuracy (fraction)."""
-    return _synthetic.train_and_score(table5_recipe(job), SIGNAL)
+    return _synthetic.train_and_score(build_table5_recipe(job), SIGNAL)
 
 
-def table5_recipe(job: Table5Job) -> Recipe:
+def build_table5_recipe(job: Table5Job) -> Recipe:
     """Build the recipe: the method, `l2` for a penalty; the baseline has one round."""
     methods = [METHODS[job.column]]
     if job.penalty:
@@ -143,14 +143,14 @@ def table5_recipe(job: Table5Job) -> Recipe:
     if job.column == "Baseline":
         plan |= {"rounds": 1, "epochs": ROUNDS}
     lr = OPTIMIZERS[job.optimizer]
-    return _synthetic.descent_recipe(methods, plan, job.seed, optimizer=job.optimizer, lr=lr)
+    return _synthetic.build_descent_recipe(methods, plan, job.seed, optimizer=job.optimizer, lr=lr)
 
 
 def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFigure:
     """Judge one cell of the table by RULE."""
     penalty, theirs = PENALTIES[row], PUBLISHED[column][row]
     ours = scores[column, penalty, "sgd"]
-    against = reference_cell(row, column)
+    against = find_reference_cell(row, column)
     verdict = judge_closeness(theirs, ours)
     if verdict != "reproduced" and against is not None:
         printed = theirs - PUBLISHED[against[0]][PENALTIES.index(against[1])]
@@ -163,7 +163,7 @@ def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFi
     )
 
 
-def reference_cell(row: int, column: str) -> tuple[str, float] | None:
+def find_reference_cell(row: int, column: str) -> tuple[str, float] | None:
     """Return the cell that sets the direction of this one; None for the first of the baseline."""
     if column != "Baseline":
         return "Baseline", PENALTIES[row]

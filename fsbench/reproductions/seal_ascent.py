@@ -48,7 +48,7 @@ AscentJob = tuple[float, int]
 
 def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
     """Train with three strengths of the ascent; judge the matched one."""
-    matched = _seal.matched_factor(EPOCHS, IMAGES)
+    matched = _seal.match_factor(EPOCHS, IMAGES)
     strengths = (_seal.PAPERS_S, matched, STRONGER * matched)
     runs = [(s, seed) for s in strengths for seed in range(seeds)]
     traces: dict[float, list[list[float]]] = {s: [] for s in strengths}
@@ -81,13 +81,13 @@ def trace_accuracy(run: AscentJob) -> list[float]:
 
     strength, seed = run
     with TemporaryDirectory() as folder:
-        chosen = _seal.seal_recipe("seal", EPOCHS, seed, strength)
+        chosen = _seal.build_seal_recipe("seal", EPOCHS, seed, strength)
         out = train_recipe(chosen, _digits.load_digits_source(seed, IMAGES), Path(folder) / "run")
         lines = (out / "log.jsonl").read_text(encoding="utf8").splitlines()
     return [100 * json.loads(line)["train_accuracy"] for line in lines]
 
 
-def accuracy_moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
+def extract_moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
     """Return the accuracy before an ascent, in its last epoch, and at the generation's end."""
     start = generation * EPOCHS
     return trace[start - 1], trace[start + ASCENT - 1], trace[start + EPOCHS - 1]
@@ -95,7 +95,7 @@ def accuracy_moments(generation: int, trace: list[float]) -> tuple[float, float,
 
 def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure, ClaimFigure]:
     """Judge fall and return of a generation by RULE."""
-    before, low, after = accuracy_moments(generation, trace)
+    before, low, after = extract_moments(generation, trace)
     what = f"generation {generation + 1}"
     fall = ClaimFigure(
         what=f"{what}: accuracy after the ascent",
@@ -130,7 +130,7 @@ def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
 
 def _describe_strength(strength: float, trace: list[float]) -> str:
     """Describe the effect of an ascent of this strength."""
-    moments = [accuracy_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
+    moments = [extract_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
     parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in moments]
     return f"S = {strength:.2f}: {', then '.join(parts)}"
 

@@ -88,10 +88,10 @@ def probe_run(run: ProbeJob) -> tuple[list[float], float]:
 
     name, seed = run
     method, generations, factor = METHODS[name]
-    strength = factor or _seal.matched_factor(EPOCHS, IMAGES)
+    strength = factor or _seal.match_factor(EPOCHS, IMAGES)
     source = _digits.load_digits_source(seed, IMAGES)
     with TemporaryDirectory() as folder:
-        chosen = _seal.seal_recipe(method, EPOCHS, seed, strength, generations)
+        chosen = _seal.build_seal_recipe(method, EPOCHS, seed, strength, generations)
         out = train_recipe(chosen, source, Path(folder) / "run")
         probes = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
     return [100 * float(a) for a in probes.accuracies], float(probes.depths.mean())

@@ -115,12 +115,12 @@ def _trace_run(job: BoundsJob) -> BoundsTrace:
     trace = BoundsTrace([], [], [], [])
 
     def watch(ctx: Context) -> None:
-        kernels = _swr.forward_kernels(ctx)
+        kernels = _swr.get_kernels(ctx)
         trace.norms.append(rescaling.frobenius_norms(kernels).tolist())
         trace.balance.append(compute_balancedness(kernels))
         trace.sizes[:] = [kernel.numel() for kernel in kernels]
 
-    recipe = _swr.swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
+    recipe = _swr.build_swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
     accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
     return trace._replace(accuracy=accuracies.epochs)
 
@@ -130,7 +130,7 @@ def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
     vanilla, swr = runs["vanilla"], runs["SWR"]
     share = max(norm / top for trace in swr for norm, top in _pair_with_bounds(trace))
     bounded: ClaimVerdict = "reproduced" if share <= 1 else "not reproduced"
-    grown = _swr.paired_difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
+    grown = _swr.compute_paired_difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
     return (
         _make_figure(
             "SWR: norms under the bound of Theorem 2", "below", f"{share:.2f} of it", bounded
@@ -164,7 +164,7 @@ def _pair_with_bounds(trace: BoundsTrace) -> list[tuple[float, float]]:
 
 def _judge_sides(what: str, sides: list[list[float]]) -> ClaimFigure:
     """Judge the statement `first above second`."""
-    gain = _swr.paired_difference(*sides)
+    gain = _swr.compute_paired_difference(*sides)
     return _make_figure(
         what, "above 0", f"{gain.mean:+.3f} ± {gain.error:.3f}", _swr.judge_above(gain)
     )
@@ -191,7 +191,9 @@ def _build_panels(runs: dict[str, list[BoundsTrace]]) -> tuple[Panel, ...]:
             title=title,
             x="epoch",
             y=y,
-            curves=tuple(_swr.mean_curve(m, r, first) for m, r in zip(runs, values, strict=True)),
+            curves=tuple(
+                _swr.average_curves(m, r, first) for m, r in zip(runs, values, strict=True)
+            ),
         )
         for title, y, first, values in drawn
     )

@@ -101,9 +101,9 @@ def _trace_run(job: DecayJob) -> DecayTrace:
     norms: list[float] = []
 
     def watch(ctx: Context) -> None:
-        norms.append(float(rescaling.frobenius_norms(_swr.forward_kernels(ctx)).norm()))
+        norms.append(float(rescaling.frobenius_norms(_swr.get_kernels(ctx)).norm()))
 
-    recipe = _swr.swr_recipe(
+    recipe = _swr.build_swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
     )
     accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
@@ -134,7 +134,7 @@ def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
 def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
     """Judge the accuracy of re-anchored against plain SWR at the end."""
     sides = [[trace.accuracy[-1] for trace in runs[m]] for m in ("SWR + re-init", "SWR")]
-    gain = _swr.paired_difference(*sides)
+    gain = _swr.compute_paired_difference(*sides)
     printed = PUBLISHED["SWR + re-init"] - PUBLISHED["SWR"]
     return ClaimFigure(
         what="test accuracy: SWR + re-init - SWR",
@@ -146,5 +146,5 @@ def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
 
 def _epoch_panel(title: str, y: str, runs: dict[str, list[list[float]]], first: int = 0) -> Panel:
     """Plot one quantity by epoch, means over seeds."""
-    curves = tuple(_swr.mean_curve(m, values, first) for m, values in runs.items())
+    curves = tuple(_swr.average_curves(m, values, first) for m, values in runs.items())
     return Panel(title=title, x="epoch", y=y, curves=curves)

@@ -133,7 +133,7 @@ def _run_job(job: ScalingJob) -> ScalingResult:
         models[:], layers[:] = [deepcopy(ctx.model)], ctx.roles.weighted
 
     fields = {"architecture": network, "input_size": size}
-    recipe = _swr.swr_recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
+    recipe = _swr.build_swr_recipe({"name": "normal"}, seed, FIRST, BATCH, **fields)
     trained = _swr.trace_training(recipe, source, watch)
 
     def scalings(corrected: bool) -> dict[float, ScalingEffect]:
@@ -201,7 +201,7 @@ def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> flo
         save_file(dict(model.state_dict()), start)
         return max(
             _swr.trace_training(
-                _swr.swr_recipe(StartWeights(start=start), seed, MORE, BATCH), source
+                _swr.build_swr_recipe(StartWeights(start=start), seed, MORE, BATCH), source
             ).epochs
         )
 
@@ -250,12 +250,15 @@ def judge_decline(before: float, means: Sequence[float]) -> ClaimVerdict:
 def judge_later(corrected: bool, runs: Sequence[ScalingResult]) -> ClaimFigure:
     """Judge the best accuracy after scaling and more training against the best before."""
     best = [result.best for result in runs]
-    gains = {c: _swr.paired_difference(_later_accuracies(runs, c, corrected), best) for c in SCALES}
+    gains = {
+        c: _swr.compute_paired_difference(_later_accuracies(runs, c, corrected), best)
+        for c in SCALES
+    }
     return ClaimFigure(
         what=f"mlp, {'with' if corrected else 'without'} correction: gain by training on",
         published="above 0 at every c",
         ours=", ".join(f"{gain.mean:+.2f}" for gain in gains.values()),
-        verdict=worst_verdict([_swr.judge_above(gain) for gain in gains.values()]),
+        verdict=select_worst_verdict([_swr.judge_above(gain) for gain in gains.values()]),
     )
 
 
@@ -265,7 +268,7 @@ def _later_accuracies(runs: Sequence[ScalingResult], c: float, corrected: bool) 
     return [value for value in accuracies if value is not None]
 
 
-def worst_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+def select_worst_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """Return the worst of the verdicts."""
     order: tuple[ClaimVerdict, ...] = ("not reproduced", "direction only", "reproduced")
     return min(verdicts, key=order.index)

@@ -132,11 +132,13 @@ def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
     """Train one method in one scenario."""
     scenario, name, seed = job
     setup = SETUPS[scenario]
-    recipe = _swr.swr_recipe(method_settings(scenario, name), seed, setup.epochs, BATCH, scenario)
+    recipe = _swr.build_swr_recipe(
+        build_method_settings(scenario, name), seed, setup.epochs, BATCH, scenario
+    )
     return _swr.trace_training(recipe, _digits.load_digits_source(seed, setup.images))
 
 
-def method_settings(scenario: str, name: str) -> dict[str, object]:
+def build_method_settings(scenario: str, name: str) -> dict[str, object]:
     """Return the method with the coefficients that the paper chose for its MLP."""
     from pretrain.recipes import swr_study
 
@@ -166,7 +168,7 @@ def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> Cla
         values = [measure_trace(statement.measure, statement.scenario, run) for run in runs]
         return values if method else [0.0] * len(values)
 
-    gained = _swr.paired_difference(side(statement.a), side(statement.b))
+    gained = _swr.compute_paired_difference(side(statement.a), side(statement.b))
     return ClaimFigure(
         what=str(statement),
         published=f"at least -{MARGIN}" if statement.comparable else "above 0",
@@ -197,5 +199,5 @@ def _scenario_panel(scenario: str, traces: ScenarioTraces) -> Panel:
     else:
         drawn = {m: [run.stages for run in traces[scenario, m]] for m in METHODS}
         x = "stage"
-    curves = tuple(_swr.mean_curve(m, runs, 1) for m, runs in drawn.items())
+    curves = tuple(_swr.average_curves(m, runs, 1) for m, runs in drawn.items())
     return Panel(title=scenario, x=x, y="test accuracy (%)", curves=curves)

@@ -121,7 +121,7 @@ def train_arms(seeds: int, report: Reporter) -> WeightTraces:
     return traces
 
 
-def compander_recipe(job: CompanderJob) -> Recipe:
+def build_compander_recipe(job: CompanderJob) -> Recipe:
     """Build the recipe of a job."""
     from pretrain.recipes.recipe import Recipe
 
@@ -161,7 +161,7 @@ def trace_weights(job: CompanderJob) -> WeightTrace:
         spreads.append(measure_percentiles(ctx.model))
 
     with TemporaryDirectory() as folder:
-        chosen = compander_recipe(job)
+        chosen = build_compander_recipe(job)
         run_folder = train_recipe(
             chosen, _digits.load_digits_source(job.seed), Path(folder) / "run", watch=watch
         )
@@ -226,32 +226,32 @@ def _judge_bound(traces: WeightTraces) -> ClaimFigure:
     )
 
 
-def largest_weight(trace: WeightTrace) -> float:
+def measure_largest_weight(trace: WeightTrace) -> float:
     """Return the largest |w| of the first convolution over all epochs."""
     return max(epoch[FIRST].largest for epoch in trace.epochs)
 
 
-def dead_share(trace: WeightTrace) -> float:
+def measure_dead_share(trace: WeightTrace) -> float:
     """Return the final share (%) of dead weights in the first convolution."""
     return 100 * trace.epochs[-1][FIRST].dead
 
 
-def percentile_width(trace: WeightTrace) -> float:
+def measure_width(trace: WeightTrace) -> float:
     """Return the final distance from the 16th to the 84th percentile of the first convolution."""
-    return percentile_distance(trace.epochs[-1][FIRST], 16, 84)
+    return measure_distance(trace.epochs[-1][FIRST], 16, 84)
 
 
-def spike_ratio(trace: WeightTrace) -> float:
+def measure_spike(trace: WeightTrace) -> float:
     """Return the width of the middle 38 % over that of the middle 68 %.
 
     It is 0.5 for a normal distribution and smaller with a spike at zero; the size of the weights,
     which depends on the learning rate, cancels.
     """
     end = trace.epochs[-1][FIRST]
-    return percentile_distance(end, 31, 69) / percentile_distance(end, 16, 84)
+    return measure_distance(end, 31, 69) / measure_distance(end, 16, 84)
 
 
-def percentile_distance(spread: WeightSpread, low: int, high: int) -> float:
+def measure_distance(spread: WeightSpread, low: int, high: int) -> float:
     """Return the distance between two of the percentiles."""
     from protocols.analyses.weight_percentiles import PERCENTILES
 
@@ -271,10 +271,14 @@ class WeightComparison(NamedTuple):
 
 COMPARISONS = (
     WeightComparison(
-        START, "largest |w| of all epochs", "very large without, bounded with", largest_weight, WC
+        START,
+        "largest |w| of all epochs",
+        "very large without, bounded with",
+        measure_largest_weight,
+        WC,
     ),
-    WeightComparison(END, "dead weights, |w| < 0.01 (%)", "fewer with", dead_share, WC),
-    WeightComparison(END, "16th to 84th percentile", "wider with", percentile_width, PLAIN),
+    WeightComparison(END, "dead weights, |w| < 0.01 (%)", "fewer with", measure_dead_share, WC),
+    WeightComparison(END, "16th to 84th percentile", "wider with", measure_width, PLAIN),
 )
 
 
@@ -296,8 +300,10 @@ def judge_comparison(comparison: WeightComparison, traces: WeightTraces) -> Clai
 def _judge_later_layers(traces: WeightTraces) -> ClaimFigure:
     """Judge whether dead weights differ less in the layers after the first convolution."""
     pairs = list(zip(traces[END][PLAIN], traces[END][WC], strict=True))
-    first = [abs(dead_share(plain) - dead_share(wc)) for plain, wc in pairs]
-    rest = [abs(dead_share_later(plain) - dead_share_later(wc)) for plain, wc in pairs]
+    first = [abs(measure_dead_share(plain) - measure_dead_share(wc)) for plain, wc in pairs]
+    rest = [
+        abs(measure_later_dead_share(plain) - measure_later_dead_share(wc)) for plain, wc in pairs
+    ]
     return ClaimFigure(
         what="end: difference in dead weights (points), first and later layers",
         published="less pronounced in the middle and at the end",
@@ -306,7 +312,7 @@ def _judge_later_layers(traces: WeightTraces) -> ClaimFigure:
     )
 
 
-def dead_share_later(trace: WeightTrace) -> float:
+def measure_later_dead_share(trace: WeightTrace) -> float:
     """Return the final mean share (%) of dead weights in the later layers."""
     from protocols.analyses.weight_percentiles import ALL
 
@@ -316,7 +322,7 @@ def dead_share_later(trace: WeightTrace) -> float:
 
 def _describe_control(traces: WeightTraces) -> tuple[str, ...]:
     """Describe the effect of the larger learning rate alone, and the accuracies."""
-    shape = WeightComparison(END, "middle 38 % over middle 68 %", "", spike_ratio, PLAIN)
+    shape = WeightComparison(END, "middle 38 % over middle 68 %", "", measure_spike, PLAIN)
     scores = ", ".join(f"{fmean(t.accuracy for t in traces[END][a]):.1f} % {a}" for a in ARMS)
     return (*(_describe_measure(c, traces) for c in (*COMPARISONS, shape)), f"accuracy: {scores}")
 

@@ -65,22 +65,28 @@ def join_halves(a: Batch, b: Batch) -> tuple[Tensor, Tensor]:
     return torch.cat([a.images, b.images]), torch.cat([a.labels, b.labels])
 
 
-def step_direction(gradients: tuple[Tensor, ...], adam: bool, normalise: bool) -> list[Tensor]:
+def compute_step_direction(
+    gradients: tuple[Tensor, ...], adam: bool, normalise: bool
+) -> list[Tensor]:
     """Return the direction of the optimizer's first step, without a graph."""
     detached = [g.detach() for g in gradients]
     if adam:
         return [g.sign() for g in detached]
-    return [g / total_norm(gradients, adam).detach() for g in detached] if normalise else detached
+    return (
+        [g / compute_total_norm(gradients, adam).detach() for g in detached]
+        if normalise
+        else detached
+    )
 
 
-def total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
+def compute_total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
     """Return the norm of all gradients: Euclidean for SGD, sum of absolute values for Adam."""
     if adam:
         return torch.stack([g.abs().sum() for g in gradients]).sum()
     return torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
 
 
-def step_objective(
+def compute_step_objective(
     model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: Gradinit, adam: bool
 ) -> tuple[Tensor, bool]:
     """Return the value that this iteration minimises, and whether it is the constraint."""
@@ -88,10 +94,10 @@ def step_objective(
     images, labels = join_halves(halves[0], halves[1])
     loss = functional.cross_entropy(model(images), labels)
     gradients = gradients_of(loss, list(tensors.values()), graph=True)
-    norm = total_norm(gradients, adam)
+    norm = compute_total_norm(gradients, adam)
     if norm > gradinit.gamma:
         return norm, True
-    direction = step_direction(gradients, adam, gradinit.normalise)
+    direction = compute_step_direction(gradients, adam, gradinit.normalise)
     moved = {
         name: p - gradinit.eta * d for (name, p), d in zip(tensors.items(), direction, strict=True)
     }
@@ -115,7 +121,7 @@ def learn_step_scales(
         before = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
         for _ in range(gradinit.iterations):
             first, second, third = next(halves), next(halves), next(halves)
-            objective, bound = step_objective(model, (first, second, third), gradinit, adam)
+            objective, bound = compute_step_objective(model, (first, second, third), gradinit, adam)
             scales.descend(scales.gradient(objective), bound)
         after = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
     return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))

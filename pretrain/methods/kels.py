@@ -49,12 +49,12 @@ SlimSizes = dict[str, tuple[int, int]]
 """Layer -> number of outputs and inputs of its kernel in the slim part, from the first one on."""
 
 
-def slim_size(keep: float, n: int) -> int:
+def compute_slim_size(keep: float, n: int) -> int:
     """Return ceil(keep n), safe against rounding errors: 0.07 of 100 is 7."""
     return math.ceil(keep * n - 1e-9)
 
 
-def slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSizes:
+def compute_slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSizes:
     """Return the slim part of every layer.
 
     Raises UsageError for concatenated or grouped channels.
@@ -70,8 +70,10 @@ def slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSizes:
                 f"kels cannot split {name}: its {n_in} inputs are not those of one earlier layer",
                 fix="use an architecture without concatenated channels and grouped convolutions",
             )
-        inputs = slim_size(keep, channels) * (n_in // channels) if sizes and channels else n_in
-        sizes[name] = (n_out if name == roles.head else slim_size(keep, n_out), inputs)
+        inputs = (
+            compute_slim_size(keep, channels) * (n_in // channels) if sizes and channels else n_in
+        )
+        sizes[name] = (n_out if name == roles.head else compute_slim_size(keep, n_out), inputs)
         outputs.append(n_out)
     return sizes
 
@@ -88,7 +90,7 @@ def _input_channels(layer: nn.Module, n_in: int, outputs: list[int]) -> int | No
     return outputs[-1] if outputs[-1] and n_in % outputs[-1] == 0 else None
 
 
-def redraw_masks(model: nn.Module, name: str, n_out: int, n_in: int) -> dict[str, Tensor]:
+def build_redraw_masks(model: nn.Module, name: str, n_out: int, n_in: int) -> dict[str, Tensor]:
     """Return the masks of the elements of a layer outside its slim part."""
     layer = model.get_submodule(name)
     weight = torch.ones_like(surgery.get_weight(model, f"{name}.weight"), dtype=torch.bool)
@@ -99,7 +101,7 @@ def redraw_masks(model: nn.Module, name: str, n_out: int, n_in: int) -> dict[str
     return outside
 
 
-def slim(weights: Mapping[str, Tensor], sizes: SlimSizes, keep: float) -> dict[str, Tensor]:
+def extract_slim(weights: Mapping[str, Tensor], sizes: SlimSizes, keep: float) -> dict[str, Tensor]:
     """Cut the state dict of the slim network out of that of the plain one."""
     small = {}
     for name, value in weights.items():
@@ -108,7 +110,7 @@ def slim(weights: Mapping[str, Tensor], sizes: SlimSizes, keep: float) -> dict[s
         if owner in sizes:
             small[name] = value[:n_out, :n_in] if value.ndim > 1 else value[:n_out]
         else:
-            small[name] = value[: slim_size(keep, len(value))] if value.ndim else value
+            small[name] = value[: compute_slim_size(keep, len(value))] if value.ndim else value
     return small
 
 
@@ -127,14 +129,14 @@ class Kels(Method):
 
     def check(self, recipe: Recipe) -> None:
         require_rounds(self, recipe)
-        slim_sizes(*build_on_meta(recipe), self.keep)
+        compute_slim_sizes(*build_on_meta(recipe), self.keep)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:
             return
         outside = {
             tensor: mask
-            for layer, sizes in slim_sizes(ctx.model, ctx.roles, self.keep).items()
-            for tensor, mask in redraw_masks(ctx.model, layer, *sizes).items()
+            for layer, sizes in compute_slim_sizes(ctx.model, ctx.roles, self.keep).items()
+            for tensor, mask in build_redraw_masks(ctx.model, layer, *sizes).items()
         }
         masks.refill_masked(ctx, outside, f"outside the slim network of {self.keep:g}")

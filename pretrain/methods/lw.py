@@ -63,7 +63,9 @@ if TYPE_CHECKING:
 EPSILON = 1e-6
 
 
-def block_schedule(rounds: int, blocks: int, repeats: int, generations: bool) -> tuple[int, ...]:
+def build_block_schedule(
+    rounds: int, blocks: int, repeats: int, generations: bool
+) -> tuple[int, ...]:
     """Return the number of blocks kept in each round; 0 is a plain round.
 
     repeats: rounds per block of Algorithm 1; not used with generations.
@@ -73,7 +75,7 @@ def block_schedule(rounds: int, blocks: int, repeats: int, generations: bool) ->
     return (0, *(max(1, r * (blocks + 1) // rounds) for r in range(1, rounds)))
 
 
-def mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def compute_mean_and_std(output: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Return mean and std + EPSILON of an output (B, C, ...), in float64 without correction.
 
     shape: () for statistics over all elements, else of one number per channel.
@@ -168,7 +170,7 @@ class Lw(Method):
         if self.order is not None:
             return self.order
         rounds = ctx.recipe.plan.total_rounds
-        return block_schedule(rounds, self.blocks(ctx.recipe), self.repeats, self.generations)
+        return build_block_schedule(rounds, self.blocks(ctx.recipe), self.repeats, self.generations)
 
     def setup(self, ctx: Context) -> None:
         names = self._rescaled_names(ctx)
@@ -224,7 +226,7 @@ class Lw(Method):
         with ctx.stream("statistics"), use_batch_statistics(ctx.model):
             by_name = module_outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
         shape = tuple(surgery.get_weight(ctx.model, mean).shape)
-        values = dict(zip((mean, std), mean_and_std(by_name[end], shape), strict=True))
+        values = dict(zip((mean, std), compute_mean_and_std(by_name[end], shape), strict=True))
         ctx.rewrite(values, f"normaliser after block {k}")
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:

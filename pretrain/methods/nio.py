@@ -74,7 +74,7 @@ PROBES = 2
 """Batches on which GC and GN are measured before and after."""
 
 
-def part_borders(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
+def compute_part_borders(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
     """Return the borders [start, stop) of the D parts of a batch (Algorithm 2; official code)."""
     length = batch // d
     starts = [0] + [int((1 - overlap) * length * i) for i in range(1, d)]
@@ -82,7 +82,7 @@ def part_borders(batch: int, d: int, overlap: float) -> list[tuple[int, int]]:
     return list(zip(starts, stops, strict=True))
 
 
-def part_gradients(
+def compute_part_gradients(
     model: nn.Module, batch: Batch, borders: list[tuple[int, int]], graph: bool
 ) -> Tensor:
     """Return g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
@@ -92,27 +92,27 @@ def part_gradients(
     return torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
 
 
-def gradient_norms(gradients: Tensor) -> Tensor:
+def compute_gradient_norms(gradients: Tensor) -> Tensor:
     """Return |g_i| (D,)."""
     return gradients.square().sum(dim=1).sqrt()
 
 
-def grad_cosine(gradients: Tensor) -> Tensor:
+def compute_grad_cosine(gradients: Tensor) -> Tensor:
     """Return GC, the mean cosine of different rows, in [-1, 1]."""
     d = len(gradients)
-    unit = gradients / gradient_norms(gradients)[:, None]
+    unit = gradients / compute_gradient_norms(gradients)[:, None]
     cosines = unit @ unit.T
     return (cosines.sum() - cosines.diagonal().sum()) / (d * d - d)
 
 
-def objective(gradients: Tensor, kind: Objective) -> Tensor:
+def compute_objective(gradients: Tensor, kind: Objective) -> Tensor:
     """Return the value that an objective step minimises."""
     aligned = kind.startswith("gc")
-    value = -grad_cosine(gradients) if aligned else gradients.var(0, correction=0).sum()
+    value = -compute_grad_cosine(gradients) if aligned else gradients.var(0, correction=0).sum()
     if kind.endswith("_gn_sqrt"):
-        return value - gradient_norms(gradients).sum()
+        return value - compute_gradient_norms(gradients).sum()
     if kind.endswith("_gn"):
-        return value - gradient_norms(gradients).square().sum()
+        return value - compute_gradient_norms(gradients).square().sum()
     return value
 
 
@@ -139,10 +139,12 @@ def measure_gradients(
     """Return (GC, GN) at the current weights, mean over batches."""
     values = []
     for batch in batches:
-        gradients = part_gradients(
-            model, batch, part_borders(len(batch.labels), d, overlap), graph=False
+        gradients = compute_part_gradients(
+            model, batch, compute_part_borders(len(batch.labels), d, overlap), graph=False
         )
-        values.append(torch.stack([grad_cosine(gradients), gradient_norms(gradients).mean()]))
+        values.append(
+            torch.stack([compute_grad_cosine(gradients), compute_gradient_norms(gradients).mean()])
+        )
     gc, gn = torch.stack(values).mean(dim=0).tolist()
     return gc, gn
 
@@ -155,11 +157,11 @@ def learn_scales(
     with search_mode(model):
         before = measure_gradients(model, probes, nio.parts, nio.overlap)
         for batch in islice(batches, nio.iterations):
-            borders = part_borders(len(batch.labels), nio.parts, nio.overlap)
-            gradients = part_gradients(model, batch, borders, graph=True)
-            norm = gradient_norms(gradients).mean()
+            borders = compute_part_borders(len(batch.labels), nio.parts, nio.overlap)
+            gradients = compute_part_gradients(model, batch, borders, graph=True)
+            norm = compute_gradient_norms(gradients).mean()
             bound = bool(norm > gamma)
-            target = norm if bound else objective(gradients, nio.objective)
+            target = norm if bound else compute_objective(gradients, nio.objective)
             scales.descend(scales.gradient(target), bound)
         after = measure_gradients(model, probes, nio.parts, nio.overlap)
     return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))

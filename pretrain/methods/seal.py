@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
-def paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
+def build_paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
     """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
     short = PublishedFigure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
     figures = (short, PublishedFigure(accuracy=tenth, at="generation 10"))
@@ -79,7 +79,7 @@ class Seal(Method):
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
-    PAPER: ClassVar = paper_row("seal", 0.5825, 0.5922, "Table 2")
+    PAPER: ClassVar = build_paper_row("seal", 0.5825, 0.5922, "Table 2")
 
     def check(self, recipe: Recipe) -> None:
         threshold = surgery.find_threshold(recipe, self.threshold)

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.method import ParameterGroup
-from pretrain.methods.seal import Seal, paper_row
+from pretrain.methods.seal import Seal, build_paper_row
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SealFreeze(Seal):
     freeze_norm: bool = False
 
     SOURCE: ClassVar = "SEAL Table 7, + Freeze; code amiiir-sarfi/SEAL"
-    PAPER: ClassVar = paper_row("seal_freeze", 0.5245, 0.5117, "Table 7")
+    PAPER: ClassVar = build_paper_row("seal_freeze", 0.5245, 0.5117, "Table 7")
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.ascending(ctx):

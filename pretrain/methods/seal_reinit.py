@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pretrain.method import Neutral, require_rounds
 from pretrain.methods.llf import redraw_late_layers
-from pretrain.methods.seal import Seal, paper_row
+from pretrain.methods.seal import Seal, build_paper_row
 from pretrain.weights.surgery import END
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class SealReinit(Seal):
 
     SOURCE: ClassVar = "SEAL Table 7, + Reinit; code amiiir-sarfi/SEAL"
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
-    PAPER: ClassVar = paper_row("seal_reinit", 0.5682, 0.5887, "Table 7")
+    PAPER: ClassVar = build_paper_row("seal_reinit", 0.5682, 0.5887, "Table 7")
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

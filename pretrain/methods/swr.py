@@ -45,20 +45,20 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 
-def layer_weights(ctx: Context) -> list[Tensor]:
+def get_layer_weights(ctx: Context) -> list[Tensor]:
     """Return the effective weights of all layers, norm scales included, in forward order."""
     names = (f"{layer}.weight" for layer in ctx.roles.weighted)
     plain = ctx.parameters
     return [plain[n] if n in plain else surgery.get_weight(ctx.model, n) for n in names]
 
 
-def bias_names(ctx: Context) -> dict[int, str]:
+def get_bias_names(ctx: Context) -> dict[int, str]:
     """Return the name of the bias by position of the layer, for layers that have one."""
     names = enumerate(f"{layer}.bias" for layer in ctx.roles.weighted)
     return {i: name for i, name in names if name in ctx.parameters}
 
 
-def norm_positions(ctx: Context) -> list[int]:
+def find_norm_positions(ctx: Context) -> list[int]:
     """Return the positions of the norm layers among all layers."""
     norms = set(ctx.roles.norms)
     return [i for i, name in enumerate(ctx.roles.weighted) if name in norms]
@@ -98,7 +98,7 @@ class Swr(Method):
         """Record the norms. Raises UsageError for a network for which the rule is not defined."""
         self.check_network(ctx)
         classifier = set(ctx.roles.fully_connected)
-        norms = rescaling.frobenius_norms(layer_weights(ctx))
+        norms = rescaling.frobenius_norms(get_layer_weights(ctx))
         lam = [
             self.lambda_c if name in classifier else self.lambda_f for name in ctx.roles.weighted
         ]
@@ -130,14 +130,14 @@ class Swr(Method):
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
-        names, norms = ctx.roles.weighted, norm_positions(ctx)
-        sizes = rescaling.frobenius_norms(layer_weights(ctx))
+        names, norms = ctx.roles.weighted, find_norm_positions(ctx)
+        sizes = rescaling.frobenius_norms(get_layer_weights(ctx))
         c = rescaling.rescaling_coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
         bias = rescaling.bias_factors(c, norms[-1] if norms else None, self.paper_literal)
         if self.scale_running_stats:
             scale_statistics(ctx, c, bias, norms)
         factors = {f"{name}.weight": c[i] for i, name in enumerate(names)}
-        factors |= {name: bias[i] for i, name in bias_names(ctx).items()}
+        factors |= {name: bias[i] for i, name in get_bias_names(ctx).items()}
         rescaling.multiply_tensors(ctx.model, factors, ctx.parameters)
 
     def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
@@ -145,7 +145,7 @@ class Swr(Method):
         rewritten = set(names)
         for i, name in enumerate(ctx.roles.weighted):
             if f"{name}.weight" in rewritten:
-                ctx.memory["norms"][i] = rescaling.frobenius_norms([layer_weights(ctx)[i]])[0]
+                ctx.memory["norms"][i] = rescaling.frobenius_norms([get_layer_weights(ctx)[i]])[0]
 
 
 def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) -> None:
@@ -153,7 +153,7 @@ def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) ->
 
     An input W x + b becomes q W x + s b: its mean q mean + (s - q) b, its variance q^2 variance.
     """
-    names = bias_names(ctx)
+    names = get_bias_names(ctx)
     for at, q in rescaling.input_scales(c, norms).items():
         layer = ctx.roles.weighted[at]
         if not rescaling.has_tensor(ctx.model, f"{layer}.running_mean"):

@@ -28,7 +28,7 @@ from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from pretrain.method import Neutral, require_stages
-from pretrain.methods.swr import Swr, layer_weights
+from pretrain.methods.swr import Swr, get_layer_weights
 from pretrain.recipes import schedules, swr_study
 from pretrain.weights import rescaling
 
@@ -90,4 +90,4 @@ class SwrReanchor(Swr):
 
     def reanchor(self, ctx: Context) -> None:
         """Make the current norms the target."""
-        ctx.memory["norms"] = rescaling.frobenius_norms(layer_weights(ctx))
+        ctx.memory["norms"] = rescaling.frobenius_norms(get_layer_weights(ctx))

@@ -39,13 +39,13 @@ PARALLEL = 1e-6
 """Directions whose cosine is within this of 1 are the same."""
 
 
-def lengths(weight: Tensor, per: str) -> Tensor:
+def compute_lengths(weight: Tensor, per: str) -> Tensor:
     """Return the norms of the output units (n, 1, ...) or of the whole layer (1, 1, ...)."""
     axes = tuple(range(1 if per == "channel" else 0, weight.ndim))
     return cast("Tensor", torch.linalg.vector_norm(weight, dim=axes, keepdim=True))
 
 
-class Normalized(WeightMap):
+class NormalizedMap(WeightMap):
     """The map g v / |v|; per: one g per `channel` or per `layer`."""
 
     def __init__(self, per: str) -> None:
@@ -54,10 +54,10 @@ class Normalized(WeightMap):
 
     def forward(self, *originals: Tensor) -> Tensor:
         g, v = originals
-        return v * (g / lengths(v, self.per))
+        return v * (g / compute_lengths(v, self.per))
 
     def right_inverse(self, weight: Tensor) -> Originals:
-        g = lengths(weight, self.per)
+        g = compute_lengths(weight, self.per)
         return g, torch.where(g == 0, 1, weight)
 
     def update(self, weight: Tensor, *originals: Tensor) -> Originals:
@@ -65,7 +65,7 @@ class Normalized(WeightMap):
         new_g, new_v = self.right_inverse(weight)
         axes = tuple(range(1 if self.per == "channel" else 0, weight.ndim))
         dot = (weight * v).sum(dim=axes, keepdim=True)
-        parallel = dot >= (1 - PARALLEL) * new_g * lengths(v, self.per)
+        parallel = dot >= (1 - PARALLEL) * new_g * compute_lengths(v, self.per)
         # a pruned element must become exactly zero, even if the direction hardly changes
         parallel &= ((weight != 0) | (v == 0) | (new_g == 0)).all(dim=axes, keepdim=True)
         unchanged = (weight == self(g, v)).all(dim=axes, keepdim=True)
@@ -95,4 +95,4 @@ class WeightNorm(Reparametrization):
         return self.decay
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
-        yield from (Normalized(self.per) for _ in layer_modules(ctx))
+        yield from (NormalizedMap(self.per) for _ in layer_modules(ctx))

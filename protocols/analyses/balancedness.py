@@ -69,7 +69,7 @@ def run(
 
     Raises NotApplicable for fewer than two of them.
     """
-    weights = chain_weights(inputs.network)
+    weights = collect_chain_weights(inputs.network)
     value = compute_balancedness(weights, settings.tolerance, settings.updates)
     return Finding(
         measures=(
@@ -80,7 +80,7 @@ def run(
     )
 
 
-def chain_weights(network: Classifier) -> list[Tensor]:
+def collect_chain_weights(network: Classifier) -> list[Tensor]:
     """Return the weights of the fully-connected layers at the end.
 
     Raises NotApplicable unless they feed each other without a norm layer in between.

@@ -77,7 +77,7 @@ def run(
 ) -> Finding:
     """Measure the head-free backbone. Raises NotApplicable without convolution and linear layer."""
     model, share = inputs.backbone.module, f"weights near zero (|w| < {settings.dead:g})"
-    if not kernel_weights(model):
+    if not collect_kernel_weights(model):
         raise NotApplicable(
             f"{inputs.backbone.facts.ref} has no convolution and no linear layer",
             fix="leave weight_percentiles out of --what",
@@ -122,7 +122,9 @@ def measure_percentiles(
     """
     if not all(0 <= p <= 100 for p in percentiles):
         raise UsageError(f"percentiles {tuple(percentiles)}", fix="give numbers from 0 to 100")
-    values = {name: flatten_finite(name, weight) for name, weight in kernel_weights(model).items()}
+    values = {
+        name: flatten_finite(name, weight) for name, weight in collect_kernel_weights(model).items()
+    }
     if not values:
         raise UsageError(
             f"{type(model).__name__} has no convolution and no linear layer",
@@ -132,7 +134,7 @@ def measure_percentiles(
     return {name: measure_spread(weights, percentiles, dead) for name, weights in values.items()}
 
 
-def kernel_weights(model: nn.Module) -> Mapping[str, Tensor]:
+def collect_kernel_weights(model: nn.Module) -> Mapping[str, Tensor]:
     """Return the effective weight of every convolution and linear layer, in module order."""
     return {n: m.weight.detach() for n, m in model.named_modules() if isinstance(m, KINDS)}
 

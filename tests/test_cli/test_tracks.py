@@ -11,7 +11,7 @@ from PIL import Image
 
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
-from fsbench.data.targets.chestx import FACTS, patient
+from fsbench.data.targets.chestx import FACTS, get_patient
 from fsbench.results.reading import cells
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
@@ -79,7 +79,7 @@ def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
     for line in file.read_text().splitlines():
         row = json.loads(line)
         seen, asked = (
-            {patient(Path(path).stem) for paths in row[part] for path in paths}
+            {get_patient(Path(path).stem) for paths in row[part] for path in paths}
             for part in ("support", "query")
         )
         leaks += len(seen & asked)

@@ -137,9 +137,9 @@ def test_groups_of_the_official_lists(packs: Path) -> None:
         [m.LISTS.ids(part, splits, "x") for part in ("labeled_80", "unlabeled_20")]
         for m in (cropdisease, chestx)
     )
-    photos = Counter(map(cropdisease.photo, crop[0] | crop[1]))
+    photos = Counter(map(cropdisease.get_photo, crop[0] | crop[1]))
     assert sum(n > 1 for n in photos.values()) == 438
-    evaluated, adapted = ({chestx.patient(i) for i in part} for part in chest)
+    evaluated, adapted = ({chestx.get_patient(i) for i in part} for part in chest)
     assert (len(adapted), len(adapted & evaluated)) == (3701, 2288)
 
 

@@ -19,8 +19,8 @@ from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import Episode, EpisodeSampler, manifest_hash
 from fsbench.data.groups import Groups
-from fsbench.data.targets.chestx import patient
-from fsbench.data.targets.cropdisease import photo
+from fsbench.data.targets.chestx import get_patient
+from fsbench.data.targets.cropdisease import get_photo
 
 CLASSES = (1, 4, 5, 9)
 SPEC = EpisodeSpec(protocol="ibm-disjoint", n_way=3, k_shot=3, n_query=4)
@@ -209,7 +209,7 @@ def test_a_data_set_that_knows_no_groups_is_refused_with_the_reason() -> None:
 
 
 def test_rules_of_file_names() -> None:
-    assert patient("00000013_005") == patient("00000013_012") == "00000013"
+    assert get_patient("00000013_005") == get_patient("00000013_012") == "00000013"
     corn = "Corn_(maize)___healthy/"
     names = [
         corn + "88935f3f-d71e___R.S_HL 8142 copy.jpg",
@@ -219,7 +219,7 @@ def test_rules_of_file_names() -> None:
         corn + "88935f3f-adb1___R.S_HL 8142 copy  3.jpg",
         corn + "88935f3f-adb2___R.S_HL 8142 copy .jpg",
     ]
-    assert {photo(name) for name in names} == {corn + "r.s_hl 8142"}
+    assert {get_photo(name) for name in names} == {corn + "r.s_hl 8142"}
     others = [
         "Soybean___healthy/88935f3f-d71e___R.S_HL 8142.JPG",
         corn + "1f___R.S_HL 8143.JPG",
@@ -228,7 +228,7 @@ def test_rules_of_file_names() -> None:
         "Tomato___healthy/48ffe8ac___GH_HL Leaf 264.JPG",
         "Tomato___healthy/48ffe8ac___GH_HL Leaf 264.1.JPG",
     ]
-    assert len({photo(name) for name in [*names, *others]}) == 1 + len(others)
+    assert len({get_photo(name) for name in [*names, *others]}) == 1 + len(others)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ SOURCE = _synthetic.draw_source(1.0, 0)
 
 
 def recipe(**values: object) -> Recipe:
-    return _synthetic.column_recipe("BL", 0).replace(values)
+    return _synthetic.build_column_recipe("BL", 0).replace(values)
 
 
 def test_every_step_sees_every_image_once() -> None:

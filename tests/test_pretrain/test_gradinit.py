@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.seeding import torch_generator
-from pretrain.methods.gradinit import Gradinit, learn_step_scales, step_objective
+from pretrain.methods.gradinit import Gradinit, compute_step_objective, learn_step_scales
 from pretrain.training.batches import Batch
 from pretrain.weights.init_scales import (
     KERNELS,
@@ -59,7 +59,7 @@ def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
     model, (a, b, c) = smooth(), halves()
     gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
     with search_mode(model):
-        value, bound = step_objective(model, (a, b, c), gradinit, adam)
+        value, bound = compute_step_objective(model, (a, b, c), gradinit, adam)
         moved = copy.deepcopy(model)
         loss(moved, a, b).backward()
         gradients = [p.grad for p in moved.parameters() if p.grad is not None]
@@ -78,7 +78,7 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
     model, data, gradinit = smooth(), halves(), Gradinit(gamma=1e9)
     scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), 0.1)
     with search_mode(model):
-        gradients = scales.gradient(step_objective(model, data, gradinit, False)[0])
+        gradients = scales.gradient(compute_step_objective(model, data, gradinit, False)[0])
         loss(model, data[0], data[1]).backward()
         grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
         length = torch.cat([g.flatten() for g in grads.values()]).norm()
@@ -107,7 +107,7 @@ def test_its_gradient_treats_the_direction_as_a_constant() -> None:
 def test_above_the_cap_it_minimises_the_gradient_norm(adam: bool) -> None:
     model, data = smooth(), halves()
     with search_mode(model):
-        norm, bound = step_objective(model, data, Gradinit(gamma=1e-3), adam)
+        norm, bound = compute_step_objective(model, data, Gradinit(gamma=1e-3), adam)
         gradients = torch.autograd.grad(loss(model, data[0], data[1]), list(model.parameters()))
     flat = torch.cat([g.flatten() for g in gradients])
     assert bound
@@ -119,10 +119,10 @@ def test_steps_lower_the_objective_and_keep_directions() -> None:
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     gradinit = Gradinit(gamma=1e9, iterations=10, rate=0.01)
     with search_mode(model):
-        first = float(step_objective(model, data, gradinit, False)[0].detach())
+        first = float(compute_step_objective(model, data, gradinit, False)[0].detach())
     outcome = learn_step_scales(model, iter(data * 10), [data[0]], gradinit)
     with search_mode(model):
-        assert float(step_objective(model, data, gradinit, False)[0].detach()) < first - 0.1
+        assert float(compute_step_objective(model, data, gradinit, False)[0].detach()) < first - 0.1
     assert outcome.steps == (10, 0)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p.detach(), before[name] * outcome.factors.get(name, 1.0))

@@ -12,7 +12,12 @@ from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.methods.kels import redraw_masks, slim, slim_size, slim_sizes
+from pretrain.methods.kels import (
+    build_redraw_masks,
+    compute_slim_size,
+    compute_slim_sizes,
+    extract_slim,
+)
 
 
 def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
@@ -34,9 +39,9 @@ def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
 
 
 def test_slim_sizes_are_rounded_up_exactly() -> None:
-    assert [slim_size(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
-    assert slim_size(0.07, 100) == 7
-    assert slim_size(1.0, 7) == 7
+    assert [compute_slim_size(0.5, n) for n in (1, 2, 3, 64)] == [1, 1, 2, 32]
+    assert compute_slim_size(0.07, 100) == 7
+    assert compute_slim_size(1.0, 7) == 7
 
 
 @pytest.mark.parametrize("name", ["toy_resnet", "seal_resnet50", "cnn_bn"])
@@ -47,10 +52,10 @@ def test_the_slim_part_alone_gives_the_outputs_of_the_dense_network(name: str) -
         if value.ndim == 1:  # norms that are not at their initial values
             value.add_(torch.rand(value.shape, dtype=value.dtype) * 0.5)
     roles = architecture.roles(dense)
-    sizes_by_layer = slim_sizes(dense, roles, 0.5)
-    small.load_state_dict(slim(dense.state_dict(), sizes_by_layer, 0.5))
+    sizes_by_layer = compute_slim_sizes(dense, roles, 0.5)
+    small.load_state_dict(extract_slim(dense.state_dict(), sizes_by_layer, 0.5))
     for layer, sizes in sizes_by_layer.items():
-        for tensor, mask in redraw_masks(dense, layer, *sizes).items():
+        for tensor, mask in build_redraw_masks(dense, layer, *sizes).items():
             dense.get_parameter(tensor).data[mask] = 0
     x = torch.randn(2, 3, 32, 32, dtype=torch.float64)
     torch.testing.assert_close(small.eval()(x), dense.eval()(x), rtol=1e-10, atol=1e-12)
@@ -72,15 +77,20 @@ def roles() -> RoleMap:
 @pytest.mark.parametrize("second", [nn.Conv2d(11, 4, 1), nn.Conv2d(8, 8, 3, groups=2)])
 def test_concatenated_and_grouped_channels_are_refused(second: nn.Module) -> None:
     with pytest.raises(UsageError, match="kels cannot split second"):
-        slim_sizes(Branch(second), roles(), 0.5)
+        compute_slim_sizes(Branch(second), roles(), 0.5)
 
 
 def test_depthwise_filters_flattened_channels_and_biases() -> None:
-    assert slim_sizes(Branch(nn.Conv2d(8, 8, 3, groups=8)), roles(), 0.25)["second"] == (2, 1)
-    assert slim_sizes(Branch(nn.Linear(8 * 9, 10)), roles(), 0.3)["second"] == (3, 27)
-    taken = redraw_masks(Branch(nn.Linear(72, 10)), "first", 2, 3)
+    assert compute_slim_sizes(Branch(nn.Conv2d(8, 8, 3, groups=8)), roles(), 0.25)["second"] == (
+        2,
+        1,
+    )
+    assert compute_slim_sizes(Branch(nn.Linear(8 * 9, 10)), roles(), 0.3)["second"] == (3, 27)
+    taken = build_redraw_masks(Branch(nn.Linear(72, 10)), "first", 2, 3)
     assert taken["first.bias"].tolist() == [False, False, *[True] * 6]
-    assert redraw_masks(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {"second.weight"}
+    assert build_redraw_masks(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {
+        "second.weight"
+    }
 
 
 def test_one_round_is_refused() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fsbench import backbones
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
-from pretrain.methods.lw import block_schedule, mean_and_std
+from pretrain.methods.lw import build_block_schedule, compute_mean_and_std
 from pretrain.methods.rescale import restore_sizes
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.training.validation import module_outputs, use_batch_statistics
@@ -38,10 +38,10 @@ def in_blocks(name: str, k: int) -> bool:
 
 
 def test_rounds_go_up_block_by_block() -> None:
-    assert block_schedule(6, 3, 2, False) == (1, 1, 2, 2, 3, 3)
-    assert block_schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
-    assert block_schedule(3, 16, 1, True) == (0, 5, 11)
-    assert block_schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
+    assert build_block_schedule(6, 3, 2, False) == (1, 1, 2, 2, 3, 3)
+    assert build_block_schedule(5, 4, 1, True) == (0, 1, 2, 3, 4)
+    assert build_block_schedule(3, 16, 1, True) == (0, 5, 11)
+    assert build_block_schedule(10, 4, 1, True) == (0, 1, 1, 1, 2, 2, 3, 3, 4, 4)
 
 
 def test_order_sets_the_number_of_kept_blocks_per_round(tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_a_repeated_block_is_measured_before_its_own_normaliser(tmp_path: Path) 
 
 
 def test_statistics_of_a_dead_block_are_finite() -> None:
-    mean, std = mean_and_std(torch.full((4, 3, 2, 2), 2.0), ())
+    mean, std = compute_mean_and_std(torch.full((4, 3, 2, 2), 2.0), ())
     assert (float(mean), float(std)) == (2.0, pytest.approx(1e-6))
-    mean, std = mean_and_std(torch.tensor([[1.0, 2], [3, 6]]), (2,))
+    mean, std = compute_mean_and_std(torch.tensor([[1.0, 2], [3, 6]]), (2,))
     assert mean.tolist() == [2, 4]
     assert std.tolist() == pytest.approx([1 + 1e-6, 2 + 1e-6])
 

@@ -17,12 +17,12 @@ from fsbench.core.seeding import stream, torch_generator
 from pretrain.methods.nio import (
     Nio,
     Objective,
-    grad_cosine,
-    gradient_norms,
+    compute_grad_cosine,
+    compute_gradient_norms,
+    compute_objective,
+    compute_part_borders,
+    compute_part_gradients,
     learn_scales,
-    objective,
-    part_borders,
-    part_gradients,
 )
 from pretrain.training.batches import Batch
 from pretrain.weights.init_scales import (
@@ -62,15 +62,15 @@ def endless(n: int = 16, **kind: object) -> Iterator[Batch]:
 
 
 def test_the_parts_of_the_official_code() -> None:
-    assert part_borders(64, 4, 0.2) == [(0, 19), (12, 38), (25, 57), (38, 64)]
-    assert part_borders(128, 2, 0.6) == [(0, 102), (25, 128)]
-    assert part_borders(10, 5, 0.0) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+    assert compute_part_borders(64, 4, 0.2) == [(0, 19), (12, 38), (25, 57), (38, 64)]
+    assert compute_part_borders(128, 2, 0.6) == [(0, 102), (25, 128)]
+    assert compute_part_borders(10, 5, 0.0) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
 
 
 def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
     model, data, borders = smooth(), batch(), [(0, 9), (7, 16)]
     with search_mode(model):
-        gradients = part_gradients(model, data, borders, graph=False)
+        gradients = compute_part_gradients(model, data, borders, graph=False)
         rows = []
         for start, stop in borders:
             model.zero_grad()
@@ -83,10 +83,10 @@ def test_gradients_norms_and_cosine_equal_a_loop_over_parts() -> None:
     expected = torch.stack(rows)
     assert gradients.shape[1] == sum(p.numel() for m in kernels for p in m.parameters())
     torch.testing.assert_close(gradients.sort().values, expected.sort().values)
-    torch.testing.assert_close(gradient_norms(gradients), expected.norm(dim=1))
+    torch.testing.assert_close(compute_gradient_norms(gradients), expected.norm(dim=1))
     dot = float(expected[0] @ expected[1])
     gc = dot / float(expected[0].norm() * expected[1].norm())
-    assert float(grad_cosine(gradients)) == pytest.approx(gc)
+    assert float(compute_grad_cosine(gradients)) == pytest.approx(gc)
     assert -1 <= gc <= 1
 
 
@@ -95,7 +95,9 @@ def test_objectives_by_hand() -> None:
     gc, gv = 24 / 25, 0.5
     expected = {"gc": -gc, "gv": gv, "gc_gn_sqrt": -gc - 10, "gv_gn_sqrt": gv - 10}
     expected |= {"gc_gn": -gc - 50, "gv_gn": gv - 50}
-    assert {kind: float(objective(g, kind)) for kind in OBJECTIVES} == pytest.approx(expected)
+    assert {kind: float(compute_objective(g, kind)) for kind in OBJECTIVES} == pytest.approx(
+        expected
+    )
 
 
 def test_order_inside_a_part_does_not_matter() -> None:
@@ -104,7 +106,8 @@ def test_order_inside_a_part_does_not_matter() -> None:
     mixed = Batch(data.images[order], data.labels[order])
     with search_mode(model):
         a, b = (
-            part_gradients(model, d, part_borders(16, 2, 0.0), graph=False) for d in (data, mixed)
+            compute_part_gradients(model, d, compute_part_borders(16, 2, 0.0), graph=False)
+            for d in (data, mixed)
         )
     torch.testing.assert_close(a, b)
 
@@ -112,17 +115,21 @@ def test_order_inside_a_part_does_not_matter() -> None:
 @pytest.mark.parametrize("kind", OBJECTIVES)
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, norm: bool) -> None:
-    model, data, borders = smooth(norm), batch(), part_borders(16, 4, 0.2)
+    model, data, borders = smooth(norm), batch(), compute_part_borders(16, 4, 0.2)
     scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, BN)), 0.1)
 
     def value(m: Tensor) -> float:
         scales.write(m)
-        return float(objective(part_gradients(model, data, borders, graph=False), kind))
+        return float(
+            compute_objective(compute_part_gradients(model, data, borders, graph=False), kind)
+        )
 
     with search_mode(model):
         at = scales.m * 1.1
         scales.write(at)
-        slopes = scales.gradient(objective(part_gradients(model, data, borders, graph=True), kind))
+        slopes = scales.gradient(
+            compute_objective(compute_part_gradients(model, data, borders, graph=True), kind)
+        )
         h = 1e-5
         units = torch.eye(len(at), dtype=torch.float64) * h
         central = [(value(at + unit) - value(at - unit)) / (2 * h) for unit in units]

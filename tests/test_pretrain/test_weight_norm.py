@@ -9,7 +9,7 @@ import torch
 from support.pretrain import epochs, tiny, trainer
 from torch import Tensor
 
-from pretrain.methods.weight_norm import Normalized
+from pretrain.methods.weight_norm import NormalizedMap
 from pretrain.weights import surgery
 
 granularity = pytest.mark.parametrize("per", ["channel", "layer"])
@@ -21,7 +21,7 @@ def kernel() -> Tensor:
 
 @granularity
 def test_the_length_is_g_and_v_starts_at_the_weight(per: str) -> None:
-    w, mapping = kernel(), Normalized(per)
+    w, mapping = kernel(), NormalizedMap(per)
     g, v = mapping.right_inverse(w)
     assert torch.equal(v, w)
     assert g.numel() == (4 if per == "channel" else 1)
@@ -33,7 +33,7 @@ def test_the_length_is_g_and_v_starts_at_the_weight(per: str) -> None:
 
 @granularity
 def test_the_gradient_of_v_is_orthogonal_to_it_so_plain_sgd_never_shortens_it(per: str) -> None:
-    w, mapping = kernel(), Normalized(per)
+    w, mapping = kernel(), NormalizedMap(per)
     g, v = (t.clone().requires_grad_() for t in mapping.right_inverse(w))
     mapping(g, v).square().mul(torch.arange(48).reshape(4, 3, 2, 2)).sum().backward()
     assert v.grad is not None
@@ -44,7 +44,7 @@ def test_the_gradient_of_v_is_orthogonal_to_it_so_plain_sgd_never_shortens_it(pe
 
 
 def test_a_unit_of_length_zero_gives_no_nan_and_can_grow() -> None:
-    w, mapping = kernel(), Normalized("channel")
+    w, mapping = kernel(), NormalizedMap("channel")
     w[2] = 0
     g, v = (t.clone().requires_grad_() for t in mapping.right_inverse(w))
     torch.testing.assert_close(mapping(g, v), w)

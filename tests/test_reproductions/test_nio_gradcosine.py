@@ -130,7 +130,7 @@ def test_a_real_run_is_inspected_before_training(kind: str) -> None:
     job = NioJob(kind, "gc", 2, 1)
     effect = run_nio(job)
     bn = kind == "with BN"
-    with seeding.stream(*nio_gradcosine.nio_recipe(job).stream("init")):
+    with seeding.stream(*nio_gradcosine.build_nio_recipe(job).stream("init")):
         model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
@@ -162,9 +162,11 @@ def test_inspection_detects_a_changed_direction(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_of_the_appendix() -> None:
-    recipe: Any = nio_gradcosine.nio_recipe(NioJob("with BN", "gc_gn_sqrt", 50, 3)).method("nio")
+    recipe: Any = nio_gradcosine.build_nio_recipe(NioJob("with BN", "gc_gn_sqrt", 50, 3)).method(
+        "nio"
+    )
     assert (recipe.parts, recipe.batch_size, recipe.overlap) == (2, 128, 0.6)
     assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.1, 5.0, 50)
     assert recipe.objective == "gc_gn_sqrt"
-    other: Any = nio_gradcosine.nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
+    other: Any = nio_gradcosine.build_nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
     assert (other.overlap, other.rate, other.gamma) == (0.7, 0.015, 4.0)

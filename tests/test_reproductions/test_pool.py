@@ -22,7 +22,7 @@ def test_a_worker_uses_the_folder_of_tmpdir(
     assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [str(tmp_path)]
 
 
-@pytest.mark.skipif(_pool.memory_folder() is None, reason="no folder in memory with room")
+@pytest.mark.skipif(_pool.find_memory_folder() is None, reason="no folder in memory with room")
 def test_without_tmpdir_a_worker_uses_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
     assert _pool.run_jobs(operator.call, [tempfile.gettempdir], "place") == [_pool.MEMORY_FOLDER]
@@ -32,9 +32,9 @@ def test_memory_without_free_space_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(_pool, "MEMORY_FOLDER", str(tmp_path))
-    assert _pool.memory_folder() == str(tmp_path)
+    assert _pool.find_memory_folder() == str(tmp_path)
     monkeypatch.setattr(_pool, "FREE_BYTES", 2**62)
-    assert _pool.memory_folder() is None
+    assert _pool.find_memory_folder() is None
     monkeypatch.setattr(_pool, "MEMORY_FOLDER", str(tmp_path / "missing"))
     monkeypatch.setattr(_pool, "FREE_BYTES", 0)
-    assert _pool.memory_folder() is None
+    assert _pool.find_memory_folder() is None

@@ -10,7 +10,7 @@ import pytest
 
 from fsbench.core.progress import Reporter
 from fsbench.reproductions import _seal, seal_ascent, seal_knn_depth
-from fsbench.reproductions.seal_ascent import accuracy_moments, judge_fall, judge_return
+from fsbench.reproductions.seal_ascent import extract_moments, judge_fall, judge_return
 from fsbench.reproductions.seal_knn_depth import ProbeMeans, judge_depths, judge_half, judge_probes
 
 
@@ -18,11 +18,14 @@ def test_the_matched_ascent_is_as_long_as_the_papers() -> None:
     papers = sum((e + 1) / 20 for e in range(20))
     papers += sum(0.5 * (1 + math.cos(math.pi * e / 140)) for e in range(20))
     ours = 2 * 44 * 0.1  # 1437 images: 44 steps; one epoch of warm-up and the cosine's first
-    assert _seal.matched_factor(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
+    assert _seal.match_factor(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
 
 
 def test_all_methods_share_everything_but_the_method() -> None:
-    ours, control = _seal.seal_recipe("seal", 8, 1, 0.5), _seal.seal_recipe("normal", 8, 1, 0.5)
+    ours, control = (
+        _seal.build_seal_recipe("seal", 8, 1, 0.5),
+        _seal.build_seal_recipe("normal", 8, 1, 0.5),
+    )
     assert ours.method("seal").ascent_factor == 0.5  # type: ignore[attr-defined]
     plain = {"name": control.name, "methods": control.methods}
     assert {**dict(ours), **plain} == dict(control)
@@ -30,8 +33,8 @@ def test_all_methods_share_everything_but_the_method() -> None:
 
 def test_the_moments_of_a_generation() -> None:
     trace = [float(epoch) for epoch in range(24)]
-    assert accuracy_moments(1, trace) == (7, 9, 15)
-    assert accuracy_moments(2, trace) == (15, 17, 23)
+    assert extract_moments(1, trace) == (7, 9, 15)
+    assert extract_moments(2, trace) == (15, 17, 23)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_recipe_is_the_papers_training() -> None:
-    recipe = _swr.swr_recipe({"name": "swr", "lam": 0.5}, 3, 7, 16, "warm-start", lr=0.1)
+    recipe = _swr.build_swr_recipe({"name": "swr", "lam": 0.5}, 3, 7, 16, "warm-start", lr=0.1)
     assert (recipe.optimizer, recipe.lr, recipe.weight_decay, recipe.batch_size) == (
         "adam",
         0.1,
@@ -26,16 +26,16 @@ def test_the_recipe_is_the_papers_training() -> None:
     assert (recipe.opt_reset, recipe.seed, recipe.plan.epochs) == ("none", 3, 7)
     assert [stage.stop for stage in recipe.plan.stages] == [0.5, 1]
     assert recipe.methods[0].model_dump()["lambda_f"] == 0.5
-    assert _swr.swr_recipe({"name": "normal"}, 0, 1, 8).lr == 1e-3
+    assert _swr.build_swr_recipe({"name": "normal"}, 0, 1, 8).lr == 1e-3
 
 
 def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
     shapes: list[list[tuple[int, ...]]] = []
 
     def watch(ctx: Context) -> None:
-        shapes.append([tuple(kernel.shape) for kernel in _swr.forward_kernels(ctx)])
+        shapes.append([tuple(kernel.shape) for kernel in _swr.get_kernels(ctx)])
 
-    recipe = _swr.swr_recipe({"name": "normal"}, 0, 2, 16, "warm-start")
+    recipe = _swr.build_swr_recipe({"name": "normal"}, 0, 2, 16, "warm-start")
     run = _swr.trace_training(recipe, _digits.load_digits_source(0, 64), watch)
     assert len(run.epochs) == 4
     assert run.stages == run.epochs[1::2]
@@ -45,7 +45,7 @@ def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
 
 def test_the_paired_difference_by_hand() -> None:
     """Differences 1, 2, 3: mean 2, deviation 1, error 1 / sqrt(3)."""
-    gain = _swr.paired_difference([2, 4, 6], [1, 2, 3])
+    gain = _swr.compute_paired_difference([2, 4, 6], [1, 2, 3])
     assert gain == pytest.approx((2, 3**-0.5))
     assert str(gain) == "+2.00 ± 0.58"
 
@@ -64,7 +64,7 @@ def test_above(gain: PairedDifference, verdict: str) -> None:
 
 
 def test_a_curve_is_the_mean_over_runs() -> None:
-    curve = _swr.mean_curve("a", [[1, 2], [3, 6]], first=1)
+    curve = _swr.average_curves("a", [[1, 2], [3, 6]], first=1)
     assert (curve.x, curve.y) == ((1, 2), (2, 4))
 
 

@@ -83,8 +83,8 @@ def test_more_training_is_compared_with_the_best_before(at_least: float, verdict
 
 def test_the_worst_verdict() -> None:
     all_three: list[ClaimVerdict] = ["reproduced", "not reproduced", "direction only"]
-    assert swr_figure1.worst_verdict(all_three) == "not reproduced"
-    assert swr_figure1.worst_verdict(all_three[::2]) == "direction only"
+    assert swr_figure1.select_worst_verdict(all_three) == "not reproduced"
+    assert swr_figure1.select_worst_verdict(all_three[::2]) == "direction only"
 
 
 def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from pretrain.recipes.recipe import Recipe
     ],
 )
 def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[str, object]) -> None:
-    assert swr_scenarios.method_settings(scenario, name) == pytest.approx(expected)
+    assert swr_scenarios.build_method_settings(scenario, name) == pytest.approx(expected)
 
 
 def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
 
     monkeypatch.setattr(_synthetic, "ROUNDS", 2)
     monkeypatch.setattr(_synthetic, "STEPS", 3)
-    recipe, source = _synthetic.column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
+    recipe, source = _synthetic.build_column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
     weights = load_file(train_recipe(recipe, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*recipe.stream("init")):
         model = ARCHITECTURES.load("study_mlp").build(8)
@@ -98,7 +98,7 @@ def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.Monk
 def test_a_shared_round_0_changes_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 20)
     whole = [
-        100 * _synthetic.train_and_score(_synthetic.column_recipe(m, 0), 2.0)
+        100 * _synthetic.train_and_score(_synthetic.build_column_recipe(m, 0), 2.0)
         for m in _synthetic.METHODS
     ]
     assert len(set(whole)) > 1
@@ -171,6 +171,8 @@ def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -
     accuracies = reinit_table1._run_table_jobs(runs, SILENT)
     assert accuracies == [
         100
-        * _synthetic.train_and_score(_synthetic.column_recipe(method, seed, architecture), signal)
+        * _synthetic.train_and_score(
+            _synthetic.build_column_recipe(method, seed, architecture), signal
+        )
         for method, signal, seed, architecture in runs
     ]

@@ -20,18 +20,18 @@ from fsbench.reproductions.reinit_table5 import (
     PUBLISHED,
     AccuraciesByCell,
     Table5Job,
+    build_table5_recipe,
     judge_closeness,
     judge_direction,
     judge_table_cell,
-    table5_recipe,
 )
 
 
 def test_every_cell_has_the_steps_of_table_1_and_its_method() -> None:
-    plain = table5_recipe(Table5Job("Baseline", 0.0, "sgd", 3))
+    plain = build_table5_recipe(Table5Job("Baseline", 0.0, "sgd", 3))
     assert (plain.plan.rounds, plain.plan.epochs, plain.seed) == (1, 5, 3)
     assert plain.name == "paper/normal"
-    ours = table5_recipe(Table5Job("LW", 0.02, "adam", 0))
+    ours = build_table5_recipe(Table5Job("LW", 0.02, "adam", 0))
     assert (ours.plan.rounds, ours.plan.epochs, ours.plan.epoch_images) == (5, 1, 360 * 256)
     assert (ours.optimizer, ours.lr, ours.weight_decay) == ("adam", 3e-3, 0.0)
     assert ours.name == "paper/lw+l2"
@@ -49,7 +49,7 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
 
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
     chosen, source = (
-        table5_recipe(Table5Job("Rescaling", 0.1, "sgd", 5)),
+        build_table5_recipe(Table5Job("Rescaling", 0.1, "sgd", 5)),
         _synthetic.draw_source(0.5, 5),
     )
     weights = load_file(train_recipe(chosen, source, tmp_path / "run") / "model.safetensors")

@@ -20,7 +20,7 @@ from fsbench.reproductions.wc_weights import (
     CompanderJob,
     TrainingPhase,
     WeightTrace,
-    compander_recipe,
+    build_compander_recipe,
     shorten_schedule,
     trace_weights,
 )
@@ -133,7 +133,7 @@ def test_the_panels_show_percentiles_and_arms(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
-    plain, wc, control = (compander_recipe(CompanderJob(END, arm, 0)) for arm in ARMS)
+    plain, wc, control = (build_compander_recipe(CompanderJob(END, arm, 0)) for arm in ARMS)
     assert plain.lr == wc.lr == 0.1
     assert control.lr == pytest.approx(0.1 * 2.56)
     assert control.replace({"lr": 0.1}) == plain
@@ -145,8 +145,8 @@ def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
 def test_decay_times_steps_is_the_papers() -> None:
     assert shorten_schedule(10).decay * 10 * 11 == pytest.approx(1e-4 * 200 * 351)
     end, start = (
-        compander_recipe(CompanderJob(END, PLAIN, 0)),
-        compander_recipe(CompanderJob(START, PLAIN, 0)),
+        build_compander_recipe(CompanderJob(END, PLAIN, 0)),
+        build_compander_recipe(CompanderJob(START, PLAIN, 0)),
     )
     assert (start.weight_decay, start.schedule) == (1e-4, "constant")
     assert (end.weight_decay, end.schedule) == (PHASES[END].decay, "step")

@@ -78,14 +78,14 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     table = _find_table(folder)
     rows, notes = labelled_rows(table, _read_findings(table), _find_images(folder))
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return dataset.grouped(patient)
+    return dataset.grouped(get_patient)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """List all images of the label file, present on disk or not; raises like `load`."""
     findings = _read_findings(_find_table(folder))
     rows = [Row(label, name, f"images/{name}.png") for name, label in findings]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(patient)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(get_patient)
 
 
 def _find_table(folder: Path) -> Path:
@@ -98,7 +98,7 @@ def _find_table(folder: Path) -> Path:
     return table
 
 
-def patient(image: str) -> str:
+def get_patient(image: str) -> str:
     """Return the patient of an image: 00000013_005 -> 00000013, 005 counts the visits."""
     return image.partition("_")[0]
 

@@ -104,7 +104,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
         rows, notes = _kaggle_part(rows, splits)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return dataset.grouped(photo)
+    return dataset.grouped(get_photo)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
@@ -116,10 +116,10 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
             fix="use the official lists",
         )
     rows = [Row(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(photo)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(get_photo)
 
 
-def photo(image: str) -> str:
+def get_photo(image: str) -> str:
     """Return the photo of an image: Corn/<uuid>___R.S_HL 7910 copy 2.jpg -> Corn/r.s_hl 7910.
 
     Numbers restart in each class; file names without a prefix (RS_Rust 2487.JPG) stay as they are.
