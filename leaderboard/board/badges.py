@@ -1,11 +1,10 @@
-"""Badges: what came out when someone ran episodes of an entry again from its weights.
+"""Badges: the outcome of recomputing episodes of an entry from its weights.
 
     BOARD/<entry>/badges/<date>-<digest8>.json
 
-A badge is about one chain of results (leaderboard/submission/chain.py): results submitted anew
-start without
-any. It is the word of whoever ran `fsbench leaderboard verify`, with all that is needed to run the
-same check again; on a board under git it comes by pull request like everything else.
+A badge is valid for one hash chain (leaderboard/submission/chain.py): resubmitted results start
+without badges. It is a claim of whoever ran `fsbench leaderboard verify`, with everything needed to
+repeat the check; on a board under git it is added by pull request.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from fsbench.results.names import BADGES
 
 BadgeVerdict = Literal["verified", "within tolerance", "failed"]
 BADGE_VERDICTS: tuple[BadgeVerdict, ...] = ("verified", "within tolerance", "failed")
-"""From the best to the worst; an entry has the worst of its cells."""
+"""From best to worst; a badge has the worst verdict of its results."""
 
 
 class CellCheck(Frozen):
-    """What came out for one cell."""
+    """The comparison of one recomputed result with the entry's."""
 
     cell: Text = Field(description="board column, e.g. eurosat:5w1s/linear@ibm 224px")
     drawn: tuple[int, ...] = Field(description="numbers of the episodes that were drawn")
@@ -69,7 +68,7 @@ class Badge(Frozen):
 
     @property
     def words(self) -> str:
-        """For a table, e.g. 'verified 2026-01-31: 20 episodes'."""
+        """The text for a table, e.g. 'verified 2026-01-31: 20 episodes'."""
         return f"{self.verdict} {self.date[:10]}: {self.episodes} episodes"
 
 
@@ -82,7 +81,7 @@ def write_badge(entry: Path, badge: Badge) -> Path:
 
 
 def read_badges(entry: Path) -> list[Badge]:
-    """All badges of an entry, the oldest first. Raises ValidationFailed naming a wrong file."""
+    """Return all badges of an entry, the oldest first. Raises ValidationFailed."""
     return [read_badge(path) for path in sorted((entry / BADGES).glob("*.json"))]
 
 
@@ -96,8 +95,7 @@ def read_badge(path: Path) -> Badge:
 
 
 def select_badge(badges: Iterable[Badge], chain: str) -> Badge | None:
-    """The badge that counts for these results: a failed one, else the newest; None without any."""
-    about = sorted((b for b in badges if b.chain == chain), key=lambda b: b.date)
-    failed = [badge for badge in about if badge.verdict == "failed"]
-    counted = failed or about
-    return counted[-1] if counted else None
+    """Return the badge that counts for these results: the newest failed one, else the newest."""
+    valid = sorted((b for b in badges if b.chain == chain), key=lambda b: b.date)
+    failed = [badge for badge in valid if badge.verdict == "failed"]
+    return next(reversed(failed or valid), None)

@@ -1,10 +1,10 @@
-"""A board: a folder of entry folders, and what it compares.
+"""A board: a folder of entry folders and the definition of what it compares.
 
-    BOARD/board.json                            optional: what a BoardFile holds
-    BOARD/<entry>/entry.json                    the declaration, when it was submitted
-    BOARD/<entry>/<model>/<weights12>/...       results, laid out as any results folder
+    BOARD/board.json                            optional: a BoardFile
+    BOARD/<entry>/entry.json                    the declaration and the date of submission
+    BOARD/<entry>/<model>/<weights12>/...       results, in the layout of a results folder
 
-Entries are written by rename under a lock, so two submitters at once lose nothing and a reader
+Entries are written by rename under a lock: simultaneous submissions lose nothing, and a reader
 never sees half an entry.
 """
 
@@ -43,7 +43,7 @@ ENTRY_FILE = "entry.json"
 
 
 class EntryFile(Frozen):
-    """A measured entry, but for its results."""
+    """A measured entry without its results."""
 
     schema_version: Literal[1] = 1
     kind: Literal["measured"] = "measured"
@@ -53,13 +53,13 @@ class EntryFile(Frozen):
     chain: HashChain | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="weights -> data -> manifest -> spec -> records of every cell",
+        description="weights -> data -> manifest -> spec -> records of every result",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class BoardEntry:
-    """A measured entry with its verified results; badge: of those who ran it again, if any did."""
+    """A measured entry with its verified results, and its badge if it was recomputed."""
 
     file: EntryFile
     cells: tuple[Loaded, ...]
@@ -79,7 +79,7 @@ class Board:
 
     @classmethod
     def open(cls, folder: Path) -> Board:
-        """The board at `folder`, which need not exist yet. Raises ValidationFailed, UsageError."""
+        """Open the board at `folder`, which may not exist. Raises ValidationFailed, UsageError."""
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
         path = folder / BOARD_FILE
@@ -88,7 +88,7 @@ class Board:
 
     @classmethod
     def existing(cls, folder: Path) -> Board:
-        """The board at `folder`, which is there. Raises as `open`."""
+        """Open the board at `folder`, which must exist. Raises ValidationFailed, UsageError."""
         if not folder.exists():
             raise UsageError(
                 f"there is no board at {folder}", fix="fsbench submit RESULTS --board DIR makes one"
@@ -96,23 +96,26 @@ class Board:
         return cls.open(folder)
 
     def names(self) -> list[str]:
-        """Names of the measured entries, sorted."""
+        """Return the names of the measured entries, sorted."""
         return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))
 
     def entries(self, cache: Path | None = None, report: Reporter = SILENT) -> list[BoardEntry]:
-        """All measured entries, every result verified, once for each content where there is a cache
-        folder (verdicts.py). Raises ValidationFailed."""
-        names, found = self.names(), []
+        """Read all measured entries and verify every result. Raises ValidationFailed.
+
+        With a cache folder a result is verified once per content (submission/result_cache.py).
+        """
+        names, entries = self.names(), []
         with (
             result_cache.open_cache(self.folder, cache, report) as results,
             report.task(f"read {self.file.name}", len(names), "entries") as advance,
         ):
             for name in names:
-                found.append(self.entry(name, results))
+                entries.append(self.entry(name, results))
                 advance(1)
-        return found
+        return entries
 
     def entry(self, name: str, results: ResultCache | None = None) -> BoardEntry:
+        """Read one entry and verify its results, chain and badges. Raises ValidationFailed."""
         folder = self.folder / name
         file = read_record(folder / ENTRY_FILE, EntryFile)
         if file.declaration.name != name:
@@ -120,46 +123,46 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{file.declaration.name}'",
                 fix="name the folder after the entry",
             )
-        found = (results or ResultCache(self.folder)).read_results(folder)
+        verified = (results or ResultCache(self.folder)).read_results(folder)
         if file.chain is not None:
-            chains.require_unchanged(file.chain, found, str(folder))
-        held = badges.read_badges(folder)
-        badge = badges.select_badge(held, chains.build_chain(found).end) if held else None
-        return BoardEntry(file, found, badge)
+            chains.require_unchanged(file.chain, verified, str(folder))
+        stored = badges.read_badges(folder)
+        badge = badges.select_badge(stored, chains.build_chain(verified).end) if stored else None
+        return BoardEntry(file, verified, badge)
 
-    def select_columns(self, candidate: Submission) -> Submission:
-        """The candidate without results that bear the name of no column of this board."""
+    def select_columns(self, submission: Submission) -> Submission:
+        """Return the submission without results that belong to no column of this board."""
         if self.file.columns is None:
-            return candidate
-        kept = [cell for cell in candidate.cells if cell.result.column in self.file.named]
-        names = {cell.result.column for cell in candidate.cells} - self.file.named.keys()
-        return candidate.with_results(kept, [str(name) for name in sorted(names)])
+            return submission
+        results = [loaded for loaded in submission.cells if loaded.result.column in self.file.named]
+        names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()
+        return submission.with_results(results, [str(name) for name in sorted(names)])
 
-    def add(self, candidates: Sequence[Submission], replace: bool = False) -> list[Path]:
-        """Store checked candidates. Raises ValidationFailed when a name is taken."""
+    def add(self, submissions: Sequence[Submission], replace: bool = False) -> list[Path]:
+        """Store checked submissions. Raises ValidationFailed if a name is in use."""
         with self.lock():
             recover_entries(self.folder)
             if not replace:
-                for candidate in candidates:
-                    self.require_free(candidate.name)
-            return [self.store(candidate) for candidate in candidates]
+                for submission in submissions:
+                    self.require_free(submission.name)
+            return [self.store(submission) for submission in submissions]
 
     def taken(self, name: str) -> str | None:
-        """The entry of this name in any letter case: not every file system tells them apart."""
-        return next((held for held in self.names() if held.casefold() == name.casefold()), None)
+        """Return the entry of this name in any letter case, which some file systems ignore."""
+        return next((entry for entry in self.names() if entry.casefold() == name.casefold()), None)
 
     def require_free(self, name: str) -> None:
-        if held := self.taken(name):
+        if taken := self.taken(name):
             raise ValidationFailed(
-                f"{self.folder} already has an entry '{held}'",
+                f"{self.folder} already has an entry '{taken}'",
                 fix="choose another --name, or give --replace to replace your own entry",
             )
 
-    def store(self, candidate: Submission) -> Path:
+    def store(self, submission: Submission) -> Path:
         """Write an entry beside the board's others, then move it into place."""
-        held = self.taken(candidate.name)
+        replaced = self.taken(submission.name)
         return place_entry(
-            self.folder, candidate.name, held, lambda new: write_entry(new, candidate)
+            self.folder, submission.name, replaced, lambda new: write_entry(new, submission)
         )
 
     @contextmanager
@@ -171,17 +174,17 @@ class Board:
             yield
 
 
-def write_entry(folder: Path, candidate: Submission) -> None:
-    """The entry as a folder: written anew from parsed records, nothing is copied."""
-    home = folder / candidate.model / candidate.facts.weights_hash[:12]
-    write_record(home / MODEL_FILE, candidate.facts)
-    for cell in candidate.cells:
-        path = home / cell.result.dataset.name / cell.path.name
-        building.write(path, cell.result, cell.records)
+def write_entry(folder: Path, submission: Submission) -> None:
+    """Write an entry folder from parsed records; no submitted file is copied."""
+    home = folder / submission.model / submission.facts.weights_hash[:12]
+    write_record(home / MODEL_FILE, submission.facts)
+    for loaded in submission.cells:
+        path = home / loaded.result.dataset.name / loaded.path.name
+        building.write(path, loaded.result, loaded.records)
     entry = EntryFile(
-        declaration=candidate.declaration,
+        declaration=submission.declaration,
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),
         fsbench=__version__,
-        chain=chains.build_chain(candidate.cells),
+        chain=chains.build_chain(submission.cells),
     )
     write_record(folder / ENTRY_FILE, entry)

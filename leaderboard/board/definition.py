@@ -1,8 +1,8 @@
-"""board.json: what a board compares and by which rule; with a version, frozen for good.
+"""The definition of a board, board.json: columns, ranking rule and, if it is frozen, a version.
 
-A board without a version compares whatever its entries hold, or the columns it names. One with a
-version is a benchmark to be cited: it names columns, rule and date, and holds a digest of every
-field, so that a change in place is seen by every reader. A new version is a new file.
+A board without a version compares the columns that it names, or all columns of its entries. A board
+with a version is a benchmark to be cited: it names columns, rule and date, and contains a digest of
+every field, so that every reader detects a later change. A new version is a new file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fsbench.core.tasks import ColumnId
 class Column(Frozen):
     """Results of equal spec on equal images, hence equal episodes.
 
-    fingerprint: null on a board with a version where nobody has published the hash of the official
-    images. Then their number is asserted, and where the list of ids is known its hash, as the flags
-    of a result assert it; the entries of the column still have to agree on one fingerprint.
+    fingerprint: null on a board with a version if the hash of the official images is not published.
+    Then their number is checked, and the hash of the list of ids if that is known; the entries of
+    the column must still agree on one fingerprint.
     """
 
     name: ColumnId = Field(description="task and input size, e.g. eurosat:5w1s/linear@ibm 224px")
@@ -39,23 +39,23 @@ class Column(Frozen):
         None, exclude_if=lambda value: value is None, description="of the official ids"
     )
 
-    def same_cell(self, result: Result) -> bool:
-        """Whether a result is of this task and spec, on whatever images."""
+    def has_spec_of(self, result: Result) -> bool:
+        """Return whether a result is of this task and spec; its images may differ."""
         return (self.name, self.spec_digest) == (result.column, result.spec_digest)
 
-    def official(self, result: Result) -> bool:
-        """Whether a result of this task and spec is one of all official images."""
+    def has_images_of(self, result: Result) -> bool:
+        """Return whether a result of this task and spec is of all official images."""
         data = result.dataset
-        known = (
+        pairs = (
             (self.fingerprint, data.identity),
             (self.images_hash, data.images_hash),
             (self.images, sum(data.class_counts)),
         )
-        return not result.flags and all(wanted in {None, found} for wanted, found in known)
+        return not result.flags and all(expected in {None, value} for expected, value in pairs)
 
 
 def identify_column(result: Result) -> Column:
-    """The column a result belongs to."""
+    """Return the column that a result belongs to."""
     return Column(
         name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.identity
     )
@@ -71,7 +71,7 @@ FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
 
 
 class BoardFile(Frozen):
-    """Settings of a board; without columns it compares all that its entries hold."""
+    """Settings of a board; without columns it compares all columns of its entries."""
 
     schema_version: Literal[2] = 2
     name: Name
@@ -86,19 +86,19 @@ class BoardFile(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, data: Any) -> Any:
-        """A file of schema 1, or of none, might choose a track; now each has a table of its own."""
+        """Upgrade schema 1, in which a file could select one track; now each track has a table."""
         if not isinstance(data, dict) or data.get("schema_version", 1) != 1:
             return data
         return {k: v for k, v in data.items() if k != "transductive"} | {"schema_version": 2}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        given = (self.version, self.date, self.columns, self.frozen)
-        if (self.version or self.frozen) and None in given:
+        fields = (self.version, self.date, self.columns, self.frozen)
+        if (self.version or self.frozen) and None in fields:
             raise ValueError("a board with a version has a date, columns and digests")
         names = [column.name for column in self.columns or ()]
         if self.version and len(set(names)) != len(names):
-            raise ValueError("a column stands there twice")
+            raise ValueError("duplicate column")
         return self
 
     @property
@@ -108,25 +108,25 @@ class BoardFile(Frozen):
 
     @cached_property
     def named(self) -> dict[ColumnId, Column]:
-        """Name -> column; the last of a name that a board without a version gives twice."""
+        """Name -> column; the last one if a board without a version repeats a name."""
         return {column.name: column for column in self.columns or ()}
 
     def digests(self) -> dict[str, str]:
-        """Field -> sha-256 of its canonical JSON, for all that a version freezes."""
+        """Return field -> sha-256 of its canonical JSON, for all frozen fields."""
         data = self.model_dump(mode="json", include=set(FROZEN))
         return {field: digest(data[field]) for field in FROZEN}
 
     @classmethod
     def freeze(cls, **fields: Any) -> Self:
-        """A board with a version, and the digests that keep it as it is."""
+        """Return a board with a version and the digests of its fields."""
         file = cls.model_validate({**fields, "frozen": {}})
         return cls.model_validate({**fields, "frozen": file.digests()})
 
     def changed(self) -> list[str]:
-        """Fields that are no longer what the digests say."""
+        """Return the fields that differ from their digests."""
         return [] if self.frozen is None else differing_keys(self.digests(), self.frozen)
 
 
 def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Keys whose values differ, in the order of `a`."""
+    """Return the keys whose values differ, in the order of `a`."""
     return [key for key in {**a, **b} if a.get(key) != b.get(key)]

@@ -1,7 +1,10 @@
-"""The official boards: one file a version below boards/, which is never changed again.
+"""The official boards: one file per version below boards/, which is never changed.
 
-A board folder holds a copy of its version, so it renders alike when newer versions are there. The
-copy has to be the file that ships: whoever reads another one is told where they differ.
+A board folder contains a copy of its version, so its tables stay the same when newer versions come.
+The copy must equal the file of this fsbench; otherwise reading it fails and says what differs.
+
+`python -m leaderboard.board.official` writes the drafts below as files that do not exist yet. A
+draft follows the present defaults; when a default changes, a test demands a new version.
 """
 
 from __future__ import annotations
@@ -32,98 +35,13 @@ from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, diffe
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
 SHOWN = 4
-"""Columns that a message names before it counts the rest."""
-
-
-@cache
-def load_official_boards() -> tuple[BoardFile, ...]:
-    """All versions of all official boards, by name, the newest last. Raises ValidationFailed."""
-    files = [read_record(path, BoardFile) for path in BOARDS.glob("*.json")]
-    return tuple(sorted(files, key=lambda file: (file.name, file.version or 0)))
-
-
-def find_official_board(name: str, version: int | None = None) -> BoardFile:
-    """A version of an official board, the newest if none is given. Raises UnknownName."""
-    titles = {file.title: file for file in load_official_boards()}
-    newest = {file.name: file for file in load_official_boards()}
-    known = titles if version is not None else {**titles, **newest}
-    wanted = name if version is None else f"{name}-{version}"
-    if wanted not in known:
-        raise UnknownName("official board", wanted, known)
-    return known[wanted]
-
-
-def init_board(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
-    """Write board.json: of an official board, or without a name of a free one named as the folder.
-
-    Raises UsageError where a board or, for an official one, any entry already lies, UnknownName.
-    """
-    if version is not None and name is None:
-        raise UsageError("a version of no board", fix="give --official NAME too")
-    if (folder / BOARD_FILE).exists():
-        raise UsageError(f"{folder} already has a {BOARD_FILE}", fix="give a new folder")
-    if name and any(folder.glob("[!.]*/entry.json")):
-        raise UsageError(
-            f"{folder} already holds entries, which were not checked for an official board",
-            fix="give a new folder and submit them to it",
-        )
-    file = (
-        BoardFile(name=safe(folder.resolve().name))
-        if name is None
-        else find_official_board(name, version)
-    )
-    write_record(folder / BOARD_FILE, file)
-    return file
-
-
-def read_board_file(path: Path) -> BoardFile:
-    """A board.json, of a version as it was frozen. Raises ValidationFailed saying what differs."""
-    file = read_record(path, BoardFile)
-    if file.frozen is None:
-        return file
-    shipped = {each.title: each for each in load_official_boards()}
-    if file.title not in shipped and file.name in {each.name for each in load_official_boards()}:
-        raise ValidationFailed(
-            f"{path} is {file.title}; this fsbench knows {', '.join(shipped)}", fix="update fsbench"
-        )
-    found = describe_changes(file, shipped.get(file.title, file)) or file.changed()
-    if found:
-        raise ValidationFailed(
-            f"{path}: the frozen board {file.title} was changed: {'; '.join(found)}",
-            fix="restore the file; other columns or rules are another board, with another name",
-        )
-    return file
-
-
-def describe_changes(file: BoardFile, shipped: BoardFile) -> list[str]:
-    """What stands in a copy in place of what ships."""
-    changed = differing_keys(file.digests(), shipped.digests())
-    plain = [
-        f"{field} is {getattr(file, field)!r}, not {getattr(shipped, field)!r}"
-        for field in changed
-        if field != "columns"
-    ]
-    moved = describe_column_changes(file.columns or (), shipped.columns or ())
-    return plain + (moved if "columns" in changed else [])
-
-
-def describe_column_changes(held: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
-    """Columns that are missing, added or other ones, by name."""
-    ours, theirs = ({str(c.name): c for c in columns} for columns in (held, shipped))
-    kinds = {
-        "missing columns": [name for name in theirs if name not in ours],
-        "added columns": [name for name in ours if name not in theirs],
-        "changed columns": [n for n in ours if n in theirs and ours[n] != theirs[n]],
-    }
-    found = [f"{kind}: {shorten_list(names)}" for kind, names in kinds.items() if names]
-    return found or ["columns in another order"]
-
-
-def shorten_list(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
+"""Maximum number of columns that a message names."""
+OFFICIAL_HEADER = ("board", "date", "track", "columns", "data sets", "tasks")
+OFFICIAL_NOTE = (
+    "Every track has two tables: official data, where an entry needs all columns and no flag, and "
+    "`subset`, which takes the same columns with flags. fsbench leaderboard init "
+    "--board DIR --official NAME starts a board."
+)
 SIZES = (224, 64)
 SHOTS = (1, 5, 20, 50)
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -134,9 +52,98 @@ UNKNOWN_IMAGES = (
 )
 
 
+@cache
+def load_official_boards() -> tuple[BoardFile, ...]:
+    """Return all versions of all official boards, by name, the newest last."""
+    files = [read_record(path, BoardFile) for path in BOARDS.glob("*.json")]
+    return tuple(sorted(files, key=lambda file: (file.name, file.version or 0)))
+
+
+def find_official_board(name: str, version: int | None = None) -> BoardFile:
+    """Return a version of an official board, by default the newest. Raises UnknownName."""
+    titles = {file.title: file for file in load_official_boards()}
+    newest = {file.name: file for file in load_official_boards()}
+    boards = titles if version is not None else {**titles, **newest}
+    title = name if version is None else f"{name}-{version}"
+    if title not in boards:
+        raise UnknownName("official board", title, boards)
+    return boards[title]
+
+
+def init_board(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
+    """Write board.json of an official board, or of a free board named like the folder.
+
+    Raises UnknownName, and UsageError if the folder is a board already; an official board must
+    start without entries.
+    """
+    if version is not None and name is None:
+        raise UsageError("a version of no board", fix="give --official NAME as well")
+    if (folder / BOARD_FILE).exists():
+        raise UsageError(f"{folder} already has a {BOARD_FILE}", fix="give a new folder")
+    if name and any(folder.glob("[!.]*/entry.json")):
+        raise UsageError(
+            f"{folder} already holds entries, which were not checked for an official board",
+            fix="give a new folder and submit them to it",
+        )
+    free = BoardFile(name=safe(folder.resolve().name))
+    file = free if name is None else find_official_board(name, version)
+    write_record(folder / BOARD_FILE, file)
+    return file
+
+
+def read_board_file(path: Path) -> BoardFile:
+    """Read board.json. Raises ValidationFailed if a frozen field was changed, saying which."""
+    file = read_record(path, BoardFile)
+    if file.frozen is None:
+        return file
+    shipped = {board.title: board for board in load_official_boards()}
+    if file.title not in shipped and file.name in {board.name for board in shipped.values()}:
+        raise ValidationFailed(
+            f"{path} is {file.title}; this fsbench knows {', '.join(shipped)}", fix="update fsbench"
+        )
+    changes = describe_changes(file, shipped.get(file.title, file)) or file.changed()
+    if changes:
+        raise ValidationFailed(
+            f"{path}: the frozen board {file.title} was changed: {'; '.join(changes)}",
+            fix="restore the file; use another name for a board with other columns or rules",
+        )
+    return file
+
+
+def describe_changes(file: BoardFile, shipped: BoardFile) -> list[str]:
+    """Return how a copy of an official board differs from the file of this fsbench."""
+    changed = differing_keys(file.digests(), shipped.digests())
+    plain = [
+        f"{field} is {getattr(file, field)!r}, not {getattr(shipped, field)!r}"
+        for field in changed
+        if field != "columns"
+    ]
+    moved = describe_column_changes(file.columns or (), shipped.columns or ())
+    return plain + (moved if "columns" in changed else [])
+
+
+def describe_column_changes(copy: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
+    """Return the missing, added and changed columns by name."""
+    copied, expected = ({str(c.name): c for c in columns} for columns in (copy, shipped))
+    names_by_kind = {
+        "missing columns": [name for name in expected if name not in copied],
+        "added columns": [name for name in copied if name not in expected],
+        "changed columns": [n for n in copied if n in expected and copied[n] != expected[n]],
+    }
+    changes = [f"{kind}: {shorten_list(names)}" for kind, names in names_by_kind.items() if names]
+    return changes or ["columns in another order"]
+
+
+def shorten_list(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
 def draft_cdfsl() -> BoardFile:
-    """CD-FSL: 5-way, 15 queries, 600 episodes; linear and affine as in SEAL Tables 4 and 5, and the
-    one head that is transductive."""
+    """Draft CD-FSL: 5-way, 15 queries, 600 episodes, with three heads.
+
+    Linear heads and affine tuning are those of SEAL, Tables 4 and 5; soft k-means is transductive.
+    """
     cells = product(HEADS, PROTOCOLS, SIZES, groups()["cdfsl"], SHOTS)
     columns = [
         draft_column(dataset, draft_spec(head, protocol, size, k))
@@ -154,8 +161,10 @@ def draft_cdfsl() -> BoardFile:
 
 
 def draft_transfer() -> BoardFile:
-    """Linear probes on official splits, as in SEAL Table 1; the rate as the paper chose it, best on
-    the test images, and chosen on images held out of the training part."""
+    """Draft linear probes on official splits, as in SEAL, Table 1.
+
+    The learning rate is selected on the test images, like in the paper, or on held-out images.
+    """
     probes = (ProbeSpec(held_out=0.1), ProbeSpec(held_out=0.1, select="held_out"))
     columns = [
         draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
@@ -180,7 +189,7 @@ def draft_spec(head: str, protocol: Protocol, size: int, k_shot: int) -> Episodi
 
 
 def draft_column(dataset: str, spec: Spec) -> Column:
-    """What is known of its official images: how many, or which where a list of ids is published."""
+    """Return a column with the number of official images, or the hash of their list of ids."""
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     lists = getattr(TARGETS.load(dataset), "LISTS", None)
     return Column(
@@ -193,28 +202,15 @@ def draft_column(dataset: str, spec: Spec) -> Column:
 
 
 def write_draft(file: BoardFile) -> bool:
-    """Whether it was written: a version that lies there stays as it is."""
+    """Write a board unless its file exists, which is never changed; return whether it did not."""
     path = BOARDS / f"{file.title}.json"
     if new := not path.exists():
         write_record(path, file)
     return new
 
 
-if __name__ == "__main__":
-    for draft in (draft_cdfsl(), draft_transfer()):
-        write_draft(draft)
-
-
-OFFICIAL_HEADER = ("board", "date", "track", "columns", "data sets", "tasks")
-OFFICIAL_NOTE = (
-    "Every track stands twice: on official data, where an entry needs all its columns and has no "
-    "flag, and as `subset`, which takes the same columns with flags. fsbench leaderboard init "
-    "--board DIR --official NAME starts a board."
-)
-
-
 def list_official_tracks() -> list[tuple[str, ...]]:
-    """A row a track of every version, in the order of the files."""
+    """Return a table row for every track of every version."""
     return [
         (
             file.title,
@@ -229,11 +225,11 @@ def list_official_tracks() -> list[tuple[str, ...]]:
 
 
 def columns_by_track(file: BoardFile) -> dict[Track, list[Column]]:
-    """The columns of each track on official data."""
-    found: dict[Track, list[Column]] = {}
+    """Return the columns of each track on official data."""
+    tracks: dict[Track, list[Column]] = {}
     for column in file.columns or ():
-        found.setdefault(Track.of(column.name, "official"), []).append(column)
-    return found
+        tracks.setdefault(Track.of(column.name, "official"), []).append(column)
+    return tracks
 
 
 def track_label(track: Track) -> str:
@@ -241,7 +237,7 @@ def track_label(track: Track) -> str:
 
 
 def describe_columns(columns: list[Column]) -> tuple[str, str]:
-    """Data sets and shapes, e.g. 'chestx, isic' and '5w1s, 5w5s'."""
+    """Return data sets and shapes, e.g. 'chestx, isic' and '5w1s, 5w5s'."""
     tasks = [column.name.task for column in columns]
     parts = ([task.dataset for task in tasks], [task.shape for task in tasks])
     sets, shapes = (", ".join(dict.fromkeys(part)) for part in parts)
@@ -249,7 +245,7 @@ def describe_columns(columns: list[Column]) -> tuple[str, str]:
 
 
 def official_boards_json() -> list[dict[str, Any]]:
-    """Every version whole, with its rule in words and its tracks."""
+    """Return every version with its rule in words and its tracks."""
     return [
         {
             **file.model_dump(mode="json"),
@@ -266,3 +262,8 @@ def official_boards_json() -> list[dict[str, Any]]:
         }
         for file in load_official_boards()
     ]
+
+
+if __name__ == "__main__":
+    for draft in (draft_cdfsl(), draft_transfer()):
+        write_draft(draft)

@@ -1,9 +1,9 @@
-"""Numbers printed in papers: entries of kind `published`, shown apart and never ranked.
+"""Numbers copied from papers: entries of kind `published`, shown apart and never ranked.
 
-They come without outcomes, so nothing about them can be recomputed or paired. One JSON file of
-leaderboard/entries each; the file name is the entry's name. Of the source papers, SEAL alone prints
-transfer; the others stand here by the accuracy in the domain that they trained on, where that is a
-source of this suite. The appendix of the NIO paper prints no accuracy, so it has no entry.
+They have no records, so nothing can be recomputed or paired. Each is one JSON file in
+leaderboard/entries, named like the entry. Of the source papers only SEAL reports transfer; of the
+others the in-domain accuracy is listed if they trained on a source data set of fsbench. The
+appendix of the NIO paper reports no accuracy, so it has no entry.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PublishedCell(Frozen):
 
     @property
     def in_domain(self) -> bool:
-        """Whether it is the accuracy on the data set of pretraining."""
+        """Whether this is the accuracy on the data set of pretraining."""
         return (self.pattern.shape or "").startswith(IN_DOMAIN)
 
     @property
@@ -76,32 +76,34 @@ class PublishedEntry(Frozen):
 
     @property
     def transfers(self) -> bool:
-        """Whether anything but the accuracy in its own domain is printed."""
+        """Whether any number but the in-domain accuracy is printed."""
         return not all(cell.in_domain for cell in self.cells)
 
     def about(
         self, datasets: Collection[str], sources: Collection[str], adaptation: str | None = None
     ) -> PublishedEntry:
-        """The same row, of cells on these data sets, by this adaptation if one is given, and of the
-        accuracy on these sources."""
-        kept = [
+        """Return the entry with the numbers on these data sets, by this adaptation if not None.
+
+        Of in-domain accuracies, those on `sources` remain.
+        """
+        cells = [
             cell
             for cell in self.cells
             if (cell.dataset in sources if cell.in_domain else cell.dataset in datasets)
             and (cell.in_domain or adaptation in {None, cell.adaptation})
         ]
-        return self.model_copy(update={"cells": tuple(kept)})
+        return self.model_copy(update={"cells": tuple(cells)})
 
 
 @cache
 def load_published() -> tuple[PublishedEntry, ...]:
-    """All published entries, by name. Raises ValidationFailed naming a wrong file."""
+    """Return all published entries by name. Raises ValidationFailed naming a wrong file."""
     paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
     return tuple(read_published(path) for path in paths)
 
 
 def read_published(path: Path) -> PublishedEntry:
-    """One file; its name is the entry's, and no task stands there twice."""
+    """Read one file; it must be named like the entry and state every task once."""
     entry = read_record(path, PublishedEntry)
     tasks = [cell.task for cell in entry.cells]
     if entry.name != path.stem or len(set(tasks)) != len(tasks):

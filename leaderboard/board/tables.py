@@ -1,4 +1,4 @@
-"""Which results of a board stand in which table: each holds the columns of exactly one track."""
+"""Tables of a board: its columns split by track, its entries ranked in each table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from leaderboard.board.published import PublishedEntry, load_published
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import Contenders, Ranking, rank_entries
 
+CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
+SOURCE = "tinyimagenet"
+"""The data set that the backbones of the source papers were pretrained on."""
+
+DATA_PARTS: tuple[Data, ...] = ("official", "subset")
+
 
 @dataclass(frozen=True)
 class TrackColumns:
-    """Columns that one ranking goes over; a board without any has one table, of no track."""
+    """The columns of one ranking, all of one track; a board without columns has one, track None."""
 
     track: Track | None
     columns: tuple[Column, ...]
@@ -31,112 +37,14 @@ class TrackColumns:
         return frozenset(column.name for column in self.columns)
 
 
-def split_by_track(file: BoardFile, results: Sequence[Result]) -> tuple[TrackColumns, ...]:
-    """The tables that these results fill, or one empty one. Their order does not matter."""
-    found = split_free(file, results) if file.version is None else split_versioned(file, results)
-    return tuple(found)
-
-
-def split_free(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:
-    """The columns named, a table a track; else all that are held, sorted, where a track that some
-    network has only a part of the adaptations of has a table an adaptation."""
-    if file.columns is not None:
-        return group_columns(file.columns) or [TrackColumns(None, ())]
-    held = group_columns(sorted({identify_column(result) for result in results}, key=column_order))
-    return [part for table in held for part in split_by_head(table, results)] or [
-        TrackColumns(None, ())
-    ]
-
-
-def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
-    tracks = by_track(column.name for column in columns).items()
-    return [
-        TrackColumns(track, tuple(c for c in columns if c.name in names)) for track, names in tracks
-    ]
-
-
-def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackColumns]:
-    """The table, or one an adaptation where a network lacks one of them: beside those that have all
-    the network could not be ranked. Probes stand in each; what most networks have comes first."""
-    tuned: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        if result.column in table.names and not result.task.probe:
-            tuned[result.column.adaptation].add(result.backbone.weights_hash)
-    networks = set().union(*tuned.values())
-    if table.track is None or all(own == networks for own in tuned.values()):
-        return [table]
-    return [
-        TrackColumns(
-            table.track.model_copy(update={"adaptation": adaptation}),
-            tuple(c for c in table.columns if c.name.task.probe or c.name.adaptation == adaptation),
-        )
-        for adaptation in sorted(tuned, key=lambda name: (-len(tuned[name]), name))
-    ]
-
-
-def column_order(column: Column) -> tuple[ColumnId, str, str]:
-    """Return the sort key of a column."""
-    return column.name, column.spec_digest, column.fingerprint or ""
-
-
-def split_versioned(file: BoardFile, results: Iterable[Result]) -> list[TrackColumns]:
-    """Tables that hold anything: official data with all columns of a track, others with those held.
-
-    Entries that disagree on the images of a column stand in columns of their own.
-    """
-    held: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
-    for result in results:
-        if column := match_column(file, result):
-            held[column.name, data_part(result)].add(column)
-    found: dict[Track, list[Column]] = defaultdict(list)
-    used = {Track.of(name, data) for name, data in held}
-    sides: tuple[Data, ...] = ("official", "subset")
-    for data in sides:
-        for column in file.columns or ():
-            own = sorted(held[column.name, data], key=column_order)
-            spare = [column] if data == "official" else []
-            found[Track.of(column.name, data)] += own or spare
-    filled = [TrackColumns(track, tuple(columns)) for track, columns in found.items()]
-    return [table for table in filled if table.track in used] or filled[:1]
-
-
-def match_column(file: BoardFile, result: Result) -> Column | None:
-    """The column, on its own images, that a result belongs to; None if the board has none."""
-    column = identify_column(result)
-    if file.version is None:
-        return column if file.columns is None or column in file.columns else None
-    named = file.named.get(column.name)
-    if named is None or not named.same_cell(result):
-        return None
-    return column if result.flags or named.official(result) else None
-
-
-def data_part(result: Result) -> Data:
-    """The part of a board with a version: any flag is a reason not to be official."""
-    return "subset" if result.flags else "official"
-
-
-def is_ranked(file: BoardFile, table: TrackColumns, result: Result) -> bool:
-    """Whether a result is ranked in a table."""
-    data = table.track and table.track.data
-    if result.column not in table.names or data not in {None, data_part(result)}:
-        return False
-    return match_column(file, result) in table.columns
-
-
-CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
-SOURCE = "tinyimagenet"
-"""What the backbones of the source papers were pretrained on."""
-
-
 @dataclass(frozen=True)
 class BoardTable:
-    """One track of a board as people see it; None for a board without columns.
+    """The ranked entries of one track of a board, with what is shown beside them.
 
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
-    entry -> code or paper; published: entries that share a data set with the board; contenders:
-    the outcomes that were ranked, for statistics of one's own; backbones: entry -> its facts;
-    cell_flags: entry -> column -> why that number is not official.
+    entry -> code or paper; published: published entries on the same data sets; contenders: the
+    outcomes that were ranked, for further statistics; backbones: entry -> its facts; cell_flags:
+    entry -> column -> why that number is not official.
     """
 
     name: str
@@ -157,30 +65,30 @@ def rank_board(
 ) -> tuple[BoardTable, ...]:
     """Read, verify and rank a board, each track on its own.
 
-    An entry stands in a view if it holds a column of it. Raises ValidationFailed, UsageError.
+    A table lists the entries that have any of its columns. Raises ValidationFailed, UsageError.
     """
     board = Board.open(folder)
     entries = board.entries(cache, report)
-    results = [cell.result for entry in entries for cell in entry.cells]
-    return tuple(
-        rank_table(board.file, entries, each) for each in split_by_track(board.file, results)
-    )
+    results = [loaded.result for entry in entries for loaded in entry.cells]
+    tables = split_by_track(board.file, results)
+    return tuple(rank_table(board.file, entries, columns) for columns in tables)
 
 
 def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColumns) -> BoardTable:
+    """Rank the entries over the columns of one track."""
     labels = label_columns(table.columns)
-    held = {
+    results = {
         entry.name: {
-            labels[identify_column(cell.result)]: cell
-            for cell in entry.cells
-            if is_ranked(file, table, cell.result)
+            labels[identify_column(loaded.result)]: loaded
+            for loaded in entry.cells
+            if is_ranked(file, table, loaded.result)
         }
         for entry in entries
     }
     contenders = {
-        name: {column: extract_outcomes(cell) for column, cell in own.items()}
-        for name, own in held.items()
-        if own or not table.columns
+        name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
+        for name, by_column in results.items()
+        if by_column or not table.columns
     }
     return BoardTable(
         name=file.title,
@@ -195,26 +103,128 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
         backbones={entry.name: find_backbone(entry) for entry in entries},
         cell_flags={
             entry.name: {
-                c: (*cell.result.flags, *flag_targets_seen(entry))
-                for c, cell in held[entry.name].items()
+                column: (*loaded.result.flags, *flag_targets_seen(entry))
+                for column, loaded in results[entry.name].items()
             }
             for entry in entries
         },
     )
 
 
+def split_by_track(file: BoardFile, results: Sequence[Result]) -> tuple[TrackColumns, ...]:
+    """Return the tables that these results fill, or one empty table; the order is irrelevant."""
+    if file.version is None:
+        return tuple(split_free(file, results))
+    return tuple(split_versioned(file, results))
+
+
+def split_free(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:
+    """Return the tables of a board without a version.
+
+    They hold the columns that board.json names, else all columns of the results; in the latter case
+    a track is split by head if a network lacks one of its heads.
+    """
+    empty = [TrackColumns(None, ())]
+    if file.columns is not None:
+        return group_columns(file.columns) or empty
+    columns = sorted({identify_column(result) for result in results}, key=column_order)
+    tables = group_columns(columns)
+    return [part for table in tables for part in split_by_head(table, results)] or empty
+
+
+def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
+    tracks = by_track(column.name for column in columns).items()
+    return [
+        TrackColumns(track, tuple(c for c in columns if c.name in names)) for track, names in tracks
+    ]
+
+
+def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackColumns]:
+    """Return one table per head if a network lacks a head, else the table itself.
+
+    In a common table that network would be unranked. Every table contains the probes; the head that
+    most networks have comes first.
+    """
+    networks_by_head: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        if result.column in table.names and not result.task.probe:
+            networks_by_head[result.column.adaptation].add(result.backbone.weights_hash)
+    networks = set().union(*networks_by_head.values())
+    if table.track is None or all(some == networks for some in networks_by_head.values()):
+        return [table]
+    return [
+        TrackColumns(
+            table.track.model_copy(update={"adaptation": head}),
+            tuple(c for c in table.columns if c.name.task.probe or c.name.adaptation == head),
+        )
+        for head in sorted(networks_by_head, key=lambda h: (-len(networks_by_head[h]), h))
+    ]
+
+
+def column_order(column: Column) -> tuple[ColumnId, str, str]:
+    """Return the sort key of a column."""
+    return column.name, column.spec_digest, column.fingerprint or ""
+
+
+def split_versioned(file: BoardFile, results: Iterable[Result]) -> list[TrackColumns]:
+    """Return the tables of a board with a version that contain any result.
+
+    A table on official data has all columns of its track, a table of flagged results only the
+    columns with results. Entries on different images of a column get different columns.
+    """
+    columns_by_name: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
+    for result in results:
+        if column := match_column(file, result):
+            columns_by_name[column.name, data_part(result)].add(column)
+    used = {Track.of(name, data) for name, data in columns_by_name}
+    tables: dict[Track, list[Column]] = defaultdict(list)
+    for data in DATA_PARTS:
+        for column in file.columns or ():
+            measured = sorted(columns_by_name[column.name, data], key=column_order)
+            required = [column] if data == "official" else []
+            tables[Track.of(column.name, data)] += measured or required
+    tracks = [TrackColumns(track, tuple(columns)) for track, columns in tables.items()]
+    return [table for table in tracks if table.track in used] or tracks[:1]
+
+
+def match_column(file: BoardFile, result: Result) -> Column | None:
+    """Return the column of a result, with the result's images; None if the board has none."""
+    column = identify_column(result)
+    if file.version is None:
+        return column if file.columns is None or column in file.columns else None
+    named = file.named.get(column.name)
+    if named is None or not named.has_spec_of(result):
+        return None
+    return column if result.flags or named.has_images_of(result) else None
+
+
+def data_part(result: Result) -> Data:
+    """Return the part of a board with a version: a result with any flag is not official."""
+    return "subset" if result.flags else "official"
+
+
+def is_ranked(file: BoardFile, table: TrackColumns, result: Result) -> bool:
+    """Return whether a result is ranked in a table."""
+    data = table.track and table.track.data
+    if result.column not in table.names or data not in {None, data_part(result)}:
+        return False
+    return match_column(file, result) in table.columns
+
+
 def find_backbone(entry: BoardEntry) -> BackboneFacts:
-    """Of the entry, with its training where any of its results knows it: older ones do not."""
-    facts = [cell.result.backbone for cell in entry.cells]
-    return next((known for known in facts if known.training), facts[0])
+    """Return the backbone of an entry, from a result that records its training if there is one."""
+    backbones = [loaded.result.backbone for loaded in entry.cells]
+    return next((backbone for backbone in backbones if backbone.training), backbones[0])
 
 
 def select_published(
     table: TrackColumns, entries: Sequence[BoardEntry]
 ) -> tuple[PublishedEntry, ...]:
-    """Published entries on the data sets of a table, where papers may have measured: their
-    episodes are classic, inductive and on official data, and more they do not say. Accuracies in
-    the domain of pretraining stand beside entries that were pretrained on the same."""
+    """Return the published entries to show beside a table.
+
+    Papers state no more than classic, inductive episodes on official data; other tracks have none.
+    In-domain accuracies are shown beside entries that were pretrained on the same data.
+    """
     track = table.track
     if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
         return ()
@@ -225,8 +235,8 @@ def select_published(
     datasets = {column.name.task.dataset for column in table.columns}
     sources = {name for entry in entries for name in find_backbone(entry).pretraining_data}
     sources |= {SOURCE} if track and track.data else set()
-    found = (entry.about(datasets, sources, head) for entry in load_published())
-    return tuple(entry for entry in found if entry.cells)
+    published = (entry.about(datasets, sources, head) for entry in load_published())
+    return tuple(entry for entry in published if entry.cells)
 
 
 def mark(column: Column) -> ColumnId:
@@ -235,26 +245,25 @@ def mark(column: Column) -> ColumnId:
 
 
 def label_columns(columns: tuple[Column, ...]) -> dict[Column, str]:
-    """A distinct label per column: its name, and its digest where spec or images differ."""
-    twice = Counter(column.name for column in columns)
+    """Return a distinct label per column: its name, marked where specs or images differ."""
+    counts = Counter(column.name for column in columns)
     return {
-        column: str(mark(column) if twice[column.name] > 1 else column.name) for column in columns
+        column: str(mark(column) if counts[column.name] > 1 else column.name) for column in columns
     }
 
 
 def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]:
-    """Flags of any cell, none on official data, targets that the entry saw in pretraining, and what
-    came out when it was run again."""
-    cells = () if track and track.data == "official" else entry.cells
-    found = sorted({flag for cell in cells for flag in cell.result.flags})
-    return (*found, *flag_targets_seen(entry), *((entry.badge.words,) if entry.badge else ()))
+    """Return flags of the results (none on official data), targets seen, and the badge."""
+    results = () if track and track.data == "official" else entry.cells
+    flags = sorted({flag for loaded in results for flag in loaded.result.flags})
+    return (*flags, *flag_targets_seen(entry), *((entry.badge.words,) if entry.badge else ()))
 
 
 def flag_targets_seen(entry: BoardEntry) -> list[str]:
-    """Targets that pretraining had before."""
+    """Return a flag for each target seen in pretraining."""
     return [f"saw {target}" for target in entry.file.declaration.targets_seen]
 
 
 def list_shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:
-    """Tasks of a published entry on these data sets, and in its own domain."""
+    """Return the tasks of a published entry that are in-domain or on these data sets."""
     return [cell.task for cell in entry.cells if cell.in_domain or cell.dataset in datasets]

@@ -1,4 +1,4 @@
-"""A board of one's own as a version to be cited: its columns and its rule stay for good."""
+"""Versions of user boards: freeze the columns and the rule of a board so that it can be cited."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def freeze_board(
     cache: Path | None = None,
     report: Reporter = SILENT,
 ) -> BoardFile:
-    """Write board.json with the columns that it names, else all that its entries hold.
+    """Write board.json with the columns that it names, else with all columns of its entries.
 
-    Raises UsageError where there is no board, for a frozen one, for the name of an official one,
-    and where the columns are none or not clear; ValidationFailed for entries that break a rule.
+    Raises UsageError if there is no board, if it is frozen or named like an official board, and if
+    its columns are missing or ambiguous; ValidationFailed for entries that break a rule.
     """
     board = Board.existing(folder)
     with board.lock():
@@ -52,7 +52,7 @@ def freeze_board(
 
 
 def choose_name(board: Board) -> str:
-    """The name in board.json, else that of the folder. Raises UsageError for an official one."""
+    """Return the name in board.json, else the folder's. Raises UsageError for an official name."""
     named = (board.folder / BOARD_FILE).is_file()
     name = board.file.name if named else safe(board.folder.resolve().name)
     if name in {file.name for file in load_official_boards()}:
@@ -63,34 +63,34 @@ def choose_name(board: Board) -> str:
 
 
 def collect_columns(results: Iterable[Result]) -> list[Column]:
-    """The columns of these results; none asserts images that only flagged results met."""
-    found = set()
+    """Return the columns of these results; those of flagged results name no fingerprint."""
+    columns = set()
     for result in results:
         column = identify_column(result)
-        found.add(column.model_copy(update={"fingerprint": None}) if result.flags else column)
-    return sorted(found, key=column_order)
+        columns.add(column.model_copy(update={"fingerprint": None}) if result.flags else column)
+    return sorted(columns, key=column_order)
 
 
 def unify_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """One column a name, the one that asserts its images.
+    """Return one column per name, the one with a fingerprint if there is one.
 
-    Raises UsageError without any, and where columns of one name are of other specs or images.
+    Raises UsageError without columns, and if columns of one name differ in spec or images.
     """
-    found: dict[ColumnId, list[Column]] = {}
+    columns_by_name: dict[ColumnId, list[Column]] = {}
     for column in columns:
-        found.setdefault(column.name, []).append(column)
-    if not found:
+        columns_by_name.setdefault(column.name, []).append(column)
+    if not columns_by_name:
         raise UsageError("a board without results has no columns", fix="submit an entry first")
-    return tuple(unify_column(name, alike) for name, alike in found.items())
+    return tuple(unify_column(name, same_name) for name, same_name in columns_by_name.items())
 
 
 def unify_column(name: ColumnId, columns: list[Column]) -> Column:
     asserted = [column for column in columns if column.fingerprint is not None]
     specs = {column.spec_digest for column in columns}
     if len(specs) > 1 or len(asserted) > 1:
-        what = "specs" if len(specs) > 1 else "images"
+        part = "specs" if len(specs) > 1 else "images"
         raise UsageError(
-            f"the board holds {name} with other {what}",
-            fix="remove all entries but those of one kind, or name one column in board.json",
+            f"entries have {name} with other {part}",
+            fix="remove the entries that differ, or name one column in board.json",
         )
     return (asserted or columns)[0]

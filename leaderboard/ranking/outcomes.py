@@ -1,7 +1,7 @@
-"""Outcomes of a result as compact as ranking wants them: a small number an episode or test image.
+"""Outcomes of a result in compact form: one small number per episode or test image.
 
-A board of a thousand entries holds tens of thousands of results; their outcomes stay in memory,
-their records on disk.
+A board of a thousand entries has tens of thousands of results; their outcomes stay in memory, their
+records on disk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from fsbench.results.summary import Records, outcomes, records_digest
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Values (n,) in [0, 1] under distinct increasing numbers (n,) of episodes or test images.
+    """Accuracies (n,) of single episodes or test images.
 
-    draws: what the numbers name, equal for columns over the same episodes or images. right (n,):
-    the values times `out_of`, e.g. how many queries of an episode were right.
+    index (n,): distinct increasing numbers of the episodes or images; draws: identity of what these
+    numbers refer to, equal for columns over the same episodes or images; right (n,): the accuracies
+    times `out_of`, e.g. the number of correct queries of an episode.
     """
 
     index: NDArray[np.int64]
@@ -43,29 +44,29 @@ class Outcomes:
 
 
 class VerifiedResult(Loaded):
-    """A verified result whose records are read again when they are asked for."""
+    """A verified result whose records are read again when they are needed."""
 
     outcomes: Outcomes
 
-    def __init__(self, path: Path, result: Result, held: Outcomes) -> None:
-        for name, value in (("path", path), ("result", result), ("outcomes", held)):
+    def __init__(self, path: Path, result: Result, outcomes: Outcomes) -> None:
+        for name, value in (("path", path), ("result", result), ("outcomes", outcomes)):
             object.__setattr__(self, name, value)
 
     @property
     def records(self) -> Records:
-        """Raises ValidationFailed when they are no longer what was verified."""
+        """Read the records. Raises ValidationFailed if they changed since they were verified."""
         path = self.path.with_suffix(".parquet")
-        found = read_records(path, self.result)
-        if records_digest(found) != self.result.records_digest:
+        records = read_records(path, self.result)
+        if records_digest(records) != self.result.records_digest:
             raise ValidationFailed(f"{path} changed while it was read", fix=FIX)
-        return found
+        return records
 
 
-def extract_outcomes(cell: Loaded) -> Outcomes:
-    """Outcomes under episode numbers, or under the place of the test image."""
-    if isinstance(cell, VerifiedResult):
-        return cell.outcomes
-    records, result = cell.records, cell.result
+def extract_outcomes(loaded: Loaded) -> Outcomes:
+    """Return the outcomes of a result, numbered by episode or by position of the test image."""
+    if isinstance(loaded, VerifiedResult):
+        return loaded.outcomes
+    records, result = loaded.records, loaded.result
     if isinstance(records, EpisodeRecords):
         out_of = records.correct[0].size
         right = records.correct.sum(axis=(1, 2), dtype=np.min_scalar_type(out_of))
@@ -75,7 +76,7 @@ def extract_outcomes(cell: Loaded) -> Outcomes:
 
 
 def identify_draws(result: Result) -> str:
-    """Of the same images, and of the same episodes of them."""
+    """Return the identity of the images and of the episodes drawn from them."""
     images, spec = result.dataset.images_hash, result.spec
     episodes = digest_episodes(spec.episode) if isinstance(spec, EpisodicSpec) else "test images"
     return f"{images} {episodes}"
@@ -87,13 +88,14 @@ def digest_episodes(spec: EpisodeSpec) -> str:
 
 
 def share_numbers(index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same numbers; 0..n-1, which most results have, is held once."""
+    """Return equal numbers; 0..n-1, which most results have, is one array for all of them."""
     plain = count_up(index.size)
     return plain if np.array_equal(index, plain) else index
 
 
 @cache
 def count_up(n: int) -> NDArray[np.int64]:
+    """Return the numbers 0..n-1, read-only."""
     numbers = np.arange(n)
     numbers.flags.writeable = False
     return numbers

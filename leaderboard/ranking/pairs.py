@@ -1,9 +1,10 @@
-"""One entry against many: what `rank.compare` gives for each pair, by columns instead of by pairs.
+"""Paired comparison of one entry with many, computed for all pairs at once.
 
-Outcomes of a column are centred and divided by sqrt(n (n - 1)); those over the same draws are added
-up first. Then the standard error of the gap of two entries over C columns is the distance of their
-vectors, divided by C. Entries that number their outcomes alike form a field, with one matrix a
-column; the numbering of another field is cut to what both share.
+The outcomes of a column are centred and divided by sqrt(n (n - 1)); columns over the same draws are
+added first. Then the standard error of the gap of two entries over C columns is the Euclidean
+distance of their vectors, divided by C (`fsbench.core.statistics.paired` for one pair). Entries
+with equal numbering of their outcomes share one matrix per column; with other entries they are
+compared on the shared numbers.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from fsbench.core.statistics import Paired
 from leaderboard.ranking.outcomes import Outcomes
 
 NOTHING = Paired(0.0, math.nan, 1.0, 0)
-"""Without a shared outcome nothing is known."""
+"""The comparison of entries without a shared outcome."""
 
 Positions = Sequence[NDArray[np.int64]]
-"""Positions of outcomes, one array a column."""
+"""Positions of outcomes, one array per column."""
 
 
 @dataclass(frozen=True, eq=False)
 class StandardizedOutcomes:
-    """Entries of a field on some of their outcomes.
+    """Standardized outcomes of N entries on some of their episodes.
 
-    means (N, C); blocks: for each group of columns over the same draws its standardised outcomes
-    (N, n), their sum where the columns are equally long, else one block a column.
+    means (N, C); blocks: standardized outcomes (N, n) of each group of columns over the same draws:
+    their sum if the columns have equal length, else one block per column.
     """
 
     means: NDArray[np.float64]
@@ -42,7 +43,7 @@ class StandardizedOutcomes:
     def ahead(
         self, row: int, others: StandardizedOutcomes, first: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Gaps of one entry over the others from row `first` on, and their standard errors."""
+        """Return the gaps of one entry over the others from row `first` on, and their errors."""
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
         square = np.zeros(len(gaps))
         for a, b in zip(self.blocks, others.blocks, strict=True):
@@ -52,9 +53,9 @@ class StandardizedOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class AlignedEntries:
-    """N entries, best first, that number the outcomes of all C columns alike.
+    """N entries, best first, with equal numbering of their outcomes in all C columns.
 
-    outcomes: name -> those of the columns, in order; order: name -> row.
+    outcomes: name -> outcomes of the columns, in order; order: name -> row.
     """
 
     outcomes: Mapping[str, Sequence[Outcomes]]
@@ -65,14 +66,15 @@ class AlignedEntries:
 
     @cached_property
     def columns(self) -> Sequence[Outcomes]:
-        """Those of one entry, for what all have in common."""
+        """The outcomes of the first entry, for what all entries have in common."""
         return next(iter(self.outcomes.values()))
 
     @cached_property
     def right(self) -> list[NDArray[Any]]:
-        """Per column the counts (N, n), as compact as the outcomes hold them."""
+        """The correct counts (N, n) of each column."""
         return [
-            np.stack([o.right for o in held]) for held in zip(*self.outcomes.values(), strict=True)
+            np.stack([o.right for o in column])
+            for column in zip(*self.outcomes.values(), strict=True)
         ]
 
     @cached_property
@@ -84,7 +86,7 @@ class AlignedEntries:
         return self.scale([np.arange(o.index.size) for o in self.columns], self.draws)
 
     def at(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
-        """On these outcomes only; draws: of each column."""
+        """Return the outcomes at these positions; draws: of each column."""
         same = all(r.size == o.index.size for r, o in zip(rows, self.columns, strict=True))
         return self.whole if same and draws == self.draws else self.scale(rows, draws)
 
@@ -100,18 +102,18 @@ class AlignedEntries:
         )
 
     def shared(self, other: AlignedEntries) -> tuple[Positions, Positions]:
-        """Positions in both of the outcomes that both number, column by column."""
-        found = [
+        """Return the positions of the shared outcomes in both, column by column."""
+        positions = [
             np.intersect1d(a.index, b.index, assume_unique=True, return_indices=True)[1:]
             for a, b in zip(self.columns, other.columns, strict=True)
         ]
-        return [mine for mine, _ in found], [its for _, its in found]
+        return [left for left, _ in positions], [right for _, right in positions]
 
 
 def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
-    """Columns (N, n) over the same draws as blocks of a Scaled."""
-    alike = len({values.shape for values in group}) == 1
-    blocks = [np.sum(group, axis=0)] if alike else group
+    """Return columns (N, n) over the same draws as blocks of StandardizedOutcomes."""
+    equal_length = len({values.shape for values in group}) == 1
+    blocks = [np.sum(group, axis=0)] if equal_length else group
     return tuple(
         (block - block.mean(axis=1, keepdims=True)) / standardizer(block.shape[1])
         for block in blocks
@@ -119,48 +121,49 @@ def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float6
 
 
 def distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Euclidean, from one vector (n,) to each of (N, n)."""
+    """Return the Euclidean distances from one vector (n,) to each of (N, n)."""
     apart = many - one
-    found: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    return found
+    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    return lengths
 
 
 def standardizer(n: int) -> float:
-    """nan for one outcome, which has no spread."""
+    """Return sqrt(n (n - 1)); nan for one outcome, which has no spread."""
     return math.sqrt(n * (n - 1)) if n > 1 else math.nan
 
 
 class PairwiseGaps:
-    """All contenders, best first; outcomes: name -> those of the columns, in order."""
+    """Gaps between entries, best first; outcomes: name -> outcomes of the columns, in order."""
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
-        alike: dict[tuple[object, ...], dict[str, Sequence[Outcomes]]] = {}
-        for name, held in outcomes.items():
-            key = tuple((o.draws, o.out_of, o.index.tobytes()) for o in held)
-            alike.setdefault(key, {})[name] = held
-        self.fields = [AlignedEntries(each) for each in alike.values()]
+        groups: dict[tuple[object, ...], dict[str, Sequence[Outcomes]]] = {}
+        for name, columns in outcomes.items():
+            key = tuple((o.draws, o.out_of, o.index.tobytes()) for o in columns)
+            groups.setdefault(key, {})[name] = columns
+        self.fields = [AlignedEntries(entries) for entries in groups.values()]
         self.home = {name: field for field in self.fields for name in field.outcomes}
 
     def behind(self, leader: str, others: Sequence[str]) -> dict[str, Paired]:
-        """The leader's gap over each of the others, in their order."""
-        found: dict[str, Paired] = {}
+        """Return the leader's gap over each of the others, in their order."""
+        gaps: dict[str, Paired] = {}
         for field in self.fields:
-            asked = [name for name in others if name in field.order]
-            if asked:
-                found |= dict(zip(asked, self.against(leader, field, asked), strict=True))
-        return {name: found[name] for name in others}
+            names = [name for name in others if name in field.order]
+            if names:
+                gaps |= dict(zip(names, self.against(leader, field, names), strict=True))
+        return {name: gaps[name] for name in others}
 
     def against(
         self, leader: str, field: AlignedEntries, others: Sequence[str]
     ) -> Iterator[Paired]:
+        """Yield the leader's gap over each of `others`, which are entries of one field."""
         home = self.home[leader]
-        mine, its = home.shared(field)
-        n = sum(rows.size for rows in mine)
-        if not all(rows.size for rows in mine):
+        left_rows, right_rows = home.shared(field)
+        n = sum(rows.size for rows in left_rows)
+        if not all(rows.size for rows in left_rows):
             return iter([NOTHING] * len(others))
-        left, right = home.at(mine, home.draws), field.at(its, home.draws)
+        left, right = home.at(left_rows, home.draws), field.at(right_rows, home.draws)
         rows = [field.order[name] for name in others]
         gaps, errors = left.ahead(home.order[leader], right, min(rows))
         at = [row - min(rows) for row in rows]
-        found = (statistics.z_test(float(gaps[i]), float(errors[i]), n) for i in at)
-        return (each if each.p == each.p else each._replace(p=1.0) for each in found)
+        comparisons = (statistics.z_test(float(gaps[i]), float(errors[i]), n) for i in at)
+        return (gap if gap.p == gap.p else gap._replace(p=1.0) for gap in comparisons)

@@ -25,7 +25,11 @@ TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
 
 
 class BoardStatistics(Frozen):
-    """Statistics of one table of a board: columns that are averaged together."""
+    """Statistics of one table of a board, as JSON.
+
+    Values are fractions in [0, 1]. A statistic that the board is too small for is None, and `notes`
+    gives the reason.
+    """
 
     board: str
     track: str = Field(description="e.g. linear ibm 224px official; empty for a board without any")

@@ -1,10 +1,10 @@
-"""Tiers by paired statistics (design.md 5).
+"""Tiers by paired statistics.
 
-The best remaining entry leads; its tier holds all remaining entries that are not significantly
-worse than the *leader*: paired over shared outcomes, Holm over that leader's comparisons, alpha
-0.05. Remove the tier, repeat. Overall is the unweighted mean over the board's columns; an entry
-that lacks a column is listed unranked. Outcomes are per-episode accuracies; those of a linear probe
-are right or wrong per test image, paired by image.
+The best remaining entry is the leader; its tier consists of all remaining entries that are not
+significantly worse than the *leader*: paired over shared outcomes, Holm's correction over that
+leader's comparisons, alpha 0.05. The tier is removed and the rule applied again. Overall is the
+unweighted mean over the columns; an entry that lacks a column is unranked. Outcomes are per-episode
+accuracies, or correct / wrong per test image for a linear probe.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Contenders = Mapping[str, Mapping[str, Outcomes]]
 
 @dataclass(frozen=True)
 class RankedEntry:
-    """An entry on the board.
+    """An entry with its place in a ranking.
 
-    tier: 1 is the best, None is unranked; overall: mean over the columns, None where `missing` is
-    not empty; behind: what the leader of its tier has over it, None for the leader itself and the
-    unranked; p: of that gap, adjusted by Holm.
+    tier: 1 is the best, None is unranked; overall: mean over the columns, None if `missing` is not
+    empty; behind: gap of the tier's leader over the entry, None for the leader itself and for
+    unranked entries; p: of that gap, adjusted by Holm.
     """
 
     name: str
@@ -59,10 +59,10 @@ class Ranking:
 
 
 def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -> Ranking:
-    """Rank entries over the columns; the order in which they are given does not matter."""
+    """Rank entries over the columns; the result does not depend on their order."""
     scores = {
-        name: {c: statistics.score(held[c].values) for c in columns if c in held}
-        for name, held in contenders.items()
+        name: {c: statistics.score(by_column[c].values) for c in columns if c in by_column}
+        for name, by_column in contenders.items()
     }
     whole = {name: s for name, s in scores.items() if columns and len(s) == len(columns)}
     overall = {name: float(np.mean([s[c].mean for c in columns])) for name, s in whole.items()}
@@ -92,14 +92,14 @@ def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = 
 
 
 def is_worse(gap: Paired, p: float, alpha: float) -> bool:
-    """Significantly below the leader."""
+    """Return whether an entry is significantly below the leader."""
     return gap.gap > 0 and p < alpha
 
 
 def compare_with_leader(
     pairs: PairwiseGaps, remaining: Sequence[str]
 ) -> tuple[dict[str, Paired], dict[str, float]]:
-    """The leader's gap over each other remaining entry, and its p-value adjusted by Holm."""
+    """Return the leader's gap over each remaining entry, and its p-value adjusted by Holm."""
     leader, *others = remaining
     gaps = pairs.behind(leader, others)
     return gaps, dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))

@@ -1,7 +1,9 @@
-"""Records of the statistics of a whole board, as they are written to JSON.
+"""Shallow decision tree that predicts which entry wins a column.
 
-All values are fractions in [0, 1]. A part that the board is too small for is None, and `notes` says
-why.
+The facts of a column are its data set, shots, adaptation, input size and variant (all columns of a
+table have one protocol); its winner is the entry with the highest mean. The tree (scikit-learn)
+has at most three levels. With few columns such a tree describes more than it predicts, so its
+leave-one-out accuracy is reported as well.
 """
 
 from __future__ import annotations
@@ -20,6 +22,15 @@ from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
 from leaderboard.ranking.rank_intervals import DIGITS
 from leaderboard.ranking.tiers import Ranking
+
+FEWEST = 8
+"""Minimum number of cells."""
+DEPTH, LEAF = 3, 2
+"""Maximum depth, and minimum number of cells in a leaf."""
+ALL_IMAGES = 1_000_000
+"""Shots of a probe, which trains on all images of a class: more than any episode has."""
+
+ColumnFacts = Mapping[str, str | int]
 
 
 class TreeBranch(Frozen):
@@ -44,16 +55,6 @@ class WinnerTree(Frozen):
     explained: float = Field(description="share of the cells whose winner the tree names")
     left_out: float = Field(description="the same for each cell by a tree grown without it")
     baseline: float = Field(description="share of the cells won by the most frequent winner")
-
-
-FEWEST = 8
-"""Minimum number of cells."""
-DEPTH, LEAF = 3, 2
-"""Maximum depth, and minimum number of cells in a leaf."""
-ALL_IMAGES = 1_000_000
-"""Shots of a probe, which trains on all images of a class: more than any episode has."""
-
-ColumnFacts = Mapping[str, str | int]
 
 
 class TreeQuestion(NamedTuple):

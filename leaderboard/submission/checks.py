@@ -29,110 +29,44 @@ from leaderboard.board.definition import differing_keys, identify_column
 from leaderboard.board.tables import match_column
 from leaderboard.submission.submission import Submission
 
-SHOWN = 3
-"""Names that a message lists."""
-
-
-def check_flags(candidate: Submission, board: Board) -> Iterator[Problem]:
-    """Official boards take complete results on official data only, but for the subset tracks of
-    those with a version."""
-    if board.file.official and board.file.version is None:
-        for cell in candidate.cells:
-            if cell.result.flags:
-                fix = "evaluate all episodes on the official data, or choose another board"
-                yield cell.problem("flagged", ", ".join(cell.result.flags), "no flag", fix)
-
-
-def check_columns(candidate: Submission, board: Board) -> Iterator[Problem]:
-    """Results that bear the name of a board column have its spec and its images."""
-    for cell in candidate.cells:
-        expected = board.file.named.get(cell.result.column)
-        if expected is not None and match_column(board.file, cell.result) is None:
-            wrong = "images" if expected.same_cell(cell.result) else "spec"
-            fix = "evaluate with the board's settings and data"
-            found = identify_column(cell.result).canonical()
-            yield cell.problem("column", f"other {wrong}: {found}", expected.canonical(), fix)
-
-
-def check_any_column(candidate: Submission, board: Board) -> Iterator[Problem]:
-    """At least one result belongs to a column of the board; the others are left out."""
-    if candidate.left_out and not candidate.cells:
-        names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
-        found = f"{', '.join(candidate.left_out[:SHOWN])}: no column of {board.file.title}"
-        fix = "evaluate columns of the board (fsbench leaderboard boards), or choose another board"
-        yield Problem("column", candidate.name, found[:300], f"columns such as {names}", fix)
-
-
-def check_image_copies(candidate: Submission, board: Board) -> Iterator[Problem]:
-    """Where the hash of the official images is not published, the first entry on a board settles
-    it: episodes of entries that met other images could not be paired."""
-    if board.file.version is None:
-        return
-    for cell in first_unflagged(candidate):
-        held = find_same_task(board, cell, candidate.name)
-        if held is not None and held.dataset.identity != cell.result.dataset.identity:
-            fix = "evaluate the same copy of the data: compare with fsbench data verify"
-            expected = f"{held.dataset.identity}, as of the entries on the board"
-            yield cell.problem("images", cell.result.dataset.identity, expected, fix)
-
-
-def first_unflagged(candidate: Submission) -> list[Loaded]:
-    """A result without flags for each data set, pool and group rule; the others are alike."""
-    found: dict[tuple[str, str, bool], Loaded] = {}
-    for cell in candidate.cells:
-        data = cell.result.dataset
-        if not cell.result.flags:
-            found.setdefault((data.name, data.pool, data.groups is None), cell)
-    return list(found.values())
-
-
-def find_same_task(board: Board, cell: Loaded, name: str) -> Result | None:
-    """The same cell, without flags, of the first other entry on the board that has it; the task is
-    the one of a column of the board."""
-    dataset = cell.result.task.dataset
-    pattern = f"*/*/{dataset}/{escape(cell.path.name)}"
-    others = (e for e in sorted(board.folder.glob("[!.]*")) if e.name.casefold() != name.casefold())
-    for path in (path for entry in others for path in sorted(entry.glob(pattern))):
-        result = read_record(path, Result)
-        if not result.flags:
-            return result
-    return None
-
-
 SubmissionRule = Callable[[Submission, Board], Iterator[Problem]]
 
 MAX_CELLS = 1000
 MAX_EPISODES = 10_000
 MAX_IMAGES = 20_000_000
 MAX_TEXT = 4000
+SHOWN = 3
+"""Maximum number of names in a message."""
 
 
-def check_readable(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
     """Every file is a result of a valid schema, and there is at least one."""
-    yield from candidate.broken
-    if not 0 < len(candidate.cells) <= MAX_CELLS:
-        yield make_problem("results", candidate, len(candidate.cells), f"1 to {MAX_CELLS} results")
+    yield from submission.broken
+    if not 0 < len(submission.cells) <= MAX_CELLS:
+        yield make_problem(
+            "results", submission, len(submission.cells), f"1 to {MAX_CELLS} results"
+        )
 
 
-def check_results(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
     """Each result satisfies the rules for reading: hashes, means, flags, finite numbers."""
-    for cell in candidate.cells:
-        yield from rules.find_problems(cell)
+    for loaded in submission.cells:
+        yield from rules.find_problems(loaded)
 
 
-def check_names(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_names(submission: Submission, board: Board) -> Iterator[Problem]:
     """Names are path components that are valid on every system and unambiguous to readers."""
-    names = {candidate.name, candidate.model, *(c.result.dataset.name for c in candidate.cells)}
+    names = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
         if name != safe(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
-            yield make_problem("name", candidate, repr(name), repr(safe(name)), fix)
+            yield make_problem("name", submission, repr(name), repr(safe(name)), fix)
 
 
-def check_texts(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
     """Texts that people read hold no control or direction character and are of bounded length."""
-    records = [(candidate.name, candidate.declaration.model_dump())]
-    records += [(str(c.path), c.result.model_dump(mode="json")) for c in candidate.cells]
+    records = [(submission.name, submission.declaration.model_dump())]
+    records += [(str(c.path), c.result.model_dump(mode="json")) for c in submission.cells]
     for where, record in records:
         for text in iterate_strings(record):
             if not text.isprintable() or len(text) > MAX_TEXT:
@@ -153,21 +87,25 @@ def iterate_strings(value: Any) -> Iterator[str]:
             yield from iterate_strings(item)
 
 
-def check_manifests(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
     """Manifest hash and class ids equal those recomputed from the spec and the class counts."""
-    for cell in candidate.cells:
-        if isinstance(cell.records, EpisodeRecords) and isinstance(cell.result.spec, EpisodicSpec):
-            yield from check_episodes(cell, cell.records, cell.result.spec)
+    for loaded in submission.cells:
+        if isinstance(loaded.records, EpisodeRecords) and isinstance(
+            loaded.result.spec, EpisodicSpec
+        ):
+            yield from check_episodes(loaded, loaded.records, loaded.result.spec)
 
 
-def check_episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) -> Iterator[Problem]:
+def check_episodes(
+    loaded: Loaded, records: EpisodeRecords, spec: EpisodicSpec
+) -> Iterator[Problem]:
     from fsbench.data.episodes import manifest
 
-    data, index = cell.result.dataset, records.index
+    data, index = loaded.result.dataset, records.index
     images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
     if len(records.index) > MAX_EPISODES or images > MAX_IMAGES:
         size = f"{len(records.index)} episodes over {images} images"
-        yield cell.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
+        yield loaded.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
     if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
         return  # results/rules.py reports it
@@ -175,115 +113,190 @@ def check_episodes(cell: Loaded, records: EpisodeRecords, spec: EpisodicSpec) ->
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
         episodes = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
-        yield cell.problem("manifest", error.message, "classes that an episode can be drawn from")
+        yield loaded.problem("manifest", error.message, "classes that an episode can be drawn from")
         return
-    if episodes.hash != cell.result.manifest_hash:
-        yield cell.problem("manifest", cell.result.manifest_hash, episodes.hash)
+    if episodes.hash != loaded.result.manifest_hash:
+        yield loaded.problem("manifest", loaded.result.manifest_hash, episodes.hash)
     drawn = episodes.class_ids[np.searchsorted(episodes.numbers, index[index >= 0])]
     if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
-        yield cell.problem("classes", "other classes than the episodes have", "the drawn classes")
+        yield loaded.problem("classes", "other classes than the episodes have", "the drawn classes")
 
 
-def check_completeness(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_completeness(submission: Submission, board: Board) -> Iterator[Problem]:
     """Episodes are 0..n-1 without a gap: shards are merged before they are submitted."""
-    for cell in candidate.cells:
-        if isinstance(cell.records, EpisodeRecords) and "shard" in cell.result.flags:
-            missing = f"episodes {gaps(np.sort(cell.records.index))} missing"
-            yield cell.problem(
+    for loaded in submission.cells:
+        if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
+            missing = f"episodes {gaps(np.sort(loaded.records.index))} missing"
+            yield loaded.problem(
                 "incomplete", missing, "no gap", "fsbench results merge PART PART -o OUT"
             )
 
 
-def check_duplicates(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
     """There is one result per column, and no records occur twice under different names."""
-    columns = Counter(cell.result.column for cell in candidate.cells)
+    columns = Counter(loaded.result.column for loaded in submission.cells)
     for column, count in sorted(columns.items()):
         if count > 1:
             fix = "keep the result that belongs on the board"
-            yield make_problem("duplicate", candidate, f"{count} results of {column}", "one", fix)
-    digests = Counter(cell.result.records_digest for cell in candidate.cells)
+            yield make_problem("duplicate", submission, f"{count} results of {column}", "one", fix)
+    digests = Counter(loaded.result.records_digest for loaded in submission.cells)
     for digest, count in digests.items():
         if count > 1:
             yield make_problem(
-                "duplicate", candidate, f"{count} results of records {digest}", "one"
+                "duplicate", submission, f"{count} results of records {digest}", "one"
             )
 
 
-def check_same_backbone(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
     """All results are of the same weights, with features taken the same way."""
-    for cell in candidate.cells[1:]:
+    for loaded in submission.cells[1:]:
         for name in SAME_BACKBONE:
-            actual = getattr(cell.result.backbone, name)
-            expected = getattr(candidate.facts, name)
+            actual = getattr(loaded.result.backbone, name)
+            expected = getattr(submission.facts, name)
             if actual != expected:
                 fix = "evaluate every cell with one backbone"
-                yield cell.problem("backbone", f"{name} {actual}", expected, fix)
+                yield loaded.problem("backbone", f"{name} {actual}", expected, fix)
 
 
-def check_same_training(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_same_training(submission: Submission, board: Board) -> Iterator[Problem]:
     """All results that record how the weights were trained, which old ones do not, record the same.
 
     Costs may differ: the run may have been repeated on another machine.
     """
-    trained = [(cell, made) for cell in candidate.cells if (made := cell.result.backbone.training)]
-    for cell, made in trained[1:]:
+    trained = [
+        (loaded, made) for loaded in submission.cells if (made := loaded.result.backbone.training)
+    ]
+    for loaded, training in trained[1:]:
         first, expected = trained[0]
-        for name in sorted({*differing_keys(dict(made), dict(expected))} - OF_ITS_MACHINE):
+        for name in sorted({*differing_keys(dict(training), dict(expected))} - OF_ITS_MACHINE):
             fix = "evaluate every cell with one run"
-            yield cell.problem("training", f"another {name}", f"that of {first.path}", fix)
+            yield loaded.problem("training", f"another {name}", f"that of {first.path}", fix)
 
 
-def check_same_images(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]:
     """Results of one data set and pool are of the same images, those of a track of equal groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
     groups: dict[tuple[str, str], str] = {}
-    for cell in candidate.cells:
-        data, key = cell.result.dataset, (cell.result.dataset.name, cell.result.dataset.pool)
+    for loaded in submission.cells:
+        data, key = loaded.result.dataset, (loaded.result.dataset.name, loaded.result.dataset.pool)
         images = data.model_copy(update={"groups": None})
         expected = first.setdefault(key, images)
         same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
         if images != expected or not same:
             fix = "evaluate all cells of a data set on the same copy"
-            yield cell.problem("images", data.identity, expected.fingerprint, fix)
+            yield loaded.problem("images", data.identity, expected.fingerprint, fix)
 
 
-def check_references(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
     """No backbone is a `py:` reference: code of the submitter, which no reader should run."""
-    for cell in candidate.cells:
-        facts = cell.result.backbone
+    for loaded in submission.cells:
+        facts = loaded.result.backbone
         if facts.source == "py" or facts.ref.startswith("py:"):
             fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
-            yield cell.problem("py-reference", facts.ref, "a reference that needs no code", fix)
+            yield loaded.problem("py-reference", facts.ref, "a reference that needs no code", fix)
 
 
-def check_image_counts(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
     """A data set of fsbench with unofficial counts is flagged `subset`, any other one `custom`."""
     from fsbench.data.catalog import TARGETS, all_facts
 
-    for cell in candidate.cells:
-        data = cell.result.dataset
+    for loaded in submission.cells:
+        data = loaded.result.dataset
         if data.name not in TARGETS.names():
             if "custom" not in data.flags:
-                yield cell.problem("flags", f"data set {data.name} unflagged", "flag custom")
+                yield loaded.problem("flags", f"data set {data.name} unflagged", "flag custom")
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
             facts = all_facts()[data.name]
             if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
-                yield cell.problem("flags", f"counts {data.class_counts}", "flag subset")
+                yield loaded.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 
-def check_targets_seen(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_flags(submission: Submission, board: Board) -> Iterator[Problem]:
+    """An official board accepts complete results on official data only.
+
+    A board with a version has tables for flagged results, so it accepts them.
+    """
+    if board.file.official and board.file.version is None:
+        for loaded in submission.cells:
+            if loaded.result.flags:
+                fix = "evaluate all episodes on the official data, or choose another board"
+                yield loaded.problem("flagged", ", ".join(loaded.result.flags), "no flag", fix)
+
+
+def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Results named like a column of the board have its spec and its images."""
+    for loaded in submission.cells:
+        expected = board.file.named.get(loaded.result.column)
+        if expected is not None and match_column(board.file, loaded.result) is None:
+            wrong = "images" if expected.has_spec_of(loaded.result) else "spec"
+            fix = "evaluate with the board's settings and data"
+            actual = identify_column(loaded.result).canonical()
+            yield loaded.problem("column", f"other {wrong}: {actual}", expected.canonical(), fix)
+
+
+def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
+    """At least one result belongs to a column of the board; others are left out."""
+    if submission.left_out and not submission.cells:
+        names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
+        reason = f"{', '.join(submission.left_out[:SHOWN])}: no column of {board.file.title}"
+        fix = "evaluate columns of the board (fsbench leaderboard boards), or choose another board"
+        yield Problem("column", submission.name, reason[:300], f"columns such as {names}", fix)
+
+
+def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem]:
+    """All entries of a board with a version are of the same images, so that they can be paired.
+
+    If the hash of the official images is not published, the first entry decides.
+    """
+    if board.file.version is None:
+        return
+    for loaded in first_unflagged(submission):
+        other = find_same_task(board, loaded, submission.name)
+        if other is not None and other.dataset.identity != loaded.result.dataset.identity:
+            fix = "evaluate the same copy of the data: compare with fsbench data verify"
+            expected = f"{other.dataset.identity}, as of the entries on the board"
+            yield loaded.problem("images", loaded.result.dataset.identity, expected, fix)
+
+
+def first_unflagged(submission: Submission) -> list[Loaded]:
+    """Return one result without flags for each data set, pool and group rule."""
+    results: dict[tuple[str, str, bool], Loaded] = {}
+    for loaded in submission.cells:
+        data = loaded.result.dataset
+        if not loaded.result.flags:
+            results.setdefault((data.name, data.pool, data.groups is None), loaded)
+    return list(results.values())
+
+
+def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
+    """Return the same task's result without flags of the first other entry that has one."""
+    dataset = loaded.result.task.dataset
+    pattern = f"*/*/{dataset}/{escape(loaded.path.name)}"
+    others = (e for e in sorted(board.folder.glob("[!.]*")) if e.name.casefold() != name.casefold())
+    for path in (path for entry in others for path in sorted(entry.glob(pattern))):
+        result = read_record(path, Result)
+        if not result.flags:
+            return result
+    return None
+
+
+def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem]:
     """Targets seen in pretraining are declared; an official board refuses them."""
-    declared = {resolve_dataset(name) for name in candidate.declaration.targets_seen}
-    trained = set(candidate.declaration.pretraining_data)
-    trained |= {name for cell in candidate.cells for name in cell.result.backbone.pretraining_data}
-    for target in sorted({resolve_dataset(cell.result.dataset.name) for cell in candidate.cells}):
+    declared = {resolve_dataset(name) for name in submission.declaration.targets_seen}
+    trained = set(submission.declaration.pretraining_data)
+    trained |= {
+        name for loaded in submission.cells for name in loaded.result.backbone.pretraining_data
+    }
+    for target in sorted(
+        {resolve_dataset(loaded.result.dataset.name) for loaded in submission.cells}
+    ):
         if target in {resolve_dataset(name) for name in trained} - declared:
             fix = f"add --targets-seen {target}"
-            yield make_problem("undeclared", candidate, f"trained on {target}", "it declared", fix)
+            yield make_problem("undeclared", submission, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
             fix = "leave the cells of this target out, or choose another board"
             yield make_problem(
-                "target-seen", candidate, target, "targets unseen in pretraining", fix
+                "target-seen", submission, target, "targets unseen in pretraining", fix
             )
 
 
@@ -297,12 +310,12 @@ def resolve_dataset(name: str) -> str:
         return name.casefold()
 
 
-def check_name_free(candidate: Submission, board: Board) -> Iterator[Problem]:
+def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
     """No entry of the board has the name; --replace skips this rule."""
-    if taken := board.taken(candidate.name):
+    if taken := board.taken(submission.name):
         fix = "choose another --name, or give --replace to replace your own entry"
         yield make_problem(
-            "taken", candidate, f"an entry '{taken}' on the board", "a free name", fix
+            "taken", submission, f"an entry '{taken}' on the board", "a free name", fix
         )
 
 
@@ -329,13 +342,13 @@ RULES: tuple[SubmissionRule, ...] = (
 
 
 def make_problem(
-    code: str, candidate: Submission, actual: object, expected: object, fix: str = rules.AGAIN
+    code: str, submission: Submission, actual: object, expected: object, fix: str = rules.AGAIN
 ) -> Problem:
     """Return a Problem of the submission as a whole."""
-    return Problem(code, candidate.name, str(actual)[:300], str(expected)[:300], fix)
+    return Problem(code, submission.name, str(actual)[:300], str(expected)[:300], fix)
 
 
-def check_submission(candidate: Submission, board: Board, replace: bool = False) -> list[Problem]:
+def check_submission(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
     """Return every Problem of a submission; none if it may be added to the board."""
     rules_to_check = [rule for rule in RULES if not (replace and rule is check_name_free)]
-    return [problem for rule in rules_to_check for problem in rule(candidate, board)]
+    return [problem for rule in rules_to_check for problem in rule(submission, board)]
