@@ -241,12 +241,12 @@ def test_official_is_what_a_column_knows(change: dict[str, object]) -> None:
         images=10_015,
         images_hash="d" * 64,
     )
-    assert column.official(whole)
+    assert column.has_images_of(whole)
     other = whole.model_copy(update={"dataset": whole.dataset.model_copy(update=change)})
-    assert not column.official(other)
-    assert not column.official(whole.model_copy(update={"flags": ("limited",)}))
+    assert not column.has_images_of(other)
+    assert not column.has_images_of(whole.model_copy(update={"flags": ("limited",)}))
     unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
-    assert unknown.official(other)
+    assert unknown.has_images_of(other)
 
 
 def track_of(text: str, data: Data | None = None) -> Track:
