@@ -18,6 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fsbench.core.version import __version__
+
 if TYPE_CHECKING:
     from fsbench.api.compare import compare
     from fsbench.api.episodes import Episodes
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from fsbench.api.results import Results, load_results
     from fsbench.api.submit import submit
     from fsbench.backbones.base import Backbone
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Backbone",

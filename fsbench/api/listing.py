@@ -16,8 +16,8 @@ from fsbench.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from fsbench.core.specs import Spec
-    from pretrain.method import PaperRecipe
     from pretrain.recipes.plan import Plan
+    from pretrain.recipes.recipe import PaperRecipe
 
 Row = dict[str, Any]
 MAX_FIGURES = 4

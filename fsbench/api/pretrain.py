@@ -19,7 +19,7 @@ from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter
 from fsbench.data import DataRoots, load_source
 from pretrain.recipes import plan, registry
-from pretrain.recipes.recipe import Recipe, parse_assignments
+from pretrain.recipes.recipe import Recipe, parse_overrides
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
 
@@ -214,7 +214,7 @@ def build_recipe(
     else:
         base = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(scenario) if scenario else {}
-    values = {**values, **flatten(overrides or {}), **parse_assignments(settings)}
+    values = {**values, **flatten(overrides or {}), **parse_overrides(settings)}
     return registry.compose_methods(base, method, values) if method else base.replace(values)
 
 

@@ -33,7 +33,8 @@ from fsbench.reproductions import (
     require_two_seeds,
 )
 from fsbench.reproductions._pool import run_jobs
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder, Neutral
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

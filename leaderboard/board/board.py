@@ -19,12 +19,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench import __version__
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import Frozen
+from fsbench.core.version import __version__
 from fsbench.results import building
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.rules import Loaded

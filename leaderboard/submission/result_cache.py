@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pydantic
 
-import fsbench
 from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Result
@@ -287,8 +286,7 @@ def code_version() -> str:
 
 
 def list_sources() -> list[Path]:
-    """Return the modules of PACKAGES and of their subpackages, and fsbench/__init__.py."""
+    """Return the modules of PACKAGES and of their subpackages."""
     specs = [find_spec(name) for name in PACKAGES]
     folders = [Path(p) for spec in specs if spec for p in spec.submodule_search_locations or ()]
-    modules = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
-    return [Path(fsbench.__file__), *modules]
+    return [file for folder in folders for file in sorted(folder.rglob("*.py"))]

@@ -19,7 +19,8 @@ from torch.nn import functional
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from pretrain.meta import l2l
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder, Neutral
 
 if TYPE_CHECKING:
     from pretrain.meta.l2l import AdaptedCopy

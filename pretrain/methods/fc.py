@@ -23,7 +23,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain.method import ActingOrder, Method, Neutral, require_rounds
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:

@@ -39,8 +39,9 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,

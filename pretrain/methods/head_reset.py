@@ -24,9 +24,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fsbench.backbones.architectures._roles import below
-from pretrain.method import ActingOrder, Method, Neutral, require_stages
+from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import penalties, rescaling
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.method import ActingOrder, Method, Neutral, require_rounds
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import masks, surgery
 from pretrain.weights.surgery import build_on_meta
 

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
 from pretrain.recipes import swr_study
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import masks, penalties
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain.method import ActingOrder, Method, Neutral, require_stages
+from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import penalties
 
 if TYPE_CHECKING:

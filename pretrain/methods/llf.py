@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import ActingOrder, Method, PaperRecipe, PublishedFigure, require_rounds
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:

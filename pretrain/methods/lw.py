@@ -48,8 +48,10 @@ from torch import Tensor
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures._roles import below
 from fsbench.core.errors import UsageError
-from pretrain.method import ActingOrder, Method, Neutral, ParameterGroup, require_rounds
+from pretrain.method import Method, require_rounds
 from pretrain.methods.rescale import restore_sizes
+from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.training.optimizer import ParameterGroup
 from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from pretrain.meta import l2l
 from pretrain.meta.learner import InnerLoop
-from pretrain.method import ParameterGroup
+from pretrain.training.optimizer import ParameterGroup
 
 if TYPE_CHECKING:
     from pretrain.meta.learner import TaskImages

@@ -53,7 +53,8 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.errors import UsageError
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,

@@ -26,8 +26,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain.method import ActingOrder, Method, PaperRecipe, PublishedFigure
+from pretrain.method import Method
 from pretrain.recipes import reinit_study, swr_study
+from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure
 
 
 class Normal(Method):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from pretrain.method import Neutral
+from pretrain.recipes.recipe import Neutral
 from pretrain.weights.parametrizations import Elementwise, WeightMap
 from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,

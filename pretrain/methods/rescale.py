@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pretrain.method import ActingOrder, Method, Neutral, require_rounds
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import masks, surgery
 
 if TYPE_CHECKING:

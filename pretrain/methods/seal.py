@@ -37,15 +37,9 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.method import (
-    ActingOrder,
-    Method,
-    Neutral,
-    PaperRecipe,
-    ParameterGroup,
-    PublishedFigure,
-    require_rounds,
-)
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, Neutral, PaperRecipe, PublishedFigure
+from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta
 

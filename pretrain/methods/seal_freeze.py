@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.method import ParameterGroup
 from pretrain.methods.seal import Seal, build_paper_row
+from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:

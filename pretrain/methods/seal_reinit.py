@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pretrain.method import Neutral, require_rounds
+from pretrain.method import require_rounds
 from pretrain.methods.llf import redraw_late_layers
 from pretrain.methods.seal import Seal, build_paper_row
+from pretrain.recipes.recipe import Neutral
 from pretrain.weights.surgery import END
 
 if TYPE_CHECKING:

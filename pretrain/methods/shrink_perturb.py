@@ -32,9 +32,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pretrain.method import ActingOrder, Method, Neutral, require_stages
+from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import penalties, rescaling, surgery
 
 if TYPE_CHECKING:

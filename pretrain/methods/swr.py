@@ -37,8 +37,9 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
-from pretrain.method import ActingOrder, Method, Neutral
+from pretrain.method import Method
 from pretrain.recipes import swr_study
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import rescaling, surgery
 
 if TYPE_CHECKING:

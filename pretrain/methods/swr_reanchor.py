@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Neutral, require_stages
+from pretrain.method import require_stages
 from pretrain.methods.swr import Swr, get_layer_weights
 from pretrain.recipes import schedules, swr_study
+from pretrain.recipes.recipe import Neutral
 from pretrain.weights import rescaling
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Neutral, PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure
 from pretrain.weights.parametrizations import Elementwise, WeightMap
 from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 import torch
 from torch import Tensor
 
-from pretrain.method import Neutral
+from pretrain.recipes.recipe import Neutral
 from pretrain.weights.parametrizations import Originals, WeightMap
 from pretrain.weights.reparametrization import Reparametrization, layer_modules
 

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from pretrain.method import ActingOrder, Method, Neutral, require_rounds
+from pretrain.method import Method, require_rounds
+from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import masks
 
 if TYPE_CHECKING:

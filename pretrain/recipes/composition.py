@@ -1,7 +1,7 @@
-"""Which methods cannot share a recipe, and why (methods.md G4). Every other pair composes.
+"""Pairs of methods that cannot share a recipe, and why; every other pair can be combined.
 
-Combined methods act in the order of their rank, then of their name. Pairs whose papers say nothing
-of each other but whose effects add up (`swr` with `lw`, `seal` with `dsd`) are allowed.
+Combined methods act in the order of their rank, then of their name. Pairs whose papers do not
+mention each other but whose effects add up (`swr` with `lw`, `seal` with `dsd`) are allowed.
 """
 
 from __future__ import annotations
@@ -9,41 +9,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fsbench.core.errors import UsageError
 
-if TYPE_CHECKING:
-    from pretrain.method import Method
+
+class NamedMethod(Protocol):
+    """A method's settings; single settings are read by their name."""
+
+    @property
+    def name(self) -> str:
+        """Public name of the method."""
+        ...
 
 
-def _always(first: Method, second: Method) -> bool:
-    return True
-
-
-def fills_zeros(powerprop: Method, other: Method) -> bool:
-    """Whether weights that powerprop trains with a power above 1 are set to zero."""
+def fills_zeros(powerprop: NamedMethod, other: NamedMethod) -> bool:
+    """Return whether `other` sets weights to zero that powerprop trains with a power above 1."""
     zeroing = other.name == "imp" or getattr(other, "fill", None) == "zero"
     return zeroing and getattr(powerprop, "alpha", 1.0) > 1
 
 
-def holds_zeros(pruning: Method, other: Method) -> bool:
-    """Whether weights are held at zero while training goes on."""
+def holds_zeros(pruning: NamedMethod, other: NamedMethod) -> bool:
+    """Return whether the pruning method keeps weights at zero while training continues."""
     return pruning.name == "imp" or bool(getattr(pruning, "sparse_epochs", 0))
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """No method of `first` beside another one of `second`, where `when` says so of their settings.
+    """No method of `first` may be combined with one of `second`, if `when` holds for both.
 
-    reason: what is wrong with them, after "A and B"; fix: the way out.
+    reason: completes the sentence "A and B ..."; fix: what to do instead.
     """
 
     first: frozenset[str]
     second: frozenset[str]
     reason: str
     fix: str = "use one of them"
-    when: Callable[[Method, Method], bool] = _always
+    when: Callable[[NamedMethod, NamedMethod], bool] = lambda first, second: True
 
 
 REDRAWS = frozenset({"dsd", "fc", "imp", "kels", "llf", "lw", "seal_reinit", "wels", "welsr"})
@@ -106,8 +108,8 @@ REFUSALS = (
 )
 
 
-def require_composable(methods: Iterable[Method]) -> None:
-    """Raises UsageError for a pair that cannot share a recipe, with the reason."""
+def require_composable(methods: Iterable[NamedMethod]) -> None:
+    """Raise UsageError with the reason if two of the methods cannot share a recipe."""
     for a, b in permutations(methods, 2):
         for pair in REFUSALS:
             if a.name in pair.first and b.name in pair.second and pair.when(a, b):

@@ -1,14 +1,13 @@
-"""How long a run is: stages x rounds x epochs, owned by the loop so that budgets are equal.
+"""The length of a run: stages x rounds x epochs, the same for every method of a comparison.
 
-A stage is a part of the source data (warm start and continual learning have several), a round is
-what the papers call a generation, an epoch is one pass over the stage's images or over
-`epoch_images` of them. Methods read the Clock and never count for themselves.
+A stage is a part of the source data: warm start and continual learning have several (SCENARIOS). A
+round is what the papers call a generation. An epoch is one pass over the stage's images, or over
+`epoch_images` of them. The training loop alone moves the TrainingClock; methods read it.
 
-A budget may be given in steps (`round_steps`, pretrain/recipes/recipe.py), and a round may end once
-training
-has converged ([000] section 3.3: "until convergence", within a number of steps): after
-`stop_patience` epochs in a row whose training accuracy was at least `stop_accuracy`. That is the
-accuracy of log.jsonl: on the batches as they were trained on, augmented, before their step.
+A round may also be given in optimizer steps (`round_steps`), and it may end early: after
+`stop_patience` epochs in a row with a training accuracy of at least `stop_accuracy` ("The Impact of
+Reinitialization", section 3.3, trains until convergence within a number of steps). That accuracy is
+the one in log.jsonl: on the augmented batches, before their step.
 """
 
 from __future__ import annotations
@@ -19,17 +18,13 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.errors import UnknownName
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
 
 
 class Stage(Frozen):
-    """Trains on the images [start, stop) of one random order of the source, as fractions.
-
-    Warm start is [0, .5) then [0, 1); continual learning with full access [0, k/10), with limited
-    access [(k-1)/10, k/10).
-    """
+    """Training on the images [start, stop) of one random order of the source, as fractions."""
 
     start: float = Field(0.0, ge=0, lt=1)
     stop: float = Field(1.0, gt=0, le=1)
@@ -42,34 +37,50 @@ class Stage(Frozen):
 
 
 class Plan(Frozen):
-    """Stages x rounds x epochs; every method of a comparison gets the same one."""
+    """Stages x rounds x epochs of a run."""
 
     stages: tuple[Stage, ...] = Field((Stage(),), min_length=1)
-    rounds: int = Field(1, ge=1, description="rounds (the papers' generations) a stage")
-    epochs: int = Field(1, ge=1, description="epochs a round")
+    rounds: int = Field(1, ge=1, description="rounds (generations) per stage")
+    epochs: int = Field(1, ge=1, description="epochs per round")
     epoch_images: int | None = Field(
-        None, ge=1, description="images an epoch, a new random choice each time; null: all"
+        None, ge=1, description="images per epoch, a new random choice each time; null: all"
     )
     round_steps: int | None = Field(
-        None, ge=1, description="steps a round: epochs get shorter, or more; null: as many as fit"
+        None, ge=1, description="steps per round; sets epochs and epoch_images; null: not fixed"
     )
     stop_accuracy: float | None = Field(
-        None, gt=0, le=1, description="training accuracy that ends a round early; null: none does"
+        None, gt=0, le=1, description="training accuracy that ends a round early; null: never"
     )
     stop_patience: int = Field(1, ge=1, description="epochs in a row at stop_accuracy")
 
     @property
     def total_rounds(self) -> int:
+        """Rounds of all stages."""
         return len(self.stages) * self.rounds
 
     @property
     def total_epochs(self) -> int:
+        """Epochs of all rounds, if none ends early."""
         return self.total_rounds * self.epochs
+
+
+def count_epochs(steps: int, least: int, longest: int) -> int:
+    """Return the smallest number of epochs, `least` or more, of equal whole steps up to `longest`.
+
+    Raises UsageError if there are fewer steps than epochs.
+    """
+    for epochs in range(least, steps + 1):
+        if steps % epochs == 0 and steps // epochs <= longest:
+            return epochs
+    raise UsageError(
+        f"plan.round_steps={steps} is fewer than a round has epochs: plan.epochs={least}",
+        fix=f"give at least {least} steps, or --set plan.epochs={steps}",
+    )
 
 
 @dataclass
 class TrainingClock:
-    """Where a run stands: the step that comes next. Only the loop moves it.
+    """Position of a run: the step that comes next.
 
     round: counts through all stages, 0..plan.total_rounds - 1; epoch: within the round; batch:
     within the epoch; step: optimizer steps since the start; converged: epochs in a row that
@@ -85,10 +96,12 @@ class TrainingClock:
 
     @property
     def stage(self) -> int:
+        """Stage of the current round."""
         return self.round // self.plan.rounds
 
     @property
     def starts_stage(self) -> bool:
+        """Whether the current round is the first of its stage."""
         return self.round % self.plan.rounds == 0
 
     @property
@@ -99,6 +112,7 @@ class TrainingClock:
 
     @property
     def done(self) -> bool:
+        """Whether all rounds are over."""
         return self.round >= self.plan.total_rounds
 
     @property
@@ -107,17 +121,17 @@ class TrainingClock:
         return (self.stage, self.round, self.epoch, self.batch)
 
     def tick(self) -> None:
-        """One optimizer step was taken."""
+        """Count an optimizer step."""
         self.batch += 1
         self.step += 1
 
-    def judge(self, train_accuracy: float | None) -> None:
-        """The training accuracy (fraction; null: not measured) of the epoch that is just over."""
+    def record_accuracy(self, train_accuracy: float | None) -> None:
+        """Count the epoch as converged or not, by its training accuracy (None: not measured)."""
         reached = train_accuracy is not None and train_accuracy >= (self.plan.stop_accuracy or 1)
         self.converged = self.converged + 1 if reached else 0
 
     def next_epoch(self) -> None:
-        """The epoch is over; after a round's last one the next round follows."""
+        """Move to the next epoch, or to the next round after the last epoch of a round."""
         self.batch = 0
         if self.last_epoch:
             self.round, self.epoch, self.converged = self.round + 1, 0, 0
@@ -125,7 +139,7 @@ class TrainingClock:
             self.epoch += 1
 
     def state(self) -> dict[str, int]:
-        """The counters, for a checkpoint."""
+        """Return the counters, for a checkpoint."""
         return {
             "round": self.round,
             "epoch": self.epoch,
@@ -144,12 +158,19 @@ SCENARIOS: Mapping[str, tuple[Stage, ...]] = {
         Stage(start=(k - 1) / CHUNKS, stop=k / CHUNKS) for k in range(1, CHUNKS + 1)
     ),
 }
+"""How the source's images arrive ("Soft Weight Rescaling", section 4 and appendix E): all at once,
+half first, or in ten parts of which all earlier ones stay available or not."""
 
 
 def scenario_fields(name: str) -> dict[str, object]:
-    """What the scenario sets in a recipe. Raises UnknownName."""
+    """Return the recipe fields that a scenario sets. Raises UnknownName.
+
+    With several stages the optimizer state and the learning rate carry over, as in the paper's
+    code: nothing is reset and no schedule runs. The control of a run is `normal` of the same scale
+    under the same scenario, with as many images per epoch.
+    """
     if name not in SCENARIOS:
         raise UnknownName("scenario", name, SCENARIOS)
     stages = SCENARIOS[name]
-    carried = {"opt_reset": "none", "schedule": "constant", "warmup": 0.0}
-    return {"plan.stages": stages, **(carried if len(stages) > 1 else {})}
+    continued = {"opt_reset": "none", "schedule": "constant", "warmup": 0.0}
+    return {"plan.stages": stages, **(continued if len(stages) > 1 else {})}

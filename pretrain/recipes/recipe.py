@@ -1,10 +1,11 @@
-"""A recipe: everything that decides the weights of a run, as frozen, hashed data without torch."""
+"""Recipes: everything that decides the weights of a run, as frozen, hashed data without torch."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from enum import IntEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -18,34 +19,132 @@ from pydantic import (
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, split_assignments
+from fsbench.core.registry import Registry, only_subclass
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
-from pretrain.method import Method, hooks_of
 from pretrain.recipes.composition import require_composable
-from pretrain.recipes.plan import Plan
+from pretrain.recipes.plan import Plan, count_epochs
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
 
 Scale = Literal["paper", "pilot", "toy"]
 
 
+class ActingOrder(IntEnum):
+    """The order in which the methods of a recipe act."""
+
+    INIT = 0
+    REPARAMETRIZATION = 1
+    ROUND = 2
+    STEP = 3
+
+
+class PublishedFigure(Frozen):
+    """An accuracy (fraction) that a paper prints for a recipe under these overrides.
+
+    at: which of the row's numbers it is; empty if the row has one number.
+    """
+
+    accuracy: float
+    at: str = ""
+    overrides: tuple[str, ...] = ()
+
+
+class PaperRecipe(Frozen):
+    """A row of a paper's table as a recipe `paper/NAME`: its overrides and published figures.
+
+    row: table and row, or the figure if the paper only draws the result.
+    """
+
+    name: str
+    paper: str
+    row: str
+    overrides: Mapping[str, object] = {}
+    figures: tuple[PublishedFigure, ...] = ()
+
+
+Neutral = Mapping[str, object] | str
+"""Settings at which a method equals `normal`, or the reason why there are none."""
+
+
+class MethodSettings(Frozen):
+    """Settings of a training method, and what a recipe must know about the method.
+
+    pretrain.method.Method adds the hooks that the training loop calls.
+
+    PAPER: its rows in papers. PILOT, TOY: overrides of the base recipe of that scale, as
+    `field -> value`. NEUTRAL: settings at which it equals `normal` bit for bit, or the reason why
+    there are none. RANK: its place among combined methods. SOURCE: paper and official code.
+    PLAIN_ROUND_0: with any settings, round 0 is plain training to the bit and leaves nothing behind
+    that `setup` does not create again; a run may then start from round 0 of its control.
+    """
+
+    PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
+    PILOT: ClassVar[Mapping[str, object]] = {}
+    TOY: ClassVar[Mapping[str, object]] = {}
+    NEUTRAL: ClassVar[Neutral] = "not declared"
+    RANK: ClassVar[ActingOrder]
+    SOURCE: ClassVar[str]
+    PLAIN_ROUND_0: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Public name: that of the method's file."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """Names of the hooks that the method overrides."""
+        return ()
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise UsageError if the method cannot work as described under this recipe."""
+
+    def require_installed(self) -> None:
+        """Raise UsageError if a package that the method needs is missing."""
+
+    def phase(self, recipe: Recipe) -> int:
+        """Return the number of epochs at the start of a round that must not be cut off."""
+        return 0
+
+    def resolved(self, recipe: Recipe) -> Mapping[str, object]:
+        """Return the values of settings that depend on the network; the run records them."""
+        return {}
+
+    def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return the factors by which the method scaled initial tensors; fresh draws get them."""
+        return {}
+
+
+METHODS: Registry[type[MethodSettings]] = Registry(
+    "method", "pretrain.methods", only_subclass(MethodSettings)
+)
+"""All methods; the file name in pretrain/methods is the public name."""
+
+
 def read_method(value: object) -> object:
-    """A method from {"name": ..., settings}; anything else is left to the validation."""
+    """Return a method for {"name": ..., settings}; other values are left to the validation."""
     if not isinstance(value, Mapping) or "name" not in value:
         return value
-    from pretrain import METHODS
-
     settings = {key: setting for key, setting in value.items() if key != "name"}
     return METHODS.load(str(value["name"]))(**settings)
 
 
-def write_method(method: Method) -> dict[str, object]:
+def write_method(method: MethodSettings) -> dict[str, object]:
+    """Return the JSON form of a method: its name and settings."""
     return {"name": method.name, **method.model_dump(mode="json")}
 
 
-AnyMethod = Annotated[Method, BeforeValidator(read_method), PlainSerializer(write_method)]
+AnyMethod = Annotated[MethodSettings, BeforeValidator(read_method), PlainSerializer(write_method)]
 
 
 class Recipe(Frozen):
-    """Data, network, plan, methods and optimizer of one run. Rates are those of one step."""
+    """Data, network, plan, methods and optimizer of one run.
+
+    lr and the coefficients of methods apply to one optimizer step. A round is what the papers call
+    a generation.
+    """
 
     name: str = Field(pattern=r"^(paper|pilot|toy)/[a-z0-9_+]+$")
     architecture: str = Field(description="NAME of fsbench/NAME, or timm/NAME")
@@ -90,31 +189,31 @@ class Recipe(Frozen):
 
     @field_validator("methods")
     @classmethod
-    def _in_rank_order(cls, methods: tuple[Method, ...]) -> tuple[Method, ...]:
+    def _sort_methods(cls, methods: tuple[MethodSettings, ...]) -> tuple[MethodSettings, ...]:
         if len({method.name for method in methods}) < len(methods):
             raise ValueError("a method is given twice")
         return tuple(sorted(methods, key=lambda method: (method.RANK, method.name)))
 
     @model_validator(mode="after")
     def _check_methods(self) -> Self:
-        own_step = [m.name for m in self.methods if "training_step" in hooks_of(type(m))]
-        if len(own_step) > 1:
-            raise ValueError(f"{' and '.join(own_step)} both replace the training step")
-        if self.loader == "episodes" and not own_step:
+        step_methods = [m.name for m in self.methods if "training_step" in m.hooks]
+        if len(step_methods) > 1:
+            raise ValueError(f"{' and '.join(step_methods)} both replace the training step")
+        if self.loader == "episodes" and not step_methods:
             raise ValueError("loader=episodes draws tasks, which only a meta-learner trains on")
         require_composable(self.methods)
         for method in self.methods:
             method.check(self)
         if self.plan.stop_accuracy is not None:
-            self._check_stop(own_step)
+            self._check_early_stop(step_methods)
         return self
 
-    def _check_stop(self, own_step: list[str]) -> None:
-        """Raises ValueError where rounds that end early would leave something out."""
+    def _check_early_stop(self, step_methods: list[str]) -> None:
+        """Raise ValueError if a round that ends early would cut something off."""
         if self.schedule == "single_cycle":
             raise ValueError("plan.stop_accuracy leaves schedule=single_cycle without its length")
-        if own_step:
-            raise ValueError(f"plan.stop_accuracy: {own_step[0]} measures no training accuracy")
+        if step_methods:
+            raise ValueError(f"plan.stop_accuracy: {step_methods[0]} measures no training accuracy")
         longest = max(self.methods, key=lambda method: method.phase(self))
         if longest.phase(self) >= self.plan.stop_patience:
             raise ValueError(
@@ -124,6 +223,7 @@ class Recipe(Frozen):
 
     @property
     def scale(self) -> str:
+        """paper, pilot or toy."""
         return self.name.split("/")[0]
 
     @property
@@ -132,39 +232,40 @@ class Recipe(Frozen):
         return f"{self.name.replace('/', '-')}-s{self.seed}"
 
     def stream(self, purpose: str) -> tuple[Name, ...]:
-        """Name of a random stream: only the seed keys it, so methods of one seed share it."""
+        """Return the name of a random stream; it depends on the seed, not on the methods."""
         return ("pretrain", self.seed, purpose)
 
     @property
     def warmup_epochs(self) -> int:
+        """Warm-up epochs of a round."""
         return int(self.warmup * self.plan.epochs)
 
-    def method(self, name: str) -> Method:
-        """The method called `name` of this recipe."""
+    def method(self, name: str) -> MethodSettings:
+        """Return the method called `name` of this recipe."""
         return next(method for method in self.methods if method.name == name)
 
     def require_installed(self) -> None:
-        """Raises UsageError where a package that a method trains with is missing."""
+        """Raise UsageError if a package that a method needs is missing."""
         for method in self.methods:
             method.require_installed()
 
     def override(self, assignments: Iterable[str]) -> Recipe:
-        """A recipe with `field=value` applied, e.g. `plan.rounds=3` or `seal.ascent_factor=.02`.
+        """Return a recipe with `field=value` applied, e.g. `plan.rounds=3` or `seal.lr=.02`.
 
-        Raises UsageError for anything that is no assignment or a value that does not fit, and
-        UnknownName with the nearest field.
+        Raises UsageError for text that is no assignment and for values that do not fit, UnknownName
+        with the nearest field for unknown fields.
         """
-        return self.replace(parse_assignments(assignments))
+        return self.replace(parse_overrides(assignments))
 
     def replace(self, values: Mapping[str, object]) -> Recipe:
-        """As `override`, with values instead of text where they are at hand."""
-        fields = self._fields()
+        """Return a recipe with these fields replaced; the values need not be text."""
+        fields = self._settable_fields()
         data = self.model_dump()
         for name, value in values.items():
             if name not in fields:
                 raise UnknownName("recipe field", name, fields)
-            holder, leaf = self._holder(data, name)
-            holder[leaf] = convert_value(name, fields[name], value)
+            owner, leaf = self._field_owner(data, name)
+            owner[leaf] = convert_value(name, fields[name], value)
         try:
             return Recipe.model_validate(data)
         except ValidationError as error:
@@ -172,17 +273,19 @@ class Recipe(Frozen):
                 f"recipe {self.name}: {explain_errors(error)}", fix="change --set"
             ) from error
 
-    def _fields(self) -> dict[str, Any]:
-        """Every settable field by its dotted name, with the type that its value must have."""
-        own = {n: f for n, f in Recipe.model_fields.items() if n not in ("plan", "methods", "name")}
-        found = {**own, **{f"plan.{n}": f for n, f in Plan.model_fields.items()}}
+    def _settable_fields(self) -> dict[str, Any]:
+        """Return the type of every settable field by its dotted name."""
+        skipped = ("plan", "methods", "name")
+        fields = {name: f for name, f in Recipe.model_fields.items() if name not in skipped}
+        fields |= {f"plan.{name}": field for name, field in Plan.model_fields.items()}
         for method in self.methods:
-            found |= {f"{method.name}.{n}": f for n, f in type(method).model_fields.items()}
-        return {n: Annotated[f.annotation, f] for n, f in found.items()}
+            settings = type(method).model_fields.items()
+            fields |= {f"{method.name}.{name}": field for name, field in settings}
+        return {name: Annotated[field.annotation, field] for name, field in fields.items()}
 
     @staticmethod
-    def _holder(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
-        """The dict of the dumped recipe that holds the field, and its key there."""
+    def _field_owner(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+        """Return the dict of a dumped recipe that contains the field, and the field's key there."""
         part, dot, leaf = name.partition(".")
         if not dot:
             return data, name
@@ -191,19 +294,19 @@ class Recipe(Frozen):
         return next(m for m in data["methods"] if m["name"] == part), leaf
 
 
-def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
-    """`field=value` as field -> text. Raises UsageError for anything that is no assignment."""
+def parse_overrides(assignments: Iterable[str]) -> dict[str, object]:
+    """Return `field=value` texts as field -> text. Raises UsageError if one is no assignment."""
     return dict(split_assignments(assignments, "field=value"))
 
 
 def convert_value(name: str, kind: Any, value: object) -> object:
-    """The value as the field's type; text is read as such first and as JSON second."""
+    """Return the value as the field's type; text is tried as it is, then as JSON."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     candidates = [value]
     if isinstance(value, str):
         try:
             candidates.append(json.loads(value))
-        except (ValueError, RecursionError):  # no JSON, digits without end, depth without end
+        except (ValueError, RecursionError):  # no JSON, endless digits or nesting
             candidates += [None] if value.lower() == "none" else []
     problem = ""
     for candidate in candidates:
@@ -214,16 +317,12 @@ def convert_value(name: str, kind: Any, value: object) -> object:
     raise UsageError(f"{name}={value} does not fit: {problem}", fix=f"give {name} another value")
 
 
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-
-    pass
-
-
 def fit_round_steps(recipe: Recipe, source: SourceDataset) -> Recipe:
-    """The recipe with epochs and epoch_images that make a round take exactly `round_steps`.
+    """Return the recipe with epochs and epoch_images that give `plan.round_steps` steps per round.
 
-    Without `round_steps` the recipe itself. Raises UsageError for fewer steps than epochs.
+    Schedules and methods count in epochs, so a round consists of whole epochs of equal length. The
+    number of epochs is the recipe's, or the next larger one whose epochs fit into a pass over the
+    images of a stage. Raises UsageError if there are fewer steps than epochs.
     """
     plan = recipe.plan
     if plan.round_steps is None:
@@ -234,19 +333,11 @@ def fit_round_steps(recipe: Recipe, source: SourceDataset) -> Recipe:
     return type(recipe).model_validate({**dict(recipe), "plan": plan})
 
 
-def count_epochs(steps: int, least: int, longest: int) -> int:
-    """The smallest number of epochs, `least` or more, of equal whole steps up to `longest`."""
-    for epochs in range(least, steps + 1):
-        if steps % epochs == 0 and steps // epochs <= longest:
-            return epochs
-    raise UsageError(
-        f"plan.round_steps={steps} is fewer than a round has epochs: plan.epochs={least}",
-        fix=f"give at least {least} steps, or --set plan.epochs={steps}",
-    )
-
-
 def longest_epoch(recipe: Recipe, source: SourceDataset) -> int:
-    """Steps of an epoch that every stage can fill; gradient descent may take any number."""
+    """Return the steps of the longest epoch that every stage can fill.
+
+    Full-batch training repeats the same images, so its epochs have no limit.
+    """
     if recipe.loader == "full_batch":
         return recipe.plan.round_steps or 1
     n = len(source.train.labels)

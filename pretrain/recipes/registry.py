@@ -11,10 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
-from pretrain import METHODS
-from pretrain.method import Method, PaperRecipe, PublishedFigure
 from pretrain.recipes.plan import Plan
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import (
+    METHODS,
+    MethodSettings,
+    PaperRecipe,
+    PublishedFigure,
+    Recipe,
+)
 
 BASES: Mapping[str, Mapping[str, Any]] = {
     # SEAL, section 4.1 and official config.py (methods.md D): ten generations of 160 epochs
@@ -55,7 +59,7 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 
 
 def build_recipe(
-    scale: str, row: str, method: type[Method], overrides: Mapping[str, object]
+    scale: str, row: str, method: type[MethodSettings], overrides: Mapping[str, object]
 ) -> Recipe:
     """The scale's base with one method; its name is <scale>/<row>."""
     plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
@@ -66,7 +70,7 @@ def build_recipe(
     return draft.replace(fields)
 
 
-def _name(method: type[Method]) -> str:
+def _name(method: type[MethodSettings]) -> str:
     return method.__module__.rsplit(".", 1)[-1]
 
 
@@ -75,9 +79,9 @@ class RecipeRegistry:
 
     def __init__(self) -> None:
         self._rows: dict[str, PaperRecipe] = {}
-        self._parts: dict[str, tuple[str, str, type[Method], Mapping[str, object]]] = {}
+        self._parts: dict[str, tuple[str, str, type[MethodSettings], Mapping[str, object]]] = {}
 
-    def _index(self) -> dict[str, tuple[str, str, type[Method], Mapping[str, object]]]:
+    def _index(self) -> dict[str, tuple[str, str, type[MethodSettings], Mapping[str, object]]]:
         if not self._parts:
             for name, method in METHODS.items():
                 self._parts[f"pilot/{name}"] = ("pilot", name, method, method.PILOT)
@@ -136,7 +140,7 @@ def compose_methods(
     return draft.replace(values or {})
 
 
-def method_at_scale(name: str, scale: str) -> Method:
+def method_at_scale(name: str, scale: str) -> MethodSettings:
     """A method with its settings for recipes of this scale."""
     method = METHODS.load(name)
     overrides = {"pilot": method.PILOT, "toy": method.TOY}.get(scale, {})

@@ -25,7 +25,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pretrain.method import PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import PaperRecipe, PublishedFigure
 
 TABLE = "reinit_table2.json"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pretrain.method import PaperRecipe, PublishedFigure
 from pretrain.recipes.plan import scenario_fields
+from pretrain.recipes.recipe import PaperRecipe, PublishedFigure
 
 PAPER, COLUMN = "SWR", "TinyImageNet VGG-16"
 

@@ -1,7 +1,12 @@
-"""What a hook sees and may do: the run's model, clock, streams, memory, and logged rewrites."""
+"""The context of a run: what the hooks of methods read, and how they change weights.
+
+It holds the model, the clock, the random streams and the memory of every method, builds the
+optimizer and logs every change of weights that is no optimizer step.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,8 +15,12 @@ from torch import Tensor, nn
 
 from fsbench.core import seeding
 from fsbench.core.specs import Frozen
-from pretrain.method import HOOKS, Method, ParameterGroup, hooks_of
-from pretrain.training import optimizer as optimizers
+from pretrain.training.optimizer import (
+    OptimizerState,
+    ParameterGroup,
+    build_optimizer,
+    optimizer_state,
+)
 from pretrain.weights import surgery
 
 if TYPE_CHECKING:
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
     from fsbench.backbones.architectures import Architecture
     from pretrain.recipes.plan import TrainingClock
-    from pretrain.recipes.recipe import Recipe
+    from pretrain.recipes.recipe import MethodSettings, Recipe
     from pretrain.training.batches import BatchLoader
 
 Memory = dict[str, Any]
@@ -42,11 +51,11 @@ class Rewrite(Frozen):
 
 
 class Context:
-    """Handed to every hook. `memory` and `stream` are those of the method whose hook runs.
+    """Argument of every hook; `memory` and `stream` are those of the method whose hook runs.
 
-    model: the network (plain or parametrized); forward: what to call for logits, compiled or
-    wrapped; roles: layers, blocks and head by name; parameters: trainable tensors by name;
-    loader: batches of the source; resumed: weights and memory will come from a checkpoint.
+    model: the network (plain or parametrized). forward: the callable for logits, compiled or
+    wrapped. roles: layers, blocks and head by name. parameters: trainable tensors by name. loader:
+    batches of the source. resumed: weights and memory will come from a checkpoint.
     """
 
     def __init__(
@@ -59,78 +68,76 @@ class Context:
         device: torch.device,
         log_rewrite: Callable[[Rewrite], None],
     ) -> None:
-        self.recipe, self.architecture, self.model, self.loader = (
-            recipe,
-            architecture,
-            model,
-            loader,
-        )
-        self.clock, self.device, self.log_rewrite = clock, device, log_rewrite
+        self.recipe, self.architecture, self.model = recipe, architecture, model
+        self.loader, self.clock, self.device = loader, clock, device
+        self.log_rewrite = log_rewrite
         self.roles = architecture.roles(model)
         self.classes = loader.classes
         self.forward: Callable[[Tensor], Tensor] = model
         self._optimizer: torch.optim.Optimizer | None = None
-        self.carried: optimizers.OptimizerState = {}
+        self.carried: OptimizerState = {}
         self.parameters: dict[str, nn.Parameter] = {}
         self.memories: dict[str, Memory] = {method.name: {} for method in recipe.methods}
         self.acting = ""
         self.touched: set[str] = set()
         self.resumed = False
-        self._hooks = {
-            hook: [m for m in recipe.methods if hook in hooks_of(type(m))] for hook in HOOKS
-        }
-
-    def having(self, hook: str) -> list[Method]:
-        """The recipe's methods that override the hook, in the order of their rank."""
-        return self._hooks[hook]
+        self._methods: dict[str, list[MethodSettings]] = defaultdict(list)
+        for method in recipe.methods:
+            for hook in method.hooks:
+                self._methods[hook].append(method)
 
     def call(self, hook: str, *args: object) -> list[Any]:
-        """Run one hook of every method that has it; their answers."""
-        answers = []
-        for method in self._hooks[hook]:
-            self.acting = method.name
-            answers.append(getattr(method, hook)(self, *args))
-        return answers
+        """Run one hook of every method that has it; return their results."""
+        return [self.call_method(method, hook, *args) for method in self._methods[hook]]
 
-    def _tell_others(self, names: tuple[str, ...]) -> None:
-        """Call `rewritten` of every method but the acting one."""
+    def call_method(self, method: MethodSettings, hook: str, *args: object) -> Any:
+        """Run a hook of one method; it then acts under its own name."""
+        self.acting = method.name
+        return getattr(method, hook)(self, *args)
+
+    def methods_with(self, hook: str) -> list[MethodSettings]:
+        """Return the recipe's methods that override the hook, in the order of their rank."""
+        return self._methods[hook]
+
+    def _notify_others(self, names: tuple[str, ...]) -> None:
+        """Call `rewritten` of every method except the acting one."""
         acting = self.acting
-        for method in self._hooks["rewritten"]:
+        for method in self._methods["rewritten"]:
             if method.name != acting:
-                self.acting = method.name
-                method.rewritten(self, names)
+                self.call_method(method, "rewritten", names)
         self.acting = acting
 
     @property
     def memory(self) -> Memory:
+        """Memory of the acting method."""
         return self.memories[self.acting]
 
     def stream(self, *names: seeding.Name) -> AbstractContextManager[None]:
-        """torch's generators run the acting method's own stream for this position of the run."""
+        """Run torch's generators on the acting method's stream for this position of the run."""
         return seeding.stream(*self._stream_names(names))
 
     def generator(self, *names: seeding.Name) -> torch.Generator:
-        """A CPU generator on the acting method's own stream for this position of the run."""
+        """Return a CPU generator on the acting method's stream for this position of the run."""
         return seeding.torch_generator(*self._stream_names(names))
 
     def _stream_names(self, names: tuple[seeding.Name, ...]) -> tuple[seeding.Name, ...]:
         return (*self.recipe.stream("method"), self.acting, *self.clock.names, *names)
 
     def rewrite(self, weights: Mapping[str, Tensor], note: str) -> None:
-        """Make these the effective tensors and log it; the only way to rewrite at events."""
+        """Make these the effective tensors and log it; events change weights only through this."""
         old = {name: surgery.get_weight(self.model, name).detach().clone() for name in weights}
-        clamped = surgery.total_clamped(self.model, weights)
+        clamped_before = surgery.total_clamped(self.model, weights)
         for name, value in weights.items():
             surgery.set_weight(self.model, name, value.to(self.device))
         self.touched |= {t for name in weights for t in surgery.trained_names(self.model, name)}
-        now = [surgery.get_weight(self.model, name).detach() for name in weights]
-        self._tell_others(tuple(weights))
-        moved = surgery.total_clamped(self.model, weights) - clamped
-        clamps = f"; {moved} elements clamped to the range" if moved else ""
-        self.log(tuple(weights), surgery.fraction_changed(old.values(), now), note + clamps)
+        new = [surgery.get_weight(self.model, name).detach() for name in weights]
+        self._notify_others(tuple(weights))
+        clamped = surgery.total_clamped(self.model, weights) - clamped_before
+        suffix = f"; {clamped} elements clamped to the range" if clamped else ""
+        self.log(tuple(weights), surgery.fraction_changed(old.values(), new), note + suffix)
 
     def log(self, names: tuple[str, ...], fraction_changed: float, note: str) -> None:
-        """A line of rewrites.jsonl by the acting method."""
+        """Write a line of rewrites.jsonl for the acting method."""
         self.log_rewrite(
             Rewrite(
                 step=self.clock.step,
@@ -152,10 +159,10 @@ class Context:
             self.rewrite(self.fresh(names), note)
 
     def fresh(self, names: Iterable[str]) -> dict[str, Tensor]:
-        """Fresh draws of these tensors from the method's stream, on the CPU.
+        """Return fresh draws of these tensors from the method's stream, on the CPU.
 
-        Recipe field `redraw`: `init` is the initial law of each tensor; the official codes' law is
-        for kernels only.
+        Recipe field `redraw`: `init` is the initial distribution of each tensor; that of the
+        official codes is for kernels only.
         """
         with self.stream("redraw"):
             drawn = surgery.draw_initial(self.architecture, self.classes, self.recipe.width)
@@ -175,27 +182,26 @@ class Context:
             raise RuntimeError("there is no optimizer before the first round")
         return self._optimizer
 
-    def optimizer_state(self) -> optimizers.OptimizerState:
-        """The optimizer's buffers by parameter name; before it is built, those it will carry."""
+    def optimizer_state(self) -> OptimizerState:
+        """Return the optimizer's buffers by parameter name, or those that it will start with."""
         if self._optimizer is None:
             return self.carried
-        return optimizers.optimizer_state(self._optimizer, self.parameters)
+        return optimizer_state(self._optimizer, self.parameters)
 
     def rebuild_optimizer(self, drop: Drop) -> None:
-        """A new optimizer over the groups that the methods now want.
+        """Build a new optimizer over the groups that the methods return now.
 
         drop: whose buffers are not carried over; `touched` means tensors rewritten since the last
         time. The learning rate is set before the next step.
         """
-        held = self.optimizer_state()
-        dropped = {"none": set(), "touched": self.touched, "all": set(held)}[drop]
-        carried = {name: buffers for name, buffers in held.items() if name not in dropped}
+        buffers = self.optimizer_state()
+        dropped = {"none": set(), "touched": self.touched, "all": set(buffers)}[drop]
+        carried = {name: tensors for name, tensors in buffers.items() if name not in dropped}
         self.parameters = dict(self.model.named_parameters())
         groups = [ParameterGroup(tuple(self.parameters))]
-        for method in self._hooks["param_groups"]:
-            self.acting = method.name
-            groups = method.param_groups(self, groups)
-        self._optimizer = optimizers.build_optimizer(self.recipe, self.parameters, groups, carried)
+        for method in self._methods["param_groups"]:
+            groups = self.call_method(method, "param_groups", groups)
+        self._optimizer = build_optimizer(self.recipe, self.parameters, groups, carried)
         self.carried = {}
         if drop != "none":
             self.touched = set()

@@ -270,7 +270,7 @@ class Trainer:
         """Validate where due, log, move on to the next epoch, checkpoint."""
         ctx, clock = self.ctx, self.ctx.clock
         loss, learned = self.tally.means()
-        clock.judge(learned)
+        clock.record_accuracy(learned)
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
         if due:
             self.accuracy = self.validation.measure(ctx)

@@ -23,7 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from pretrain.method import ActingOrder, Method, ParameterGroup
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder
+from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights.parametrizations import (
     Elementwise,
     Originals,

@@ -16,8 +16,8 @@ from fsbench import backbones
 from fsbench.backbones import normalizers
 from fsbench.backbones.architectures import ARCHITECTURES
 from pretrain import METHODS
-from pretrain.method import ActingOrder, hooks_of
-from pretrain.recipes.recipe import Recipe
+from pretrain.method import hooks_of
+from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.recipes.registry import control_recipe
 from pretrain.training.context import Context
 from pretrain.training.loop import train_recipe

@@ -23,7 +23,7 @@ from fsbench.core.tasks import PROTOCOLS, Options, TaskId, head_names, integers
 from fsbench.data.catalog import TARGETS
 from fsbench.data.roots import DataRoots
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import parse_assignments as parse_fields
+from pretrain.recipes.recipe import parse_overrides as parse_fields
 
 ODD = st.one_of(
     st.text(max_size=8),

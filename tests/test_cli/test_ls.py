@@ -7,7 +7,8 @@ import json
 import pytest
 
 from fsbench.cli.main import run
-from pretrain.method import HOOKS, ActingOrder
+from pretrain.method import HOOKS
+from pretrain.recipes.recipe import ActingOrder
 
 PAPERS = {
     **dict.fromkeys(("dsd", "fc", "lw", "rescale"), "reinitialization study"),

@@ -11,7 +11,6 @@ from support.pretrain import lines, source, tiny, weights
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
 from pretrain.meta.learner import InnerLoop, MetaLearner
-from pretrain.method import ActingOrder
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
 from pretrain.recipes import registry
@@ -23,6 +22,7 @@ from pretrain.recipes.composition import (
     REPARAMETRIZATIONS,
     require_composable,
 )
+from pretrain.recipes.recipe import ActingOrder
 from pretrain.training.loop import train_recipe
 
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")

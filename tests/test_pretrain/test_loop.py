@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import DataError, FsbenchError
 from fsbench.core.process import Stopped
-from pretrain.method import HOOKS, ActingOrder, Method, ParameterGroup
-from pretrain.recipes.recipe import Recipe
+from pretrain.method import HOOKS, Method
+from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training import checkpoint, loop
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
 from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.optimizer import ParameterGroup
 from pretrain.training.run_folder import is_finished
 
 CALLS: list[str] = []

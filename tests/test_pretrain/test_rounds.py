@@ -49,7 +49,7 @@ def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
     clock = TrainingClock(Plan(rounds=2, epochs=9, stop_accuracy=0.9, stop_patience=2))
     seen = []
     for accuracy in (0.95, 0.5, 0.9, 1.0, 1.0, None, 1.0, 0.9):
-        clock.judge(accuracy)
+        clock.record_accuracy(accuracy)
         seen.append((clock.round, clock.epoch, clock.last_epoch))
         clock.next_epoch()
     assert [last for *_, last in seen] == [False, False, False, True, False, False, False, True]
@@ -59,7 +59,7 @@ def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
 
 def test_without_a_threshold_rounds_run_to_their_end() -> None:
     clock = TrainingClock(Plan(rounds=1, epochs=3))
-    clock.judge(1.0)
+    clock.record_accuracy(1.0)
     assert not clock.last_epoch
 
 

@@ -8,7 +8,8 @@ import pytest
 from support.pretrain import lines, source, tiny
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes.recipe import count_epochs, fit_round_steps
+from pretrain.recipes.plan import count_epochs
+from pretrain.recipes.recipe import fit_round_steps
 from pretrain.training.cost import estimate_training
 from pretrain.training.loop import train_recipe
 

@@ -1,0 +1,3 @@
+"""The version of fsbench, as results and runs record it."""
+
+__version__ = "0.1.0"
