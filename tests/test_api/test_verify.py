@@ -7,17 +7,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fsbench.api.replay import replays
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
 from fsbench.api.machine import Machine
+from fsbench.api.reproduce import reproduce
 from fsbench.api.request import EvaluationRequest, Models, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.tasks import Options
+from fsbench.results.reading import cells
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board
 from leaderboard.submission.intake import submit_results
@@ -75,10 +76,25 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
         machine=Machine(cache=made / "cache", batch_size=8),
     )
     assert other.cells[0].differs == ("batch size: 7 -> 8",)
-    (replay,) = replays(Board.open(tmp_path / "board").entry("entry"), "board")
-    assert "--batch-size=7" in replay.script()
+    (reproduction,) = reproduce(Board.open(tmp_path / "board").entry("entry"), "board")
+    assert "--batch-size=7" in reproduction.script()
     plain = Board.open(made / "board").entry("entry").cells[0]
     assert "batch" not in plain.path.read_text()
+
+
+def test_the_printed_commands_give_the_results_again(
+    board: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FSBENCH_CACHE", str(made / "cache"))
+    monkeypatch.chdir(tmp_path)
+    entry = Board.open(board).entry("entry")
+    (reproduction,) = reproduce(entry, str(board))
+    for command in reproduction.commands:
+        with pytest.raises(SystemExit) as stop:
+            run(list(command[1:]))
+        assert stop.value.code == 0
+    again = {cell.result.task: cell.result.records_digest for cell in cells(tmp_path / "results")}
+    assert again == {cell.result.task: cell.result.records_digest for cell in entry.cells}
 
 
 def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) -> None:
