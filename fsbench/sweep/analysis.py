@@ -25,37 +25,39 @@ from protocols.analyses import ANALYSES as REGISTRY
 
 
 class AnalysisJob(Job):
-    """wanted: analysis -> all its settings. Images are those that the backbone was trained on."""
+    """Run analyses on one backbone's training images; analyses: name -> all settings."""
 
     KIND: ClassVar[JobKind] = "analyze"
     backbone: SweepBackbone
-    wanted: Mapping[str, Mapping[str, Any]]
+    analyses: Mapping[str, Mapping[str, Any]]
 
     @property
     def title(self) -> str:
-        return f"{', '.join(self.wanted)} of {self.backbone.label}"
+        return f"{', '.join(self.analyses)} of {self.backbone.label}"
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {"backbone": self.backbone.identity, "wanted": self.wanted}
+        return {"backbone": self.backbone.identity, "wanted": self.analyses}
 
     @property
     def plan(self) -> AnalysisChoice:
-        return {name: REGISTRY.load(name).SETTINGS(**given) for name, given in self.wanted.items()}
+        return {
+            name: REGISTRY.load(name).SETTINGS(**values) for name, values in self.analyses.items()
+        }
 
     def done(self, place: Workplace) -> bool:
-        """Whether the records are there; the run itself may be gone."""
-        there = {
-            found.question.what
-            for found in self.records(place)
-            if self.backbone.is_(found.backbone)
-            and found.question.settings == self.wanted[found.question.what]
+        """Return whether all records exist; the run itself may be deleted."""
+        stored = {
+            record.question.what
+            for record in self.records(place)
+            if self.backbone.is_(record.backbone)
+            and record.question.settings == self.analyses[record.question.what]
         }
-        return there == self.wanted.keys()
+        return stored == self.analyses.keys()
 
     def records(self, place: Workplace) -> Iterator[Analysis]:
-        """All of these analyses under the backbone's name. Raises ValidationFailed."""
-        for what in self.wanted:
+        """Yield the stored records of these analyses of the backbone. Raise ValidationFailed."""
+        for what in self.analyses:
             files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
             for path in sorted(place.analyses.glob(files)):
                 yield read_record(path, Analysis)
@@ -72,19 +74,21 @@ class AnalysisJob(Job):
 
 
 def analysis_jobs(
-    asked: AnalysesBlock, backbones: Iterable[SweepBackbone], place: Workplace, report: Reporter
+    block: AnalysesBlock, backbones: Iterable[SweepBackbone], place: Workplace, report: Reporter
 ) -> dict[str, AnalysisJob]:
-    """Label of a backbone -> the job of those analyses that it has something for; the others are
-    left out with a word. Raises UsageError where that leaves nothing, UnknownName.
+    """Return backbone label -> its job; skip inapplicable analyses and log why.
+
+    Raise UsageError if nothing remains, UnknownName.
+
     """
-    settings = complete_settings(asked)
+    settings = complete_settings(block)
     jobs, refused = {}, []
     for backbone in backbones:
         lacking = {what: backbone.lacks(REGISTRY.load(what), place) for what in settings}
         refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
-        possible = {what: given for what, given in settings.items() if not lacking[what]}
+        possible = {what: values for what, values in settings.items() if not lacking[what]}
         if possible:
-            jobs[backbone.label] = AnalysisJob(backbone=backbone, wanted=possible)
+            jobs[backbone.label] = AnalysisJob(backbone=backbone, analyses=possible)
     if refused and not jobs:
         what, label, lack = refused[0]
         raise UsageError(f"{what} cannot be made of {label}: it has no {lack}", fix=HINTS[lack])
@@ -93,7 +97,7 @@ def analysis_jobs(
     return jobs
 
 
-def complete_settings(asked: AnalysesBlock) -> dict[str, dict[str, Any]]:
-    """Analysis -> settings, complete. Raises UsageError, UnknownName."""
-    chosen = choose_analyses(asked.what, parse_analysis_settings(asked.set), asked.limit)
+def complete_settings(block: AnalysesBlock) -> dict[str, dict[str, Any]]:
+    """Return analysis -> complete settings. Raise UsageError, UnknownName."""
+    chosen = choose_analyses(block.what, parse_analysis_settings(block.set), block.limit)
     return {name: settings.model_dump(mode="json") for name, settings in chosen.items()}

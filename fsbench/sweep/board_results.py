@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoardResult:
-    """One cell of an entry."""
+    """One result of an entry."""
 
     entry: str
     backbone: BackboneFacts
@@ -30,7 +30,7 @@ class BoardResult:
 
     @classmethod
     def of(cls, entry: str, result: Result) -> BoardResult:
-        """As the entry's verified file says."""
+        """Read from a verified result of the entry."""
         return cls(
             entry,
             result.backbone,
@@ -43,39 +43,39 @@ class BoardResult:
 
 @cache
 def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
-    """All cells of the board, verified. Raises ValidationFailed for a damaged entry."""
+    """Read all results of the board, verified. Raise ValidationFailed for a damaged entry."""
     entries = Board.open(board).entries(folder) if board.is_dir() else []
     return tuple(BoardResult.of(e.name, cell.result) for e in entries for cell in e.cells)
 
 
 @cache
 def read_columns(board: Path) -> frozenset[ColumnId] | None:
-    """The columns that a board compares; None for all."""
+    """Return the columns that a board compares; None for all."""
     file = Board.open(board).file
     return None if file.columns is None else frozenset(file.named)
 
 
 def find_entry(job: EvaluationJob, task: TaskId, place: Workplace) -> str | None:
-    """The entry that holds the job's cell of one of its tasks, whole."""
+    """Return the entry with a complete result of this task of the job."""
     if place.board is None:
         return None
     spec = job.spec(task).digest()
     images = job.images[job.parsed.index(task)].identity
-    wanted = 1 if task.probe else job.request.n_episodes
+    required = 1 if task.probe else job.request.n_episodes
     for cell in read_results(place.board, place.cache):
         same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
-        if same and cell.outcomes >= wanted and job.backbone.is_(cell.backbone):
+        if same and cell.outcomes >= required and job.backbone.is_(cell.backbone):
             return cell.entry
     return None
 
 
 def is_on_board(job: EvaluationJob, place: Workplace) -> bool:
-    """Whether the board holds all that the job would give."""
+    """Return whether the board holds all results of the job."""
     return all(find_entry(job, task, place) for task in job.parsed)
 
 
 def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
-    """Whether the entry is on the board and of this backbone.
+    """Return whether the board has this entry, and it is of this backbone.
 
     Raises ValidationFailed where its results are of other weights than those of this sweep, which a
     recipe gives on another kind of machine: an entry holds one network.
@@ -102,6 +102,6 @@ def column_name(job: EvaluationJob, task: TaskId) -> ColumnId:
 
 
 def clear_cache() -> None:
-    """Read boards anew: they may have changed."""
+    """Forget what was read; boards may have changed."""
     read_results.cache_clear()
     read_columns.cache_clear()

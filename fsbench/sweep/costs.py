@@ -1,4 +1,4 @@
-"""What the missing jobs of a plan will cost: FLOPs and seconds, from a few timed steps.
+"""Estimate FLOPs and seconds of the missing jobs of a plan from a few timed steps.
 
 A training step is timed and counted once for all recipes of equal compute; a forward pass is a
 third of it. An affine episode is its support images, three passes each an epoch, and its queries.
@@ -31,11 +31,11 @@ from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import FlopCounter, estimate_training
 
 PASSES = 3
-"""A training step over its forward pass."""
+"""Cost of a training step in forward passes."""
 
 
 class JobCost(NamedTuple):
-    """A job of a plan; the cost of one that is done is none. key: its first 16 digits."""
+    """Estimated cost of a job, zero if it is done. key: first 16 digits."""
 
     key: str
     kind: JobKind
@@ -47,7 +47,7 @@ class JobCost(NamedTuple):
 
 @dataclass
 class CostModel:
-    """Estimates on the machine that asks, each made once."""
+    """Estimates on this machine, each computed once."""
 
     place: Workplace
     runs: dict[str, WorkEstimate] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class CostModel:
         return self.evaluating(job) if isinstance(job, EvaluationJob) else WorkEstimate()
 
     def training(self, recipe: Recipe) -> WorkEstimate:
-        """A whole run; recipes that differ in seed and methods cost the same."""
+        """Estimate a whole run; recipes that differ in seed and methods cost the same."""
         return self.estimate(recipe)
 
     def estimate(self, recipe: Recipe) -> WorkEstimate:
@@ -75,7 +75,7 @@ class CostModel:
         return self.runs[key]
 
     def forward(self, backbone: SweepBackbone) -> WorkEstimate:
-        """Of one image at the size that the backbone was trained at."""
+        """Estimate one image at the backbone's training resolution."""
         if backbone.identity not in self.passes:
             self.passes[backbone.identity] = self._forward(backbone)
         return self.passes[backbone.identity]
@@ -83,12 +83,12 @@ class CostModel:
     def _forward(self, backbone: SweepBackbone) -> WorkEstimate:
         if isinstance(backbone, TrainedBackbone):
             recipe = backbone.training.recipe
-            found = self.estimate(recipe)
-            images = found.steps * recipe.batch_size * PASSES
-            return WorkEstimate(seconds=found.seconds / images, flops=found.flops / images)
-        given, device = backbone.given, devices.resolve(self.place.device)
+            run = self.estimate(recipe)
+            images = run.steps * recipe.batch_size * PASSES
+            return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
+        block, device = backbone.block, devices.resolve(self.place.device)
         loaded = backbones.load(
-            given.model, arch=given.arch, random_init=given.random_init, device=device
+            block.model, arch=block.arch, random_init=block.random_init, device=device
         )
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:
@@ -97,13 +97,13 @@ class CostModel:
         return WorkEstimate(seconds=seconds, flops=counter.flops / 2)
 
     def evaluating(self, job: EvaluationJob) -> WorkEstimate:
-        """Features that no job before took, and affine tuning."""
+        """Estimate features that no earlier job extracts, and affine tuning."""
         images = sum(self.images(job, task) for task in job.parsed)
         size = job.spec(job.parsed[0]).image.input_size
         return self.forward(job.backbone).times(images * (size / job.backbone.native) ** 2)
 
     def images(self, job: EvaluationJob, task: TaskId) -> float:
-        """Forward passes of one image that a task takes."""
+        """Return the forward passes (of one image) of a task."""
         spec, record = job.spec(task), job.images[job.parsed.index(task)]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
             e, n = spec.episode, job.request.n_episodes
@@ -117,7 +117,7 @@ class CostModel:
 
 
 def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
-    """All jobs of a plan in the order of the graph."""
+    """Return the cost of all jobs of a plan, in the order of the graph."""
     costs = CostModel(place)
     rows = []
     for key, job in plan.graph.jobs.items():
@@ -139,7 +139,7 @@ def announce_cost(
 
 
 def summarize_costs(rows: list[JobCost]) -> str:
-    """e.g. 12 of 20 jobs to do: 3.1e+12 FLOPs, about 40 s one after the other"""
+    """Return e.g. '8 of 20 jobs are done; 12 to do: 3.1e+12 FLOPs, about 40 s'."""
     todo = [row for row in rows if row.state == "missing"]
     total = sum(row.seconds for row in todo)
     done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"

@@ -24,25 +24,25 @@ from fsbench.sweep.place import Workplace
 
 
 class Engine(Protocol):
-    """Takes jobs and says how they ended; knows nothing of what they are or need."""
+    """Interface of an engine: it runs jobs and reports how they ended."""
 
     name: str
 
     def takes(self, job: Job) -> bool:
-        """Whether it would start the job at once."""
+        """Return whether the engine would start the job at once."""
 
     def start(self, job: Job) -> None:
         """Start a job that it takes."""
 
     def wait(self) -> list[JobOutcome]:
-        """Outcomes of the jobs that ended; blocks until there is one."""
+        """Block until a job ends; return the outcomes of all jobs that ended."""
 
     def close(self) -> None:
-        """End everything that still runs."""
+        """Stop all running jobs."""
 
 
 def start_worker() -> None:
-    """In a worker: leave Ctrl-C to the sweep, which ends its workers; die when it was killed."""
+    """Set up a worker: ignore Ctrl-C, which the sweep handles; exit when the sweep is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_outlive, daemon=True).start()
 
@@ -56,7 +56,7 @@ def _outlive() -> None:
 
 @dataclass
 class WorkerSlot:
-    """A process and its job; gpu: which one the job has a share of."""
+    """A worker process and its job; gpu: index of the GPU that the job shares."""
 
     pool: ProcessPoolExecutor
     job: Job | None = None
@@ -64,7 +64,7 @@ class WorkerSlot:
 
 
 class LocalEngine:
-    """jobs: processes; gpus: how many this machine has, on which jobs take their shares."""
+    """Engine of this machine. jobs: worker processes; gpus: number of GPUs that jobs share."""
 
     name = "local"
 
@@ -81,11 +81,11 @@ class LocalEngine:
         return ProcessPoolExecutor(1, mp_context=spawn, initializer=start_worker)
 
     def share(self, job: Job) -> float:
-        """Of one GPU; nothing where there is none."""
+        """Return the share of one GPU that the job takes; 0 without GPUs."""
         return self.file.resources(job.KIND).gpus if self.gpus else 0.0
 
     def free_gpu(self, job: Job) -> int | None:
-        """The first GPU with room for the job."""
+        """Return the first GPU with room for the job."""
         for gpu in range(self.gpus):
             taken = sum(self.share(s.job) for s in self.slots if s.job and s.gpu == gpu)
             if taken + self.share(job) <= 1 + 1e-9:
@@ -110,7 +110,7 @@ class LocalEngine:
         return [self.settle(future) for future in ended]
 
     def settle(self, future: Future[JobOutcome]) -> JobOutcome:
-        """Free the slot; a process that died is replaced."""
+        """Free the slot; replace a process that died."""
         slot = self.running.pop(future)
         job, slot.job, slot.gpu = slot.job, None, None
         error = future.exception()
@@ -121,7 +121,7 @@ class LocalEngine:
         return JobOutcome(job.key if job else "", f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
-        """Processes without a job put away what they hold; while one has a job, all end at once."""
+        """Shut down idle workers cleanly; with a job running, terminate all at once."""
         if self.running:
             for process in set(multiprocessing.active_children()) - self.before:
                 process.terminate()
@@ -133,19 +133,19 @@ AUTO = "auto"
 
 
 def import_ray() -> ModuleType:
-    """Raises UsageError where Ray is not installed."""
+    """Import Ray. Raise UsageError if it is not installed."""
     try:
-        import ray as found
+        import ray as ray_module
     except ImportError as error:
         raise UsageError(
             "--engine ray needs Ray, which is not installed", fix="pip install 'fsbench[ray]'"
         ) from error
-    module: ModuleType = found  # untyped where Ray is not installed
+    module: ModuleType = ray_module  # untyped where Ray is not installed
     return module
 
 
 class RayEngine:
-    """address: HOST:PORT of the cluster; None: the one that runs on this machine."""
+    """Engine of a Ray cluster. address: HOST:PORT; None: the cluster of this machine."""
 
     name = "ray"
 
@@ -162,11 +162,11 @@ class RayEngine:
         self.running: dict[Any, Job] = {}
 
     def share(self, job: Job) -> float:
-        """Of one GPU; nothing where the cluster has none."""
+        """Return the share of one GPU that the job takes; 0 without GPUs."""
         return self.file.resources(job.KIND).gpus if self.gpus else 0.0
 
     def takes(self, job: Job) -> bool:
-        """Always: Ray keeps the queue."""
+        """Return True: Ray keeps the queue."""
         return True
 
     def start(self, job: Job) -> None:
@@ -195,10 +195,10 @@ class RayEngine:
         self.ray.shutdown()
 
 
-def connect_to_ray(found: ModuleType, address: str) -> None:
-    """Raises UsageError where no cluster answers."""
+def connect_to_ray(ray_module: ModuleType, address: str) -> None:
+    """Connect to the cluster. Raise UsageError if none answers."""
     try:
-        found.init(address=address, log_to_driver=False, logging_level="WARNING")
+        ray_module.init(address=address, log_to_driver=False, logging_level="WARNING")
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UsageError(
             f"no Ray cluster at {address}: {str(error).splitlines()[0]}",
@@ -207,7 +207,7 @@ def connect_to_ray(found: ModuleType, address: str) -> None:
 
 
 def require_cpus(nodes: list[dict[str, Any]], threads: int) -> None:
-    """Raises UsageError where no node is large enough for one job, which would wait for ever."""
+    """Raise UsageError if no node has enough CPUs for one job, which would wait forever."""
     most = max((node["Resources"].get("CPU", 0) for node in nodes), default=0)
     if most < threads:
         raise UsageError(

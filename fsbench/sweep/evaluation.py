@@ -35,7 +35,7 @@ from protocols.analyses import AnalysisFile
 
 
 class TrainedBackbone(Frozen):
-    """A backbone that a job of this sweep trains."""
+    """Backbone that a job of this sweep trains."""
 
     training: TrainingJob
 
@@ -45,7 +45,7 @@ class TrainedBackbone(Frozen):
 
     @property
     def identity(self) -> str:
-        """Key of the training."""
+        """Key of the training job."""
         return self.training.key
 
     @property
@@ -54,7 +54,7 @@ class TrainedBackbone(Frozen):
 
     @property
     def named(self) -> dict[str, str]:
-        """What a pattern of entry names may use: pilot, seal-lr=0.2, 0 of pilot-seal-lr=0.2-s0."""
+        """Fields of entry name patterns, e.g. pilot, seal-lr=0.2 and 0 of pilot-seal-lr=0.2-s0."""
         scale, seed = self.training.recipe.scale, str(self.training.recipe.seed)
         method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
         return {"scale": scale, "method": method, "seed": seed}
@@ -63,28 +63,28 @@ class TrainedBackbone(Frozen):
         return Models((f"run:{relative_to_cwd(self.training.folder(place))}",), names=(self.label,))
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
-        """None while it is not trained."""
+        """Return the facts of the backbone; None before it is trained."""
         if not self.training.done(place):
             return None
         return load_facts(f"run:{relative_to_cwd(self.training.folder(place))}", None, None)
 
     def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
-        """What it will not have that the analysis needs; empty when it will have all."""
+        """Return what the analysis needs and the backbone lacks; empty if nothing."""
         classifies = self.training.recipe.loader != "episodes"
         return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
 
     def is_(self, facts: BackboneFacts) -> bool:
-        """Whether a result elsewhere is of this backbone: by recipe and source."""
-        digest, known = self.training.recipe.digest(), facts.training
-        if facts.recipe_digest != digest or known is None:
+        """Return whether these are facts of this backbone, by recipe and source."""
+        digest, training = self.training.recipe.digest(), facts.training
+        if facts.recipe_digest != digest or training is None:
             return False
-        return known.source_fingerprint == self.training.source_fingerprint
+        return training.source_fingerprint == self.training.source_fingerprint
 
 
 class GivenBackbone(Frozen):
-    """A given backbone. weights, native: its weights hash and size (px) as the sweep was read."""
+    """Backbone that exists already. weights, native: weights hash and input size (px)."""
 
-    given: BackboneBlock
+    block: BackboneBlock
     label: str
     weights: str
     native: int
@@ -95,18 +95,18 @@ class GivenBackbone(Frozen):
 
     @property
     def named(self) -> dict[str, str]:
-        """As of a trained one: its label stands for the method."""
-        return {"scale": "given", "method": self.label, "seed": str(self.given.random_init or 0)}
+        """Fields of entry name patterns; the label replaces the method."""
+        return {"scale": "given", "method": self.label, "seed": str(self.block.random_init or 0)}
 
     def models(self, place: Workplace) -> Models:
-        given = self.given
-        return Models((given.model,), given.arch, given.random_init, (self.label,))
+        values = self.block
+        return Models((values.model,), values.arch, values.random_init, (self.label,))
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
-        return load_facts(self.given.model, self.given.arch, self.given.random_init)
+        return load_facts(self.block.model, self.block.arch, self.block.random_init)
 
     def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
-        return missing_part(self.given.model, self.models(place), None, analysis)
+        return missing_part(self.block.model, self.models(place), None, analysis)
 
     def is_(self, facts: BackboneFacts) -> bool:
         return facts.weights_hash == self.weights
@@ -116,27 +116,29 @@ SweepBackbone = TrainedBackbone | GivenBackbone
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """From where this process stands, if it lies below: results keep the reference."""
+    """Return the path relative to the working directory if it lies below; results record it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @cache
 def load_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
-    """Facts of a backbone that does not change while a sweep is planned."""
+    """Load the facts of a backbone, once per process."""
     return backbones.load(ref, arch=arch, random_init=random_init).facts
 
 
 class EvaluationJob(Job):
-    """tasks: complete ids, all of one data set and adaptation; images: its record for each; asked:
-    the block of the sweep file, of which `only`, targets and shots are in `tasks`; entry: that the
-    results are for, if any."""
+    """Evaluate one backbone; tasks: complete ids of one data set and head; images: a record each.
+
+    block: block of the sweep file (its targets and shots are in `tasks`); entry: name of the board
+    entry that the results are for, if any.
+    """
 
     KIND: ClassVar[JobKind] = "evaluate"
     backbone: SweepBackbone
     tasks: tuple[str, ...]
     images: tuple[DatasetRecord, ...]
-    asked: EvaluationBlock
+    block: EvaluationBlock
     entry: str | None = None
 
     @property
@@ -149,9 +151,9 @@ class EvaluationJob(Job):
     def settings(self) -> Mapping[str, Any]:
         specs = [self.spec(task).digest() for task in self.parsed]
         images = [record.identity for record in self.images]
-        wanted = {"episodes": self.request.n_episodes, "limited": bool(self.request.flags)}
+        counts = {"episodes": self.request.n_episodes, "limited": bool(self.request.flags)}
         backbone = self.backbone.identity
-        return {"backbone": backbone, "specs": specs, "images": images, **wanted}
+        return {"backbone": backbone, "specs": specs, "images": images, **counts}
 
     @property
     def parsed(self) -> tuple[TaskId, ...]:
@@ -159,13 +161,13 @@ class EvaluationJob(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return build_request(self.asked, self.tasks)
+        return build_request(self.block, self.tasks)
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native)
 
-    def wanted(self, task: TaskId) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """Episode numbers; None for a probe."""
+    def episode_numbers(self, task: TaskId) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """Return the episode numbers; None for a probe."""
         return None if task.probe else np.arange(self.request.n_episodes)
 
     def done(self, place: Workplace) -> bool:
@@ -176,7 +178,7 @@ class EvaluationJob(Job):
         for task, images in zip(self.parsed, self.images, strict=True):
             cell = store.cell(facts, images, self.spec(task), self.backbone.label)
             try:
-                if not cell.complete(self.wanted(task)):
+                if not cell.complete(self.episode_numbers(task)):
                     return False
             except ValidationFailed:  # of other images or damaged: running the job says so
                 return False
@@ -199,28 +201,28 @@ class EvaluationJob(Job):
 
 
 def build_request(
-    asked: EvaluationBlock, tasks: tuple[str, ...] | None = None
+    block: EvaluationBlock, tasks: tuple[str, ...] | None = None
 ) -> EvaluationRequest:
-    """What a block asks for: all its tasks, or these complete ids."""
-    options = Options(shots=asked.shots, way=asked.way, heads=asked.adapt, protocol=asked.protocol)
-    chosen = parse_tasks(asked.targets, options) if tasks is None else parse_tasks(tasks, Options())
+    """Build the request of a block: all of its tasks, or these complete ids."""
+    options = Options(shots=block.shots, way=block.way, heads=block.adapt, protocol=block.protocol)
+    chosen = parse_tasks(block.targets, options) if tasks is None else parse_tasks(tasks, Options())
     whole = tasks is None
     used = {task.head or task.probe for task in chosen}
-    settings = {n: v for n, v in parse_head_settings(asked.set).items() if whole or n in used}
+    settings = {n: v for n, v in parse_head_settings(block.set).items() if whole or n in used}
     return EvaluationRequest(
         tasks=chosen,
-        input_size=None if asked.input_size == "native" else int(asked.input_size),
-        episodes=asked.episodes,
-        limit=asked.limit,
-        seed=asked.seed,
-        bn_mode=asked.bn_mode if whole or "affine" in used else "eval",
+        input_size=None if block.input_size == "native" else int(block.input_size),
+        episodes=block.episodes,
+        limit=block.limit,
+        seed=block.seed,
+        bn_mode=block.bn_mode if whole or "affine" in used else "eval",
         settings=settings,
-        probing=parse_probe_settings(asked.set) if whole else select_probe_settings(asked, chosen),
+        probing=parse_probe_settings(block.set) if whole else select_probe_settings(block, chosen),
     )
 
 
-def select_probe_settings(asked: EvaluationBlock, tasks: tuple[TaskId, ...]) -> ProbeSettings:
-    """The settings of probes that these tasks are."""
-    given = parse_probe_settings(asked.set).values
-    mine = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
-    return ProbeSettings({name: value for name, value in given.items() if name in mine})
+def select_probe_settings(block: EvaluationBlock, tasks: tuple[TaskId, ...]) -> ProbeSettings:
+    """Return the settings of the block that apply to the probes among these tasks."""
+    values = parse_probe_settings(block.set).values
+    names = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
+    return ProbeSettings({name: value for name, value in values.items() if name in names})

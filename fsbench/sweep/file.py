@@ -15,13 +15,13 @@ from fsbench.core.specs import Frozen
 
 JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
 KINDS: tuple[JobKind, ...] = get_args(JobKind)
-"""round: a round 0 for several runs; evaluate: a backbone on a data set by one adaptation."""
+"""round: a round 0 of several runs; evaluate: one backbone on one data set with one head."""
 MAX_TEXT = 64 * 2**10
-"""Bytes of a sweep file."""
+"""Largest size of a sweep file in bytes."""
 
 
 class RunsBlock(Frozen):
-    """recipes x methods x seeds. A recipe is SCALE/NAME, or SCALE alone for that of each method."""
+    """Runs: recipes x methods x seeds. A recipe is SCALE/NAME, or SCALE for each method's own."""
 
     recipes: tuple[str, ...] = Field(min_length=1)
     methods: tuple[str, ...] = Field((), description="`all`, or names as --method; none: its own")
@@ -34,7 +34,7 @@ class RunsBlock(Frozen):
 
 
 class BackboneBlock(Frozen):
-    """A backbone that is there already, or the random-init control of one."""
+    """Existing backbone, or its random-init control."""
 
     model: str = Field(min_length=1, description="a reference; never py:, which is code")
     name: str | None = Field(None, pattern=r"^[\w.+@=-]{1,100}$", description="in results")
@@ -50,7 +50,7 @@ class BackboneBlock(Frozen):
 
 
 class EvaluationBlock(Frozen):
-    """targets x shots x adaptations of the backbones whose names match one of `only`."""
+    """Evaluations: targets x shots x heads of the backbones whose names match one of `only`."""
 
     targets: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
     shots: tuple[int, ...] | None = None
@@ -67,8 +67,10 @@ class EvaluationBlock(Frozen):
 
 
 class AnalysesBlock(Frozen):
-    """Looks inside the backbones whose names match one of `only`, as `fsbench analyze` takes; what
-    a backbone has nothing for is left out with a word."""
+    """Analyses (`fsbench analyze`) of the backbones whose names match one of `only`.
+
+    Inapplicable analyses are skipped and logged.
+    """
 
     what: tuple[str, ...] = Field(min_length=1)
     limit: int | None = Field(None, ge=1)
@@ -77,7 +79,7 @@ class AnalysesBlock(Frozen):
 
 
 class EntriesBlock(Frozen):
-    """An entry on the board for every backbone, added as soon as it is evaluated."""
+    """Board entry of every backbone, added as soon as it is evaluated."""
 
     name: str = Field("{label}", description="of {label} {scale} {method} {seed}")
     authors: Text
@@ -89,14 +91,14 @@ class EntriesBlock(Frozen):
 
 
 class JobResources(Frozen):
-    """What a kind of job takes and how often it is tried again."""
+    """Resources of one kind of job, and its number of retries."""
 
     gpus: float = Field(0.0, ge=0, description="share of one GPU, where there is any")
     retries: int = Field(1, ge=0, le=20)
 
 
 class SweepFile(Frozen):
-    """A whole sweep. jobs: by kind; threads: of torch in every job, part of what bits depend on."""
+    """A sweep. jobs: resources by kind; threads: torch threads per job (bits depend on it)."""
 
     pretrain: tuple[RunsBlock, ...] = ()
     backbones: tuple[BackboneBlock, ...] = ()
@@ -121,7 +123,7 @@ class SweepFile(Frozen):
 
 
 def read_sweep_file(path: Path) -> SweepFile:
-    """The sweep file. Raises UsageError, UnknownName with the nearest key."""
+    """Read a sweep file. Raise UsageError, or UnknownName with the nearest key."""
     from fsbench.core.io import plain_yaml
 
     try:
@@ -145,7 +147,7 @@ def yaml_error() -> type[Exception]:
 
 
 def usage_error(path: Path, error: ValidationError) -> UsageError:
-    """The first unknown key with the nearest one, else all that is wrong."""
+    """Return an error with the first unknown key and its nearest name, else all problems."""
     problems = error.errors(include_url=False)
     for problem in problems:
         if problem["type"] == "extra_forbidden":
@@ -167,6 +169,6 @@ PARTS: dict[str, type[Frozen]] = {
 
 
 def field_names(where: list[str | int]) -> list[str]:
-    """Keys that the record at this place has."""
+    """Return the keys that the record at this place has."""
     model = PARTS[str(where[0])] if where else SweepFile
     return list(model.model_fields)

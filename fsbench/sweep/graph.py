@@ -40,7 +40,7 @@ SCALES: tuple[str, ...] = get_args(Scale)
 
 
 def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
-    """The recipes of one block. Raises UsageError, UnknownName."""
+    """Yield the recipes of one block. Raise UsageError, UnknownName."""
     for seed, base, methods in product(runs.seeds, runs.recipes, method_names(runs)):
         recipe = choose_recipe(base, methods, {**recipe_overrides(runs), "seed": seed})
         if runs.controls:
@@ -49,14 +49,14 @@ def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
 
 
 def method_names(runs: RunsBlock) -> tuple[str | None, ...]:
-    """Methods of the block; None: those of the recipe itself."""
+    """Return the methods of the block; None: those of the recipe itself."""
     if ALL in runs.methods:
         return METHODS.names()
     return runs.methods or (None,)
 
 
 def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
-    """What the block sets, over its scenario. Raises UsageError for a seed, which has its place."""
+    """Return the fields that the block sets. Raise UsageError for a seed (use `seeds`)."""
     if "seed" in runs.set:
         raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
     fixed = plan.scenario_fields(runs.scenario) if runs.scenario else {}
@@ -64,7 +64,7 @@ def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
 
 
 def choose_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
-    """The recipe of the scale, or the given one, with these methods if any."""
+    """Return the recipe of the scale, or the named one, with these methods if any."""
     if base not in SCALES:
         recipe = registry.load_recipe(base)
         return (
@@ -79,8 +79,8 @@ def choose_recipe(base: str, methods: str | None, fields: dict[str, object]) -> 
 
 
 def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
-    """Plain training of as many steps on as many images: as the recipe has it, and where its rate
-    starts over at every round, with one schedule over all of them."""
+    """Yield plain training of equal steps and images: as in the recipe, and, if its rate restarts
+    in every round, with one schedule over all rounds."""
     plain = registry.control_recipe(recipe)
     yield plain
     restarts = recipe.plan.total_rounds > 1 and recipe.schedule in RESTARTING
@@ -90,13 +90,13 @@ def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
 
 @dataclass(frozen=True)
 class JobGraph:
-    """jobs by key, what is needed always before what needs it; needs: key -> keys."""
+    """Jobs by key, each after the jobs it needs; needs: key -> keys."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     needs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, job: Job, needs: Iterable[Job] = ()) -> None:
-        """A job that is there already stays as it is."""
+        """Add a job unless the graph has it."""
         if job.key not in self.jobs:
             self.jobs[job.key] = job
             self.needs[job.key] = tuple(need.key for need in needs)
@@ -106,21 +106,24 @@ class JobGraph:
 
 
 def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> JobGraph:
-    """All jobs of the sweep. Data sets and given backbones are read and checked on the way.
+    """Build all jobs of the sweep; data sets and given backbones are read and checked.
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, named = JobGraph(), trained_backbones(file, place)
-    found: list[SweepBackbone] = [*map(load_given, file.backbones), *named]
-    require_distinct_labels(found)
-    blocks = [(asked, evaluation_parts(asked, place, report)) for asked in file.evaluate]
-    looks = [
+    all_backbones: list[SweepBackbone] = [*map(load_given, file.backbones), *named]
+    require_distinct_labels(all_backbones)
+    blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
+    analysis_jobs = [
         analysis_jobs(
-            asked, [each for each in found if matches_any(asked.only, each)], place, report
+            block,
+            [backbone for backbone in all_backbones if matches_any(block.only, backbone)],
+            place,
+            report,
         )
-        for asked in file.analyze
+        for block in file.analyze
     ]
-    for backbone in found:
+    for backbone in all_backbones:
         parents = add_training(graph, backbone)
         entry = format_entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
@@ -128,14 +131,14 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
                 backbone=backbone,
                 tasks=tuple(images),
                 images=tuple(images.values()),
-                asked=a,
+                block=a,
                 entry=entry,
             )
             for a, parts in blocks
             if matches_any(a.only, backbone)
             for images in parts
         ]
-        analyses = [look[backbone.label] for look in looks if backbone.label in look]
+        analyses = [jobs[backbone.label] for jobs in analysis_jobs if backbone.label in jobs]
         for job in (*evaluations, *analyses):
             graph.add(job, parents)
         if file.submit and evaluations:
@@ -150,7 +153,7 @@ def matches_any(patterns: tuple[str, ...], backbone: SweepBackbone) -> bool:
 
 
 def add_training(graph: JobGraph, backbone: SweepBackbone) -> list[Job]:
-    """The job that makes the backbone, if any, after the round 0 that it shares."""
+    """Add the job that trains the backbone, if any, after the round 0 that it shares."""
     if not isinstance(backbone, TrainedBackbone):
         return []
     trunk = backbone.training.trunk
@@ -161,7 +164,7 @@ def add_training(graph: JobGraph, backbone: SweepBackbone) -> list[Job]:
 
 
 def trained_backbones(file: SweepFile, place: Workplace) -> list[TrainedBackbone]:
-    """The runs of the file, each once, a round 0 shared where two or more have the same."""
+    """Return the runs of the file, each once; equal first rounds become one shared round 0."""
     chosen: dict[str, tuple[Recipe, str]] = {}
     for block in file.pretrain:
         for recipe in expand_recipes(block):
@@ -183,24 +186,26 @@ def trained_backbones(file: SweepFile, place: Workplace) -> list[TrainedBackbone
 
 
 def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
-    """The round 0 that a run of the recipe may start from."""
+    """Return the round 0 that a run of the recipe may start from."""
     if not first_round.can_share_first_round(recipe):
         return None
     return RoundZeroJob(recipe=first_round.shared_recipe(recipe), source_fingerprint=fingerprint)
 
 
-def load_given(given: BackboneBlock) -> GivenBackbone:
-    """A given backbone, loaded once to know what it is."""
-    facts = backbones.load(given.model, arch=given.arch, random_init=given.random_init).facts
-    label = given.name or model_name(facts)
+def load_given(block: BackboneBlock) -> GivenBackbone:
+    """Load an existing backbone once for its facts."""
+    facts = backbones.load(block.model, arch=block.arch, random_init=block.random_init).facts
+    label = block.name or model_name(facts)
     return GivenBackbone(
-        given=given, label=label, weights=facts.weights_hash, native=facts.input_size
+        block=block, label=label, weights=facts.weights_hash, native=facts.input_size
     )
 
 
-def require_distinct_labels(found: Iterable[SweepBackbone]) -> None:
-    """Raises UsageError for two backbones of one name: their results would mix."""
-    twice = [name for name, n in Counter(each.label for each in found).items() if n > 1]
+def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
+    """Raise UsageError for two backbones of one name: their results would mix."""
+    twice = [
+        name for name, n in Counter(backbone.label for backbone in all_backbones).items() if n > 1
+    ]
     if twice:
         raise UsageError(
             f"two backbones of the sweep are called {', '.join(twice)}",
@@ -209,13 +214,13 @@ def require_distinct_labels(found: Iterable[SweepBackbone]) -> None:
 
 
 def evaluation_parts(
-    asked: EvaluationBlock, place: Workplace, report: Reporter
+    block: EvaluationBlock, place: Workplace, report: Reporter
 ) -> list[dict[str, DatasetRecord]]:
-    """The tasks of a block in parts, by data set and adaptation: complete id -> its images."""
-    wanted = build_request(asked)
-    targets = TargetSets(wanted, data.DataRoots.parse(place.roots), place.cache, report)
+    """Return the tasks of a block, grouped by data set and head: complete id -> image record."""
+    request = build_request(block)
+    targets = TargetSets(request, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
-    for task in wanted.tasks:
+    for task in request.tasks:
         parts.setdefault(part_key(task), {})[str(task)] = targets.record(task)
     return list(parts.values())
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Job(Frozen):
-    """One unit of work that is done as a whole or not at all. title: for people."""
+    """Unit of work that completes as a whole or not at all. title: shown to people."""
 
     KIND: ClassVar[JobKind]
 
@@ -33,25 +33,25 @@ class Job(Frozen):
     @property
     @abstractmethod
     def settings(self) -> Mapping[str, Any]:
-        """All that decides what comes out, as JSON values; no name that people chose."""
+        """Everything that decides the outcome, as JSON values, without names that people chose."""
 
     @cached_property
     def key(self) -> str:
-        """sha-256 of kind and settings, 64 hex digits."""
+        """Return the sha-256 of kind and settings, 64 hex digits."""
         return digest({"kind": self.KIND, **self.settings})
 
     @abstractmethod
     def done(self, place: Workplace) -> bool:
-        """Whether the result is there, by what the folders hold."""
+        """Return whether the outcome exists in the folders."""
 
     @abstractmethod
     def run(self, place: Workplace) -> None:
-        """Compute what is missing; a job that was killed goes on where it stood."""
+        """Compute what is missing; resume after a kill."""
 
 
 class JobOutcome(NamedTuple):
-    """How an attempt ended; reason: why it failed, empty where it did not; wrong: what was asked
-    for makes no sense, so that another attempt would fail alike.
+    """Outcome of an attempt. reason: why it failed, or ''; wrong: the request itself is wrong, so a
+    retry would fail too.
     """
 
     key: str
@@ -63,8 +63,8 @@ class JobOutcome(NamedTuple):
 
 
 def run_job(job: Job, place: Workplace) -> JobOutcome:
-    """Run the job on the threads of the place. A failure that names its reason is an outcome; a
-    SIGTERM lets a training write its checkpoint, and then ends the process.
+    """Run the job. A failure with a reason is an outcome; SIGTERM lets a training write its
+    checkpoint and then ends the process.
     """
     started, reason, wrong = time.monotonic(), "", False
     place.machine.start()

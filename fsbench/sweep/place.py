@@ -50,7 +50,7 @@ class Workplace:
         return self.output / "runs" / label
 
     def source(self, recipe: Recipe) -> SourceDataset:
-        """The images that the recipe trains on, read once a process."""
+        """Read the images that the recipe trains on, once per process."""
         return _source(recipe.source, recipe.input_size, self.roots, self.cache)
 
 
@@ -60,7 +60,7 @@ def _source(ref: str, size: int, roots: tuple[str, ...], folder: Path) -> Source
 
 
 def absolute_roots(roots: Sequence[str]) -> tuple[str, ...]:
-    """Values of --data and FSBENCH_DATA with absolute folders, for processes elsewhere."""
+    """Return the values of --data and FSBENCH_DATA with absolute folders."""
     values = [*roots, *filter(None, os.environ.get("FSBENCH_DATA", "").split(os.pathsep))]
     return tuple(_absolute(value) for value in values)
 

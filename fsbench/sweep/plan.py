@@ -16,8 +16,8 @@ from fsbench.sweep.training import RoundZeroJob, TrainingJob
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """done: key -> why it needs no work; every other job of the graph is missing. seconds: what
-    these are estimated to take; none where nobody asked.
+    """Jobs of a sweep. done: key -> why it needs no work; all others are missing. seconds:
+    estimates of the missing jobs, if made.
     """
 
     graph: JobGraph
@@ -30,7 +30,7 @@ class SweepPlan:
 
 
 def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
-    """Look at the folders and the board, from the last jobs to the first."""
+    """Compute which jobs are done from folders and board, from the last job to the first."""
     done: dict[str, str] = {}
     for key, job in reversed(graph.jobs.items()):
         reason = explain_done(job, graph, place, done)
@@ -40,7 +40,7 @@ def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
 
 
 def explain_done(job: Job, graph: JobGraph, place: Workplace, later: Mapping[str, str]) -> str:
-    """Why a job needs no work, empty where it does; later: what is known of those that need it."""
+    """Return why a job needs no work, or ''; later: the same of the jobs that need it."""
     users = graph.needed_by(job.key)
     if isinstance(job, EvaluationJob | SubmissionJob) and is_done_on_board(job, place):
         return "on the board"

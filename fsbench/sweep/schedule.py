@@ -17,7 +17,7 @@ from fsbench.sweep.status import JobState, StateFiles, utc_now
 
 @dataclass
 class Scheduler:
-    """One run of a sweep. ended: keys of done jobs; failed: key -> reason."""
+    """Runs the jobs of a sweep. ended: keys of done jobs; failed: key -> reason."""
 
     file: SweepFile
     plan: SweepPlan
@@ -29,7 +29,7 @@ class Scheduler:
     attempts: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> dict[str, str]:
-        """Work until nothing is left that can be done; key -> reason of the jobs that failed."""
+        """Run all jobs that can be run; return key -> reason of those that failed."""
         self.ended = set(self.plan.done)
         waiting = {job.key: job for job in self.plan.missing}
         running: dict[str, Job] = {}
@@ -49,38 +49,38 @@ class Scheduler:
         return self.failed
 
     def start_ready(self, waiting: dict[str, Job], running: dict[str, Job]) -> None:
-        """Start all that is ready and that the engine takes, in the order of the graph."""
+        """Start the ready jobs that the engine accepts, in the order of the graph."""
         order = [key for key in self.plan.graph.jobs if key in waiting]
         for key in order:
             ready = all(need in self.ended for need in self.plan.graph.needs[key])
             if ready and self.engine.takes(waiting[key]):
                 job = running[key] = waiting.pop(key)
                 self.attempts[key] = self.attempts.get(key, 0) + 1
-                self.states.write(self.seen(job))
+                self.states.write(self.state_of(job))
                 self.engine.start(job)
 
     def work(self, key: str) -> int:
-        """What a job counts for in the progress: estimated seconds, or itself."""
+        """Return the job's share of the progress: its estimated seconds, or 1."""
         return max(1, self.plan.seconds.get(key, 1))
 
     def settle(self, outcome: JobOutcome, job: Job, waiting: dict[str, Job]) -> bool:
-        """Note how an attempt ended; whether the job is over by it, and not tried again."""
+        """Record how an attempt ended; return whether the job is over (not retried)."""
         if not outcome.reason:
             self.ended.add(job.key)
-            self.states.write(self.seen(job, outcome))
+            self.states.write(self.state_of(job, outcome))
             return True
         tries = 1 + (0 if outcome.wrong else self.file.resources(job.KIND).retries)
         again = self.attempts[job.key] < tries
         self.report.log(f"{job.title}: {outcome.reason}{'; tried again' if again else ''}")
-        self.states.write(self.seen(job, outcome))
+        self.states.write(self.state_of(job, outcome))
         if again:
             waiting[job.key] = job
             return False
         self.failed[job.key] = outcome.reason
         return True
 
-    def seen(self, job: Job, outcome: JobOutcome | None = None) -> JobState:
-        """The state of a job, running where it has no outcome yet."""
+    def state_of(self, job: Job, outcome: JobOutcome | None = None) -> JobState:
+        """Return the state of a job; running without an outcome."""
         ended = {} if outcome is None else outcome._asdict() | {"key": job.key}
         ended.pop("wrong", None)
         state = "running" if outcome is None else "failed" if outcome.reason else "done"
@@ -102,7 +102,7 @@ EngineName = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the jobs run. jobs: processes of the local engine; address: of the Ray cluster."""
+    """Engine and its size. jobs: processes of the local engine; address: Ray cluster."""
 
     engine: EngineName = "local"
     jobs: int = 1
@@ -110,7 +110,7 @@ class EngineOptions:
 
 
 def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:
-    """The jobs of the file and which of them are done."""
+    """Build the jobs of the file and compute which are done."""
     place.machine.start()
     board_results.clear_cache()
     return plan_jobs(graph.build_graph(file, place, report), place)
@@ -121,16 +121,16 @@ def run_sweep(
     place: Workplace,
     how: EngineOptions,
     report: Reporter = SILENT,
-    seen: SweepPlan | None = None,
+    plan_made: SweepPlan | None = None,
 ) -> dict[str, str]:
-    """Run what is missing; title -> reason of every job that failed, in the order of the graph.
+    """Run the missing jobs; return title -> reason of every failed job.
 
-    seen: the plan, where it was made already. Raises FsbenchError when another sweep runs in the
+    plan_made: the plan, if it exists already. Raise FsbenchError when another sweep runs in the
     folder, UsageError for an engine that is not installed.
     """
     states = StateFiles(place.output)
     with states.owned():
-        todo = seen or plan_sweep(file, place, report)
+        todo = plan_made or plan_sweep(file, place, report)
         if not todo.missing:
             return {}
         engine = start_engine(file, place, how, report)
@@ -139,7 +139,7 @@ def run_sweep(
 
 
 def start_engine(file: SweepFile, place: Workplace, how: EngineOptions, report: Reporter) -> Engine:
-    """The engine asked for."""
+    """Start the engine."""
     if how.engine == "ray":
         from fsbench.sweep.engines import RayEngine
 

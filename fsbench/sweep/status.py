@@ -24,7 +24,7 @@ from fsbench.sweep.plan import SweepPlan
 
 
 class JobState(Frozen):
-    """The last thing that happened to a job. Seconds and host are those of the work itself."""
+    """Last event of a job. seconds, host: of the work itself."""
 
     key: Sha256
     kind: JobKind
@@ -45,7 +45,7 @@ def utc_now() -> str:
 
 
 class StateFiles:
-    """The states of all jobs below a sweep's output folder."""
+    """State files of all jobs of a sweep."""
 
     def __init__(self, output: Path) -> None:
         self.folder = output / "jobs"
@@ -53,16 +53,16 @@ class StateFiles:
     def path(self, key: str) -> Path:
         return self.folder / f"{key[:16]}.json"
 
-    def write(self, seen: JobState) -> None:
-        write_record(self.path(seen.key), seen)
+    def write(self, state_file: JobState) -> None:
+        write_record(self.path(state_file.key), state_file)
 
     def read(self, key: str) -> JobState | None:
-        """None where the job never ran."""
+        """Return the state of a job; None if it never ran."""
         return read_record(self.path(key), JobState) if self.path(key).is_file() else None
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """One scheduler at a time. Raises FsbenchError when another one works here."""
+        """Lock the folder for one scheduler. Raise FsbenchError if another one is running."""
         from filelock import FileLock, Timeout
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class StateFiles:
             yield
 
     def alive(self) -> bool:
-        """Whether a scheduler works here now."""
+        """Return whether a scheduler is running here."""
         if not self.folder.is_dir():
             return False
         try:
@@ -89,12 +89,12 @@ class StateFiles:
 
 
 LIVE, BROKEN = "running", "stopped"
-"""A job that a scheduler waits for, and one whose sweep was killed under it."""
+"""States of a running job, and of a job whose sweep was killed."""
 UNFINISHED = ("missing", LIVE, BROKEN, "failed")
 
 
 class JobStatus(NamedTuple):
-    """A job; seconds: what it took, where it ran here. key: its first 16 digits."""
+    """Row of the status table; seconds: duration where the job ran. key: first 16 digits."""
 
     key: str
     kind: JobKind
@@ -107,7 +107,7 @@ class JobStatus(NamedTuple):
 
 
 def list_status(plan: SweepPlan, place: Workplace) -> list[JobStatus]:
-    """All jobs in the order of the graph: what folders and board say goes before what was noted."""
+    """Return the status of all jobs; folders and board take precedence over state files."""
     states = StateFiles(place.output)
     alive = states.alive()
     return [
@@ -116,27 +116,31 @@ def list_status(plan: SweepPlan, place: Workplace) -> list[JobStatus]:
     ]
 
 
-def job_status(job: Job, done: str, seen: JobState | None, alive: bool) -> JobStatus:
+def job_status(job: Job, done: str, state_file: JobState | None, alive: bool) -> JobStatus:
     state, reason = done or "missing", ""
-    if not done and seen and seen.state != "done":
-        state, reason = seen.state, seen.reason
+    if not done and state_file and state_file.state != "done":
+        state, reason = state_file.state, state_file.reason
         if state == LIVE and not alive:
             state, reason = BROKEN, "its sweep was killed; run it again to go on"
-    known = (seen.seconds, reason, seen.attempt, seen.host) if seen else (None, reason, 0, None)
-    return JobStatus(job.key[:16], job.KIND, job.title, state, *known)
+    details = (
+        (state_file.seconds, reason, state_file.attempt, state_file.host)
+        if state_file
+        else (None, reason, 0, None)
+    )
+    return JobStatus(job.key[:16], job.KIND, job.title, state, *details)
 
 
 def summarize_status(rows: list[JobStatus]) -> str:
-    """Counts, the rate of one process and the time left on it, by the mean of each kind."""
+    """Return counts, the rate of one process and its time left, by the mean of each kind."""
     counts: dict[str, int] = defaultdict(int)
-    for each in rows:
-        counts[each.state] += 1
+    for row in rows:
+        counts[row.state] += 1
     text = ", ".join(f"{n} {state}" for state, n in counts.items())
     took: dict[JobKind, list[float]] = defaultdict(list)
-    for each in rows:
-        if each.seconds is not None and each.state not in UNFINISHED:
-            took[each.kind].append(each.seconds)
-    left = [each.kind for each in rows if each.state in UNFINISHED]
+    for row in rows:
+        if row.seconds is not None and row.state not in UNFINISHED:
+            took[row.kind].append(row.seconds)
+    left = [row.kind for row in rows if row.state in UNFINISHED]
     if not took:
         return text
     every = [seconds for kind in took.values() for seconds in kind]

@@ -22,7 +22,7 @@ from leaderboard.submission.intake import submit_results
 
 
 class SubmissionJob(Job):
-    """evaluations: of one backbone, all of the sweep."""
+    """Add an entry; evaluations: all of one backbone in the sweep."""
 
     KIND: ClassVar[JobKind] = "submit"
     evaluations: tuple[EvaluationJob, ...] = Field(min_length=1)
@@ -47,45 +47,47 @@ class SubmissionJob(Job):
 
     @property
     def declaration(self) -> Declaration:
-        backbone, given = self.backbone, self.entries
-        data = given.pretraining_data
+        backbone, entries = self.backbone, self.entries
+        data = entries.pretraining_data
         if isinstance(backbone, TrainedBackbone):
             data = (backbone.training.recipe.source,)
         return Declaration(
             name=self.name,
-            authors=given.authors,
-            link=given.link,
-            license=given.license,
+            authors=entries.authors,
+            link=entries.link,
+            license=entries.license,
             pretraining_data=data,
-            targets_seen=given.targets_seen,
-            statement=given.statement,
+            targets_seen=entries.targets_seen,
+            statement=entries.statement,
         )
 
     def done(self, place: Workplace) -> bool:
-        """Whether the board holds all cells that it has a column for."""
+        """Return whether the board holds all results that it has a column for."""
         if place.board is None:
             return False
-        wanted = board_results.read_columns(place.board)
+        columns = board_results.read_columns(place.board)
         return all(
             board_results.find_entry(job, task, place)
             for job in self.evaluations
             for task in job.parsed
-            if wanted is None or board_results.column_name(job, task) in wanted
+            if columns is None or board_results.column_name(job, task) in columns
         )
 
     def run(self, place: Workplace) -> None:
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         board_results.clear_cache()
-        own = board_results.is_entry_of(self.name, self.backbone, place)
-        if own:
+        replaces = board_results.is_entry_of(self.name, self.backbone, place)
+        if replaces:
             copy_missing_results(place.board / self.name, place.results)
         models = (self.backbone.label,)
-        submit_results(place.results, place.board, self.declaration, models=models, replace=own)
+        submit_results(
+            place.results, place.board, self.declaration, models=models, replace=replaces
+        )
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
-    """The pattern filled in. Raises UsageError for a field that a pattern has not."""
+    """Fill in the name pattern. Raise UsageError for an unknown field."""
     fields = {"label": backbone.label, **backbone.named}
     try:
         return safe(entries.name.format_map(fields))
@@ -96,8 +98,7 @@ def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
 
 
 def copy_missing_results(entry: Path, results: Path) -> None:
-    """Put the results of an entry that are not there below a results folder: what was committed in
-    another sitting stays in the entry."""
+    """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
     for cell in cells(entry):
         path = results / cell.path.relative_to(entry)
         if not path.exists():

@@ -20,7 +20,7 @@ from pretrain.training import first_round, run_folder
 from pretrain.training.loop import train_recipe
 
 PATIENCE = 60.0
-"""Seconds that a job waits for its folder."""
+"""Seconds that a job waits for the lock of its folder."""
 
 
 class _Trains(Job):
@@ -39,7 +39,7 @@ class _Trains(Job):
 
 
 class RoundZeroJob(_Trains):
-    """recipe: the control, whose round 0 it is."""
+    """Train the round 0 of a control; recipe: the control."""
 
     KIND: ClassVar[JobKind] = "round"
 
@@ -60,7 +60,7 @@ class RoundZeroJob(_Trains):
 
 
 class TrainingJob(_Trains):
-    """trunk: the round 0 to start from, if it is shared; it changes no bit of the run."""
+    """Train a run. trunk: shared round 0 to start from; it changes no bit of the run."""
 
     KIND: ClassVar[JobKind] = "pretrain"
     trunk: RoundZeroJob | None = None
@@ -73,7 +73,7 @@ class TrainingJob(_Trains):
         return place.run(self.label)
 
     def started(self, place: Workplace) -> bool:
-        """Whether it needs no round 0 any more."""
+        """Return whether the run has started, so that it needs no round 0."""
         return first_round.has_started(self.folder(place))
 
     def done(self, place: Workplace) -> bool:
@@ -81,10 +81,10 @@ class TrainingJob(_Trains):
         return run_folder.is_finished(folder) and self.same(folder)
 
     def same(self, folder: Path) -> bool:
-        """Whether the folder holds this run; another one is refused when the job runs."""
-        found = json.loads((folder / "run.json").read_text(encoding="utf8"))
+        """Return whether the folder holds this run; `run` refuses another one."""
+        facts = json.loads((folder / "run.json").read_text(encoding="utf8"))
         ours = (self.recipe.digest(), self.source_fingerprint)
-        return (found.get("recipe_digest"), found.get("source_fingerprint")) == ours
+        return (facts.get("recipe_digest"), facts.get("source_fingerprint")) == ours
 
     def run(self, place: Workplace) -> None:
         source, folder = place.source(self.recipe), self.folder(place)
@@ -97,7 +97,7 @@ class TrainingJob(_Trains):
 
 
 def wait_for_folder(folder: Path) -> None:
-    """Wait for a worker that trains in the folder to end: one whose node died may take a moment.
+    """Wait until no worker trains in the folder; a worker whose node died may take a moment.
 
     Returns in any case; `pretrain` refuses a folder that is still taken.
     """

@@ -126,7 +126,7 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     ).jobs.values()
     found = [job for job in jobs if isinstance(job, AnalysisJob)]
     normal, *_, protonet = [job.backbone.label for job in found]
-    assert [(tuple(job.wanted), job.backbone.label) for job in found] == [
+    assert [(tuple(job.analyses), job.backbone.label) for job in found] == [
         (("knn_depth", "dormant"), normal),
         (("sharpness",), normal),
         (("dormant",), protonet),
