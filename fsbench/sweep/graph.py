@@ -114,7 +114,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     all_backbones: list[SweepBackbone] = [*map(load_given, file.backbones), *named]
     require_distinct_labels(all_backbones)
     blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
-    analysis_jobs = [
+    by_block = [
         analysis_jobs(
             block,
             [backbone for backbone in all_backbones if matches_any(block.only, backbone)],
@@ -138,7 +138,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
             if matches_any(a.only, backbone)
             for images in parts
         ]
-        analyses = [jobs[backbone.label] for jobs in analysis_jobs if backbone.label in jobs]
+        analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
         for job in (*evaluations, *analyses):
             graph.add(job, parents)
         if file.submit and evaluations:
