@@ -13,8 +13,7 @@ from fsbench import backbones
 from fsbench.api.estimate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import Models
-from fsbench.backbones.loading import Classifier
-from fsbench.backbones.reference import parse
+from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.sources import run
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UnknownName, UsageError
@@ -50,7 +49,7 @@ class SubjectLoader:
         """A model with its head and images, where they are wanted. Raises as they do."""
         ref = self.models.refs[index]
         backbone = self.models.load(index, self.device, self.report)
-        network = backbones.classifier(ref, device=self.device) if head else None
+        network = backbones.load_classifier(ref, device=self.device) if head else None
         source = self.images(ref, backbone.facts.input_size) if images else None
         if network is not None and source is not None:
             self.compare(ref, network, source)
@@ -78,7 +77,7 @@ class SubjectLoader:
 
 def training_source(ref: str) -> str:
     """The source of a run, as its recipe names it. Raises UsageError for an old run."""
-    record = run.read(Path(parse(ref)[1]))
+    record = run.read_run(Path(parse_reference(ref)[1]))
     found = record.recipe_fields.get("source", record.source)
     if not isinstance(found, str):
         raise UsageError(f"{ref} does not say what it was trained on", fix="give --source")
@@ -180,9 +179,9 @@ HINTS = {
 
 def missing_part(ref: str, models: Models, source: str | None, file: AnalysisFile) -> str:
     """What a model has not that an analysis needs; empty when it has all."""
-    kind, name = parse(ref)
+    kind, name = parse_reference(ref)
     trained = kind == "run" and models.random_init is None
-    if "head" in file.NEEDS and not (trained and run.read(Path(name)).classifies_source):
+    if "head" in file.NEEDS and not (trained and run.read_run(Path(name)).classifies_source):
         return NEEDS_HEAD
     return NEEDS_IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""
 

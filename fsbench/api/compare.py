@@ -524,7 +524,7 @@ def name_of(source: Comparable, default: str) -> str:
 
 def covers(pattern: TaskPattern, result: Result) -> bool:
     """Return whether a pattern covers a result. Raise UnknownName for an unknown data set."""
-    names = pattern.dataset_names(data.resolve, data.groups())
+    names = pattern.dataset_names(data.resolve_alias, data.dataset_groups())
     return result.task.dataset in names and pattern.covers(result.task)
 
 

@@ -15,8 +15,8 @@ from fsbench import data as datasets
 from fsbench.core import tasks
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import ImageSpec
-from fsbench.data.images import centres
-from fsbench.data.manifest import load
+from fsbench.data.images import crop_centres
+from fsbench.data.manifest import load_episodes
 from fsbench.data.roots import DataRoots
 
 
@@ -93,7 +93,7 @@ class Episodes:
             raise UsageError(f"{episodes} episodes", fix="give a number of at least 1")
         self.task = parse_episodic_task(task) if isinstance(task, str) else task
         roots = DataRoots.parse([data] if isinstance(data, str) else list(data))
-        self.dataset, self.sampler = load(self.task, roots, seed)
+        self.dataset, self.sampler = load_episodes(self.task, roots, seed)
         self.image, self.transform = ImageSpec(input_size=input_size), transform
         self._n_episodes = episodes
 
@@ -129,14 +129,16 @@ class Episodes:
     def _images(self, indices: NDArray[Any]) -> Tensor:
         """Return the images as (B, 3, H, W), class by class."""
         flat = indices.ravel().tolist()
-        pixels = torch.from_numpy(centres(map(self.dataset.image, flat), self.image, len(flat)))
+        pixels = torch.from_numpy(
+            crop_centres(map(self.dataset.image, flat), self.image, len(flat))
+        )
         return pixels.contiguous() if self.transform is None else self.transform(pixels)
 
 
 def parse_episodic_task(text: str) -> tasks.TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
     options = tasks.Options(kinds=("episodic",))
-    named = tasks.resolve([text], datasets.resolve, datasets.groups(), options)
+    named = tasks.resolve([text], datasets.resolve_alias, datasets.dataset_groups(), options)
     if len(named) != 1:
         raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]

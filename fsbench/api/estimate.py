@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import block_size
+from fsbench.backbones.features import feature_block_size
 from fsbench.core.estimates import WorkEstimate
 from fsbench.core.specs import EpisodicSpec
 from protocols import EPISODIC
@@ -21,7 +21,7 @@ SMALLER = "choose another --device, a smaller --input-size, fewer --episodes or 
 
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
     """Return the time of the forward pass alone, over a few blocks after one to warm up."""
-    size = block_size(backbone.facts.feature_dim, input_size)
+    size = feature_block_size(backbone.facts.feature_dim, input_size)
     images = torch.zeros((size, 3, input_size, input_size), dtype=torch.uint8, device=device)
     with torch.inference_mode():
         backbone.features(images).cpu()

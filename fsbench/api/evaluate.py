@@ -45,10 +45,10 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
 from fsbench.core.tasks import Kind, Options, TaskId
+from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.data.splits import Indices, split_of
-from fsbench.data.views import View
+from fsbench.data.splits import Indices, split_dataset
 from fsbench.results import Cell, ResultStore
 from protocols import EPISODIC, needs_features
 from protocols.base import Inputs
@@ -281,7 +281,9 @@ class TargetSets:
         """Return what a result states about its images; disjoint protocols add their groups."""
         key = (task.dataset, pool_of(task))
         if key not in self._records:
-            self._records[key] = datasets.record(self.datasets[key], self.cache, self.report)
+            self._records[key] = datasets.describe_dataset(
+                self.datasets[key], self.cache, self.report
+            )
         if task.protocol is None or SAMPLING[task.protocol].track == "classic":
             return self._records[key]
         groups = self.of(task).require_groups().hash
@@ -343,7 +345,7 @@ class Evaluation:
         """Compute a probe of a whole data set and write its result."""
         device, flags = self.context.device, self.request.flags
         inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
-        train, test = split_of(inputs.dataset)
+        train, test = split_dataset(inputs.dataset)
         if isinstance(spec, KnnSpec):
             images = knn.evaluate_knn_probe(inputs, spec, train, test)
             return cell.write_probe(images, provenance=self.context.provenance())
@@ -359,7 +361,7 @@ class Evaluation:
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
 
         def features(epoch: int) -> NDArray[np.float32]:
-            view = View(spec.seed, epoch % spec.n_views)
+            view = RandomView(spec.seed, epoch % spec.n_views)
             if spec.augmentation == "views":
                 return self.features.get(self.backbone, part, spec.image, fingerprint, view)
             rows = self.features.rows(self.backbone, part, spec.image, view=view)
@@ -414,7 +416,7 @@ class Evaluation:
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
-                n, size = len(split_of(self.targets.of(task))[0]), spec.image.input_size
+                n, size = len(split_dataset(self.targets.of(task))[0]), spec.image.input_size
                 images[size] = images.get(size, 0) + n * spec.n_views
         return images
 
@@ -469,7 +471,9 @@ def machine_of_rank(machine: Machine) -> Machine:
 
     from fsbench.core.distributed import own_device
 
-    return replace(machine, device=str(own_device(torch.device(devices.resolve(machine.device)))))
+    return replace(
+        machine, device=str(own_device(torch.device(devices.resolve_device(machine.device))))
+    )
 
 
 def run_share(

@@ -36,7 +36,7 @@ class Machine:
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        return RunContext(devices.resolve(self.device), self.batch_size)
+        return RunContext(devices.resolve_device(self.device), self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RunContext:
 
         return provenance.collect(
             command=" ".join(["fsbench", *sys.argv[1:]]),
-            device=devices.model_name(self.device),
+            device=devices.device_model(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),
             batch_size=self.batch_size,

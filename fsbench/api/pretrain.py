@@ -97,7 +97,7 @@ class Run:
 
     def backbone(self, device: str = "auto") -> Backbone:
         """Return the frozen backbone, ready for evaluation."""
-        return backbones.load(self.ref, device=Machine(device=device).start().device)
+        return backbones.load_backbone(self.ref, device=Machine(device=device).start().device)
 
 
 def pretrain(

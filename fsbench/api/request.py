@@ -76,7 +76,7 @@ class Models:
         ref = self.refs[index]
         if ref in self.in_memory:
             return self.in_memory[ref].on(device)
-        return backbones.load(
+        return backbones.load_backbone(
             ref, arch=self.arch, random_init=self.random_init, device=device, report=report
         )
 
@@ -243,7 +243,9 @@ def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId
         if isinstance(task, TaskId):
             chosen[task] = None
         else:
-            chosen |= dict.fromkeys(resolve([task], data.resolve, data.groups(), options))
+            chosen |= dict.fromkeys(
+                resolve([task], data.resolve_alias, data.dataset_groups(), options)
+            )
     return tuple(chosen)
 
 
@@ -362,7 +364,7 @@ def request_of_specs(
         if not names:
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")
         for name in names:
-            known = name if name.startswith(FOLDER) else data.resolve(name)
+            known = name if name.startswith(FOLDER) else data.resolve_alias(name)
             task = TaskId.of(known, file.spec)
             if specs.setdefault(task, file.spec) != file.spec:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")

@@ -34,7 +34,7 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import FOLDER, TaskId, TaskPattern
-from fsbench.data.episodes import first
+from fsbench.data.episodes import smallest_keys
 from fsbench.results import provenance
 from fsbench.results.building import SAME_BACKBONE, differing
 from fsbench.results.rules import Loaded
@@ -160,7 +160,7 @@ def draw(samples: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sampl
     """
     ends = np.cumsum([len(sample.records.index) for sample in samples])
     total = int(ends[-1])
-    order = first(total, words(total, "verify", entry, seed))
+    order = smallest_keys(total, words(total, "verify", entry, seed))
     sample_of = np.searchsorted(ends, order, side="right")
     leading = np.sort(np.unique(sample_of, return_index=True)[1])
     picked = np.sort(np.concatenate([order[leading], np.delete(order, leading)])[:n])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.loading import Classifier, classifier, load
-from fsbench.backbones.reference import SOURCES
+from fsbench.backbones.loading import SOURCES, Classifier, load_backbone, load_classifier
 
-__all__ = ["SOURCES", "Backbone", "Classifier", "classifier", "load"]
+__all__ = ["SOURCES", "Backbone", "Classifier", "load_backbone", "load_classifier"]

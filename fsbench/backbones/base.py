@@ -11,8 +11,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.norms import n_affine
-from fsbench.backbones.sources._base import IMAGENET_MEAN, IMAGENET_STD, Triple
+from fsbench.backbones.normalization import count_affine
+from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, Triple
 from fsbench.backbones.weights import check_finite, weights_hash
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.schema import BackboneFacts
@@ -102,7 +102,7 @@ class Backbone:
         if pool not in get_args(Pooling):
             raise UnknownName("pool", pool, get_args(Pooling))
         ref = f"{IN_MEMORY}:{name}"
-        inner = freeze(copy.deepcopy(module).cpu())
+        inner = freeze_module(copy.deepcopy(module).cpu())
         check_finite(inner.state_dict(), ref)
         whole = inner if pool == "none" else Pooled(inner, pool)
         dim = feature_dim(whole, input_size, ref)
@@ -117,7 +117,7 @@ class Backbone:
             mean=mean,
             std=std,
             n_parameters=sum(p.numel() for p in inner.parameters()),
-            n_affine=n_affine(inner),
+            n_affine=count_affine(inner),
             weights_hash=weights_hash(inner.state_dict()),
         )
         ramp = torch.linspace(-2, 2, 2 * 3 * input_size**2).view(2, 3, input_size, input_size)
@@ -140,8 +140,12 @@ class Backbone:
         """
         if images.dtype == torch.uint8:
             fresh = images.float().div_(255)
-            return fresh.sub_(spread(self.facts.mean, fresh)).div_(spread(self.facts.std, fresh))
-        return (images - spread(self.facts.mean, images)) / spread(self.facts.std, images)
+            return fresh.sub_(spread_channels(self.facts.mean, fresh)).div_(
+                spread_channels(self.facts.std, fresh)
+            )
+        return (images - spread_channels(self.facts.mean, images)) / spread_channels(
+            self.facts.std, images
+        )
 
     def features(self, images: Tensor) -> Tensor:
         """Return features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
@@ -166,7 +170,7 @@ class Pooled(nn.Module):
         return out.flatten(2).mean(2) if out.ndim == 4 else out.mean(1)
 
 
-def freeze(module: nn.Module) -> nn.Module:
+def freeze_module(module: nn.Module) -> nn.Module:
     """Return the module as float32, in eval mode, without gradients."""
     return module.float().eval().requires_grad_(False)
 
@@ -209,7 +213,7 @@ def source_code_mark(module: nn.Module) -> str:
     return f" (class source {hashlib.sha256(code.encode()).hexdigest()[:12]})"
 
 
-def spread(values: tuple[float, ...], like: Tensor) -> Tensor:
+def spread_channels(values: tuple[float, ...], like: Tensor) -> Tensor:
     """Return one value per channel as an image (1, 3, H, W), laid out like images (B, 3, H, W).
 
     Elementwise work then runs along the memory, not over three channels at a time.

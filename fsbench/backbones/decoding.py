@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.specs import ImageSpec
+from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
-from fsbench.data.images import centres
-from fsbench.data.views import View
+from fsbench.data.images import crop_centres
 
 Pixels = NDArray[np.uint8]
 
@@ -26,7 +26,7 @@ def blocks(
     size: int,
     first: int,
     workers: int,
-    view: View | None = None,
+    view: RandomView | None = None,
 ) -> Iterator[tuple[int, int, Pixels]]:
     """(index of its first image, images in it, pixels (size, 3, s, s)) from block `first` on.
 
@@ -48,10 +48,10 @@ def blocks(
 
 
 def _block(
-    dataset: TargetDataset, image: ImageSpec, size: int, indices: range, view: View | None
+    dataset: TargetDataset, image: ImageSpec, size: int, indices: range, view: RandomView | None
 ) -> Pixels:
     if view is None:
-        return centres(map(dataset.image, indices), image, size)
+        return crop_centres(map(dataset.image, indices), image, size)
     side = image.input_size
     pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
     for row, index in zip(pixels, indices, strict=False):

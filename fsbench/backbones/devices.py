@@ -5,13 +5,13 @@ from __future__ import annotations
 from fsbench.core.errors import UsageError
 
 
-def resolve(name: str) -> str:
+def resolve_device(name: str) -> str:
     """The device called `name`; `auto` is the first GPU, else the CPU.
 
     mps is never chosen by `auto`, because its numbers follow other kernels. Raises UsageError for a
     device that this machine lacks.
     """
-    found = available()
+    found = available_devices()
     if name == "auto":
         return "cuda:0" if "cuda:0" in found else "cpu"
     chosen = "cuda:0" if name == "cuda" else name
@@ -22,7 +22,7 @@ def resolve(name: str) -> str:
     return chosen
 
 
-def available() -> tuple[str, ...]:
+def available_devices() -> tuple[str, ...]:
     """The devices that torch can use here, the CPU first."""
     import torch
 
@@ -31,7 +31,7 @@ def available() -> tuple[str, ...]:
     return ("cpu", *gpus, *mps)
 
 
-def model_name(device: str) -> str:
+def device_model(device: str) -> str:
     """What equal bits depend on: the GPU model, else the device type."""
     import torch
 

@@ -6,24 +6,140 @@ the network in fixed blocks on absolute indices, the last one padded to full siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
-from fsbench.backbones import devices, feature_files
+from fsbench.backbones import devices
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.decoding import Pixels, blocks
-from fsbench.backbones.feature_files import Features, Journal
+from fsbench.core import io
 from fsbench.core.canonical import digest
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import ImageSpec
+from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
-from fsbench.data.views import View
+
+Features = NDArray[np.float32]
+
+ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
+MARK_SECONDS = 1.0
+"""What a kill may cost."""
+
+
+@contextmanager
+def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
+    """This process alone works on the folder; another one is waited for, and said so."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(folder.name + ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        report.log(f"another process extracts into {folder}: waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_features(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | None:
+    """The finished array (copy on write), or None; a damaged one is removed, and said so."""
+    if not folder.is_dir():
+        return None
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf8"))
+        array: Features = np.load(folder / ARRAY, mmap_mode="c")
+        sealed = meta.pop("seal", None) == hash_meta(meta)
+        if sealed and array.shape == shape and meta["sha256"] == hash_features(array):
+            return array
+    except (OSError, ValueError, AttributeError, LookupError, TypeError):
+        pass
+    report.log(f"{folder} is damaged: extracting its features again")
+    shutil.rmtree(folder)
+    return None
+
+
+def hash_features(array: Features) -> str:
+    """Of the numbers, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+
+
+def hash_meta(meta: Mapping[str, Any]) -> str:
+    """sha-256 of a meta.json, but for the seal itself."""
+    return digest(meta, compact=False)
+
+
+class FeatureWriter:
+    """The growing array of one folder. done: blocks that earlier runs finished."""
+
+    def __init__(self, folder: Path, shape: tuple[int, int], report: Reporter = SILENT) -> None:
+        self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
+        self.done, self.rows, self.hash = 0, 0, hashlib.sha256()
+        self.array = self._resume(shape, report)
+        self.marked = time.monotonic()
+
+    def _resume(self, shape: tuple[int, int], report: Reporter) -> np.memmap:
+        """The array with its first rows, or a new one; what is damaged is left out, and said so."""
+        try:
+            marked = json.loads((self.partial / DONE).read_text())
+            array: np.memmap = np.load(self.partial / ARRAY, mmap_mode="r+")
+            done, rows = int(marked["done"]), int(marked["rows"])
+            found = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
+            if array.shape == shape and found.hexdigest() == marked["sha256"]:
+                self.done, self.rows, self.hash = done, rows, found
+                return array
+        except FileNotFoundError:  # killed before the first mark
+            return self._start(shape)
+        except (OSError, ValueError, LookupError, TypeError):
+            pass
+        report.log(f"{self.partial} is damaged: extracting its features from the start")
+        return self._start(shape)
+
+    def _start(self, shape: tuple[int, int]) -> np.memmap:
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self.partial.mkdir(parents=True)
+        return io.create_array(self.partial / ARRAY, np.float32, shape)
+
+    def write(self, start: int, rows: Features) -> None:
+        """Store the next block, whose first row is `start`; at times, mark what is stored."""
+        data = np.ascontiguousarray(rows, np.float32).data
+        with (self.partial / ARRAY).open("r+b") as file:  # cheaper than a mapped page's first use
+            file.seek(self.array.offset + start * self.array.strides[0])
+            file.write(data)
+        self.hash.update(data)
+        self.done, self.rows = self.done + 1, start + len(rows)
+        if time.monotonic() - self.marked >= MARK_SECONDS:
+            self.mark()
+
+    def mark(self) -> None:
+        """Say which blocks are there."""
+        self.marked = time.monotonic()
+        beside = self.partial / f"{DONE}.new"
+        mark = {"done": self.done, "rows": self.rows, "sha256": self.hash.hexdigest()}
+        beside.write_text(json.dumps(mark))
+        beside.replace(self.partial / DONE)
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Make the complete array visible, with `about` in its meta.json."""
+        meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
+        text = json.dumps({**meta, "seal": hash_meta(meta)}, indent=1)
+        (self.partial / META).write_text(text, encoding="utf8")
+        (self.partial / DONE).unlink(missing_ok=True)
+        self.partial.replace(self.folder)
+
 
 VERSION = 1
 """Raised whenever the way from an image to its features changes: old caches are then left alone."""
@@ -32,7 +148,7 @@ CONSTANT = 1e-6
 """Features that differ by no more than this part of their largest value are all the same."""
 
 
-def block_size(dim: int, input_size: int) -> int:
+def feature_block_size(dim: int, input_size: int) -> int:
     """Images a forward pass: 8 to 128, a power of two, a function of the shapes alone.
 
     About 4.2 million pixels, half of it for networks of more than 1024 features (64 images of 224
@@ -71,7 +187,7 @@ class FeatureStore:
         dataset: TargetDataset,
         image: ImageSpec,
         fingerprint: str,
-        view: View | None = None,
+        view: RandomView | None = None,
     ) -> Features:
         """Features (N, D) float32 of all images in data set order, extracted if need be.
 
@@ -83,22 +199,22 @@ class FeatureStore:
         about = self.describe(backbone, image, fingerprint)
         if view is not None:
             about |= {"view": asdict(view), "images": dataset.images_hash}
-        folder = self.folder / key(about)
+        folder = self.folder / cache_key(about)
         shape = (len(dataset), backbone.facts.feature_dim)
-        with feature_files.locked(folder, self.report):
-            found = feature_files.read(folder, shape, self.report)
+        with lock_features(folder, self.report):
+            found = read_features(folder, shape, self.report)
             if found is None:
                 check_input_size(backbone, image.input_size, self.device)
-                journal = Journal(folder, shape, self.report)
+                journal = FeatureWriter(folder, shape, self.report)
                 self.extract(backbone, dataset, image, journal, about, view)
-                found = feature_files.read(folder, shape, self.report)
+                found = read_features(folder, shape, self.report)
         if found is None:
             raise FsbenchError(f"{folder} is not what was written", fix="check the disk")
         return found
 
     def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
         """Whether `get` would find these features instead of extracting them."""
-        return (self.folder / key(self.describe(backbone, image, fingerprint))).is_dir()
+        return (self.folder / cache_key(self.describe(backbone, image, fingerprint))).is_dir()
 
     def describe(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> dict[str, Any]:
         """All that the bits of the features depend on."""
@@ -116,10 +232,10 @@ class FeatureStore:
             "image": image.model_dump(mode="json"),
             "data": fingerprint,
             "dtype": "float32",
-            "block": self.batch_size or block_size(facts.feature_dim, image.input_size),
+            "block": self.batch_size or feature_block_size(facts.feature_dim, image.input_size),
             "torch": torch.__version__,
             "pillow": PIL.__version__,
-            "device": devices.model_name(self.device),
+            "device": devices.device_model(self.device),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
         }
@@ -129,9 +245,9 @@ class FeatureStore:
         backbone: Backbone,
         dataset: TargetDataset,
         image: ImageSpec,
-        journal: Journal,
+        journal: FeatureWriter,
         about: dict[str, Any],
-        view: View | None = None,
+        view: RandomView | None = None,
     ) -> None:
         """Run the network over the blocks that the journal lacks, and finish it."""
         n, size, ref = len(dataset), int(about["block"]), backbone.facts.ref
@@ -140,8 +256,8 @@ class FeatureStore:
             for start, rows in self.rows(backbone, dataset, image, journal.done, view):
                 journal.write(start, rows)
                 advance(len(rows))
-        if constant(journal.array):
-            raise sick(ref, f"the same features for all {n} images of {dataset.name}")
+        if is_constant(journal.array):
+            raise bad_features_error(ref, f"the same features for all {n} images of {dataset.name}")
         journal.finish({**about, "model": ref, "dataset": dataset.name})
 
     def rows(
@@ -150,27 +266,29 @@ class FeatureStore:
         dataset: TargetDataset,
         image: ImageSpec,
         first: int = 0,
-        view: View | None = None,
+        view: RandomView | None = None,
     ) -> Iterator[tuple[int, Features]]:
         """(index of its first image, features) of every block from `first` on, none of them kept.
 
         Raises CheckpointError for features that are not finite.
         """
         ref = backbone.facts.ref
-        size = self.batch_size or block_size(backbone.facts.feature_dim, image.input_size)
+        size = self.batch_size or feature_block_size(backbone.facts.feature_dim, image.input_size)
         for start, n, pixels in blocks(dataset, image, size, first, self.workers, view):
-            rows = forward(backbone, pixels, self.device)[:n]
+            rows = compute_features(backbone, pixels, self.device)[:n]
             if not np.isfinite(rows).all():
-                raise sick(ref, f"NaN or infinity on images {start} to {start + n - 1}")
+                raise bad_features_error(
+                    ref, f"NaN or infinity on images {start} to {start + n - 1}"
+                )
             yield start, rows
 
 
-def key(about: dict[str, Any]) -> str:
+def cache_key(about: dict[str, Any]) -> str:
     """sha-256 of the description, 64 hex digits."""
     return digest(about, compact=False)
 
 
-def forward(backbone: Backbone, pixels: Pixels, device: str) -> Features:
+def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:
     """Features (B, D) of pixels (B, 3, s, s) uint8, without TF32 and without autotuning.
 
     Raises FsbenchError when the device's memory is too small for the block.
@@ -194,7 +312,7 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
     if size == native:
         return
     try:
-        forward(backbone, np.zeros((2, 3, size, size), dtype=np.uint8), device)
+        compute_features(backbone, np.zeros((2, 3, size, size), dtype=np.uint8), device)
     except (AssertionError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"{backbone.facts.ref} takes no images of {size} px, it was trained at {native} px: "
@@ -203,13 +321,13 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
         ) from error
 
 
-def constant(rows: Features) -> bool:
+def is_constant(rows: Features) -> bool:
     """Whether all of several rows are the same vector."""
     spread = float(np.max(rows.max(axis=0) - rows.min(axis=0)))
     return len(rows) > 1 and spread <= CONSTANT * float(np.abs(rows).max())
 
 
-def sick(ref: str, what: str) -> CheckpointError:
+def bad_features_error(ref: str, what: str) -> CheckpointError:
     return CheckpointError(
         f"{ref} gives {what}",
         fix="its weights are damaged or the network is not trained; check the checkpoint",

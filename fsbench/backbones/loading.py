@@ -3,25 +3,96 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import torch
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.base import Backbone, feature_dim, freeze
-from fsbench.backbones.norms import n_affine
-from fsbench.backbones.reference import SOURCES, parse
-from fsbench.backbones.sources import run
-from fsbench.backbones.sources._base import Loaded, Request
+from fsbench.backbones.base import Backbone, feature_dim, freeze_module
+from fsbench.backbones.checkpoint import SUFFIXES
+from fsbench.backbones.normalization import count_affine
+from fsbench.backbones.sources import BackboneRequest, BackboneSource, LoadedNetwork, run
 from fsbench.backbones.weights import check_finite, weights_hash
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.registry import Registry
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
 
 
-def load(
+def _source(module: ModuleType) -> BackboneSource:
+    source = cast("BackboneSource", module)
+    _ = source.FORM, source.PREFIX, source.load
+    return source
+
+
+SOURCES: Registry[BackboneSource] = Registry(
+    "backbone source", "fsbench.backbones.sources", _source
+)
+
+
+def parse_reference(ref: str) -> tuple[str, str]:
+    """(source name, the rest of the reference). Raises UsageError with the nearest name."""
+    for name, source in SOURCES.items():
+        if source.PREFIX and ref.startswith(source.PREFIX):
+            return name, ref.removeprefix(source.PREFIX)
+    try:
+        if Path(ref.partition("::")[0]).is_file():
+            return "file", ref
+    except OSError as error:
+        raise UsageError(
+            f"no backbone '{ref[:200]}': {error.strerror}", fix=known_forms()
+        ) from error
+    raise UsageError(
+        f"no backbone '{ref}'", fix=f"{suggest_reference(ref)}; known references: {known_forms()}"
+    )
+
+
+def known_forms() -> str:
+    """All references that are understood."""
+    return ", ".join(source.FORM for _, source in SOURCES.items())
+
+
+def suggest_reference(ref: str) -> str:
+    """What the user may have meant."""
+    path = Path(ref.partition("::")[0])
+    if (path / "run.json").is_file():
+        return f"did you mean 'run:{ref}'?"
+    if path.suffix in SUFFIXES:
+        siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES]
+        return (
+            suggest_name(str(path), siblings) or f"there is no such file in {path.parent.resolve()}"
+        )
+    return suggest_name(ref, _names(ref)) or "start it with one of the schemes"
+
+
+def _names(ref: str) -> list[str]:
+    """References to compare a misspelt one with."""
+    import timm
+
+    scheme = ref.replace(":", "/").partition("/")
+    if scheme[1]:
+        rest = ref[len(scheme[0]) + 1 :]
+        return [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
+    own = SOURCES.load("fsbench")
+    from fsbench.backbones.architectures import ARCHITECTURES
+
+    return [
+        *(f"timm/{n}" for n in timm.list_models()),
+        *(own.PREFIX + n for n in ARCHITECTURES.names()),
+    ]
+
+
+def suggest_name(given: str, known: list[str]) -> str:
+    near = get_close_matches(given, known, n=1, cutoff=0.5)
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def load_backbone(
     ref: str,
     *,
     arch: str | None = None,
@@ -36,23 +107,25 @@ def load(
     pretrained ones; trusted=False refuses references that run code (`py:`). Raises UsageError,
     UnknownName, CheckpointError.
     """
-    name, rest = parse(ref)
+    name, rest = parse_reference(ref)
     if arch is not None and name != "file":
         raise UsageError(
             f"--arch is for checkpoint files; '{ref}' names its architecture itself",
             fix="leave --arch out",
         )
-    request = Request(ref, rest, arch, random_init, trusted, report)
+    request = BackboneRequest(ref, rest, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
-    module = freeze(loaded.module)
+    module = freeze_module(loaded.module)
     check_finite(module.state_dict(), ref)
-    facts = facts_of(request, name.replace("_", "-"), loaded, module)
+    facts = describe_backbone(request, name.replace("_", "-"), loaded, module)
     module = module.to(torch.device(device)).to(memory_format=torch.channels_last)
     return Backbone(facts, module)
 
 
-def facts_of(request: Request, source: str, loaded: Loaded, module: nn.Module) -> BackboneFacts:
+def describe_backbone(
+    request: BackboneRequest, source: str, loaded: LoadedNetwork, module: nn.Module
+) -> BackboneFacts:
     """What is recorded of a backbone in every result."""
     fields = {
         "ref": request.ref,
@@ -64,7 +137,7 @@ def facts_of(request: Request, source: str, loaded: Loaded, module: nn.Module) -
         "mean": loaded.mean,
         "std": loaded.std,
         "n_parameters": sum(p.numel() for p in module.parameters()),
-        "n_affine": n_affine(module),
+        "n_affine": count_affine(module),
         "weights_hash": weights_hash(module.state_dict()),
         "random_init": request.random_init,
     }
@@ -86,19 +159,19 @@ class Classifier:
     record: run.RunRecord
 
 
-def classifier(ref: str, *, device: str = "cpu") -> Classifier:
+def load_classifier(ref: str, *, device: str = "cpu") -> Classifier:
     """The whole network of `run:DIR`. Raises UsageError for any other reference, and for a run of
     a meta-learner, whose head tells the classes of a task apart.
     """
-    name, rest = parse(ref)
-    if name != "run" or not run.read(Path(rest)).classifies_source:
+    name, rest = parse_reference(ref)
+    if name != "run" or not run.read_run(Path(rest)).classifies_source:
         raise UsageError(
             f"'{ref}' has no source classifier of ours",
             fix="pass a run of our own as run:DIR, none of a meta-learner",
         )
-    facts = load(ref).facts
+    facts = load_backbone(ref).facts
     with stream("random-init", 0):
-        model, record = run.load_classifier(Path(rest))
+        model, record = run.load_run_network(Path(rest))
     check_finite(model.state_dict(), ref)
     roles = run.architecture_of(record).roles(model)
     model = model.eval().to(torch.device(device))

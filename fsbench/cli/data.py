@@ -43,12 +43,12 @@ def register(app: typer.Typer) -> None:
 def ls(names: Names = None, data: options.Data = None, as_json: options.Json = False) -> None:
     """List data sets with counts, licence, citation, and their folder under --data."""
     from fsbench.cli.console import emit_json, table
-    from fsbench.data import DataRoots, resolve
+    from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import all_facts
 
     roots = DataRoots.parse(data or [])
     facts = all_facts()
-    chosen = [resolve(name) for name in options.split(names)] or list(facts)
+    chosen = [resolve_alias(name) for name in options.split(names)] or list(facts)
     rows = [_row(facts[name], roots) for name in chosen]
     if as_json:
         emit_json(rows)
@@ -111,7 +111,7 @@ def verify(
     from fsbench.api.machine import cache_folder
     from fsbench.cli.console import emit_json, reporter, table
     from fsbench.data import DataRoots
-    from fsbench.data.verify import verify as check
+    from fsbench.data.verification import verify_dataset as check
 
     verdict = check(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
     rows = [
@@ -157,12 +157,12 @@ def audit(
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS, integers
     from fsbench.data import DataRoots
-    from fsbench.data.audit import audit as count
-    from fsbench.data.loading import load_names, load_target
+    from fsbench.data.loading import load_target, load_target_names
+    from fsbench.data.verification import audit_groups as count
 
     if protocol not in SAMPLING:
         raise UnknownName("protocol", protocol, SAMPLING)
-    load = load_names if labels_only else load_target
+    load = load_target_names if labels_only else load_target
     dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
     audited = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
     if as_json:
@@ -189,13 +189,13 @@ def _percent(fraction: float | None) -> str:
 def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> None:
     """Download a data set and check its hashes; run again to resume a broken transfer."""
     from fsbench.cli.console import reporter
-    from fsbench.data import DataRoots, resolve
-    from fsbench.data.catalog import all_facts, archives
-    from fsbench.data.fetch import download as fetch
+    from fsbench.data import DataRoots, resolve_alias
+    from fsbench.data.catalog import all_facts, list_archives
+    from fsbench.data.download import download_dataset as fetch
 
-    canonical = resolve(name)
+    canonical = resolve_alias(name)
     facts = all_facts()[canonical]
-    files = archives(canonical)
+    files = list_archives(canonical)
     if not files:
         raise DataError(f"{canonical} has no direct download", fix=facts.download)
     folder = DataRoots.parse(data or [], must_exist=False).destination(facts)

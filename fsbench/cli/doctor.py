@@ -75,12 +75,12 @@ def device_rows() -> list[tuple[str, str, str]]:
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
     from fsbench.core.errors import DataError
-    from fsbench.data import TARGETS, groups
+    from fsbench.data import TARGETS, dataset_groups
     from fsbench.data.roots import DataRoots
 
     roots = DataRoots.parse(data or [])
     rows = []
-    for name in groups()["cdfsl"]:
+    for name in dataset_groups()["cdfsl"]:
         try:
             rows.append((name, "ok", str(roots.folder(TARGETS.load(name).FACTS))))
         except DataError as error:

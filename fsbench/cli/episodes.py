@@ -34,10 +34,10 @@ def export(
     """Write the images of each episode, one JSON object a line, paths relative to the data set."""
     from fsbench.cli.console import log
     from fsbench.data import DataRoots
-    from fsbench.data.manifest import load, write
+    from fsbench.data.manifest import load_episodes, write_episodes
 
-    dataset, sampler = load(one(task), DataRoots.parse(data or []), seed)
-    write(output, sampler, dataset, episodes)
+    dataset, sampler = load_episodes(one(task), DataRoots.parse(data or []), seed)
+    write_episodes(output, sampler, dataset, episodes)
     log(f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}")
 
 
@@ -49,9 +49,9 @@ def hash_(
 ) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
     from fsbench.data import DataRoots
-    from fsbench.data.manifest import sampler_of
+    from fsbench.data.manifest import make_sampler
 
-    sampler = sampler_of(one(task), DataRoots.parse(data) if data else None, seed)
+    sampler = make_sampler(one(task), DataRoots.parse(data) if data else None, seed)
     typer.echo(sampler.manifest_hash(range(episodes)))
 
 
@@ -61,7 +61,9 @@ def one(text: str) -> TaskId:
     from fsbench.core import tasks
     from fsbench.core.errors import UsageError
 
-    found = tasks.resolve([text], data.resolve, data.groups(), tasks.Options(kinds=("episodic",)))
+    found = tasks.resolve(
+        [text], data.resolve_alias, data.dataset_groups(), tasks.Options(kinds=("episodic",))
+    )
     if len(found) != 1:
         raise UsageError(
             f"'{text}' names {len(found)} cells",

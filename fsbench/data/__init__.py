@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import SOURCES, TARGETS, groups, resolve
-from fsbench.data.loading import load_source, load_target, record
+from fsbench.data.catalog import SOURCES, TARGETS, dataset_groups, resolve_alias
+from fsbench.data.loading import describe_dataset, load_source, load_target
 from fsbench.data.roots import DataRoots
 from fsbench.data.source import SourceDataset, Split
 
@@ -15,9 +15,9 @@ __all__ = [
     "SourceDataset",
     "Split",
     "TargetDataset",
-    "groups",
+    "dataset_groups",
+    "describe_dataset",
     "load_source",
     "load_target",
-    "record",
-    "resolve",
+    "resolve_alias",
 ]

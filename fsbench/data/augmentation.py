@@ -5,13 +5,20 @@ Draws are made on the CPU and are therefore the same on every device.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from fsbench.core.seeding import Name, torch_generator
+from fsbench.core.seeding import Name, torch_generator, uniforms
+from fsbench.core.specs import ImageSpec
+from fsbench.data.images import resize_square, to_channels_first
 
 Augmentation = Literal["crop_flip", "resize_crop_flip", "flip", "none"]
 PAD = 4
@@ -34,15 +41,17 @@ def augment(
     if kind == "none":
         return images
     function = resize_crop_flip if kind == "resize_crop_flip" else crop_flip
-    offsets, flip = draws(kind, of or len(images), images.shape[-1], names)
+    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1], names)
     rows = slice(first, first + len(images))
     return function(images, offsets[rows].to(images.device), flip[rows].to(images.device))
 
 
-def draws(kind: Augmentation, n: int, side: int, names: tuple[Name, ...]) -> tuple[Tensor, Tensor]:
+def draw_crops(
+    kind: Augmentation, n: int, side: int, names: tuple[Name, ...]
+) -> tuple[Tensor, Tensor]:
     """Crop offsets (n, 2) and flips (n,) of one batch of images of `side` px."""
     numbers = torch.rand(n, 3, generator=torch_generator(*names))
-    margin = enlarged(side) - side if kind == "resize_crop_flip" else 2 * PAD
+    margin = enlarged_side(side) - side if kind == "resize_crop_flip" else 2 * PAD
     offsets = (numbers[:, :2] * (margin + 1)).long()
     if kind == "flip":
         offsets.fill_(PAD)
@@ -54,7 +63,9 @@ def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
 
     images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
     """
-    return windows(functional.pad(images, (PAD, PAD, PAD, PAD)), offsets, flip, images.shape[-1])
+    return gather_windows(
+        functional.pad(images, (PAD, PAD, PAD, PAD)), offsets, flip, images.shape[-1]
+    )
 
 
 def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
@@ -63,16 +74,16 @@ def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
     images (B, 3, s, s) uint8; offsets (B, 2) in 0..enlarged(s) - s; flip (B,) bool.
     """
     side = images.shape[-1]
-    large = functional.interpolate(images.float(), enlarged(side), mode="bilinear")
-    return windows(large, offsets, flip, side)
+    large = functional.interpolate(images.float(), enlarged_side(side), mode="bilinear")
+    return gather_windows(large, offsets, flip, side)
 
 
-def enlarged(side: int) -> int:
+def enlarged_side(side: int) -> int:
     """Side (px) that a crop of `side` px is taken from: 248 for 224."""
     return round(side * ENLARGED)
 
 
-def windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
+def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
     """A window of side x side px of every image, flipped or not, one gather for the whole batch."""
     n = len(images)
     rows = offsets[:, :1] + torch.arange(side, device=images.device)
@@ -80,3 +91,51 @@ def windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
     columns = torch.where(flip[:, None], side - 1 - columns, columns) + offsets[:, 1:]
     batch = torch.arange(n, device=images.device)[:, None, None]
     return images[batch, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+SCALE = (0.08, 1.0)
+"""Area of the crop, as part of the image."""
+RATIO = (3 / 4, 4 / 3)
+"""Width over height of the crop; its logarithm is uniform."""
+ATTEMPTS = 10
+"""Draws of a crop that fits; the whole square where none does."""
+
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class RandomView:
+    """View `number` of every image of a data set, under `seed`."""
+
+    seed: int
+    number: int
+
+    def pixels(
+        self, image: Image.Image, spec: ImageSpec, dataset: str, canonical_id: str
+    ) -> NDArray[np.uint8]:
+        """uint8 (3, s, s) with s = spec.input_size; pixels are resampled bilinear, antialiased."""
+        names = ("view", self.seed, dataset, canonical_id, self.number)
+        *shape, mirrored = uniforms((2 * ATTEMPTS + 3,), *names).tolist()
+        box = crop_box(spec.resize, shape)
+        view = resize_square(resize_square(image, spec.resize).crop(box), spec.input_size)
+        if mirrored < 0.5:
+            view = view.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        return to_channels_first(view)
+
+
+def crop_box(side: int, draws: list[float]) -> Box:
+    """Left, top, right and bottom (px) of a random crop of a square, as RandomResizedCrop draws it.
+
+    draws: uniform in [0, 1), an area and a ratio for each attempt, then a column and a row.
+    """
+    low, high = (math.log(ratio) for ratio in RATIO)
+    for attempt in range(ATTEMPTS):
+        part, shape = draws[2 * attempt : 2 * attempt + 2]
+        area = side * side * (SCALE[0] + (SCALE[1] - SCALE[0]) * part)
+        ratio = math.exp(low + (high - low) * shape)
+        width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < width <= side and 0 < height <= side:
+            left = int(draws[-2] * (side - width + 1))
+            top = int(draws[-1] * (side - height + 1))
+            return left, top, left + width, top + height
+    return 0, 0, side, side

@@ -70,7 +70,7 @@ class TargetDataset:
         """sha-256 over the sorted canonical ids: states which images these are."""
         return hash_lines(sorted(self.canonical_ids))
 
-    def flagged(self, *flags: Flag) -> Self:
+    def with_flags(self, *flags: Flag) -> Self:
         """The same data set with more flags."""
         return replace(self, flags=self.flags | set(flags))
 
@@ -84,7 +84,7 @@ class TargetDataset:
             groups=None,
         )
 
-    def grouped(self, group_of: Callable[[str], str]) -> Self:
+    def with_groups(self, group_of: Callable[[str], str]) -> Self:
         """The same data set, with the group of each canonical id."""
         return replace(self, groups=Groups.of(self.labels, list(map(group_of, self.canonical_ids))))
 

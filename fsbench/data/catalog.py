@@ -11,11 +11,11 @@ from fsbench.core.errors import UnknownName
 from fsbench.core.registry import Registry
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
+from fsbench.data.download import Archive
 
 if TYPE_CHECKING:
-    from fsbench.data.listing import SourceListing
+    from fsbench.data.source import SourceListing
 
 
 class TargetModule(Protocol):
@@ -55,7 +55,7 @@ def all_facts() -> dict[str, DatasetFacts]:
     return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
 
-def archives(name: str) -> tuple[Archive, ...]:
+def list_archives(name: str) -> tuple[Archive, ...]:
     """Files that `fsbench data download` can fetch; () where only the publisher's page can."""
     registry: Registry[TargetModule] | Registry[SourceModule]
     registry = TARGETS if name in TARGETS.names() else SOURCES
@@ -63,7 +63,7 @@ def archives(name: str) -> tuple[Archive, ...]:
     return found
 
 
-def resolve(name: str) -> str:
+def resolve_alias(name: str) -> str:
     """The name that an alias stands for, in any letter case. Raises UnknownName."""
     known = all_facts()
     for canonical, facts in known.items():
@@ -73,7 +73,7 @@ def resolve(name: str) -> str:
     raise UnknownName("data set", name, known)
 
 
-def groups() -> dict[str, tuple[str, ...]]:
+def dataset_groups() -> dict[str, tuple[str, ...]]:
     """Names that stand for several targets on the command line."""
     toys = tuple(n for n in TARGETS.names() if TARGETS.load(n).FACTS.domain == "toy")
     return {

@@ -36,16 +36,16 @@ class Episode:
     """One task of a few-shot benchmark.
 
     class_ids (n_way,): official ids in label order 0..n_way-1; support (n_way, k_shot) and query
-    (n_way, n_query): ranks in the class's list of images sorted by canonical id; askable: for each
-    class which of its images (n_c,) could have been a query, given the support. The queries are
-    drawn uniformly among these.
+    (n_way, n_query): ranks in the class's list of images sorted by canonical id;
+    query_candidates: per class, a mask (n_c,) of the images that may be queries given the support.
+    Queries are drawn uniformly among them.
     """
 
     index: int
     class_ids: Indices
     support: Indices
     query: Indices
-    askable: tuple[NDArray[np.bool_], ...]
+    query_candidates: tuple[NDArray[np.bool_], ...]
 
     def images(self, by_class: Mapping[int, Indices]) -> tuple[Indices, Indices]:
         """Image indices of support (n_way, k_shot) and query (n_way, n_query).
@@ -93,19 +93,21 @@ class EpisodeSampler:
         """Episode number i >= 0."""
         spec = self.spec
         keys = words(len(self._ids), *self._name, i, "classes")
-        class_ids = self._ids[first(spec.n_way, keys)]
+        class_ids = self._ids[smallest_keys(spec.n_way, keys)]
         counts = [self.class_counts[int(c)] for c in class_ids]
         keys = words(sum(counts), *self._name, i, "images")
         parts = np.split(keys, np.cumsum(counts)[:-1])
-        support = np.stack([first(spec.k_shot, part) for part in parts])
-        askable = self._askable(class_ids, support)
+        support = np.stack([smallest_keys(spec.k_shot, part) for part in parts])
+        askable = self._query_candidates(class_ids, support)
         query = [
-            np.flatnonzero(free)[first(spec.n_query, part[free])]
+            np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
             for free, part in zip(askable, parts, strict=True)
         ]
         return Episode(i, class_ids, support, np.stack(query), askable)
 
-    def _askable(self, class_ids: Indices, support: Indices) -> tuple[NDArray[np.bool_], ...]:
+    def _query_candidates(
+        self, class_ids: Indices, support: Indices
+    ) -> tuple[NDArray[np.bool_], ...]:
         """Which images of each class may be queries: none of the support or of its groups."""
         if self.groups is None:
             masks = [np.ones(self.class_counts[int(c)], np.bool_) for c in class_ids]
@@ -119,7 +121,7 @@ class EpisodeSampler:
     def manifest_hash(self, indices: Iterable[int]) -> str:
         """`manifest_hash` of these episodes; their order does not matter."""
         groups = None if self.groups is None else self.groups.hash
-        return manifest_hash(self.spec, self.dataset_name, self.class_counts, groups, indices)
+        return hash_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices)
 
     def _check(self) -> None:
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
@@ -158,7 +160,7 @@ class EpisodeSampler:
             )
 
 
-def manifest_hash(
+def hash_manifest(
     spec: EpisodeSpec,
     dataset_name: str,
     class_counts: Mapping[int, int],
@@ -172,7 +174,7 @@ def manifest_hash(
     the classic track: what the groups change follows from them. So whoever has no image can still
     compute it. The order of `indices` does not matter.
     """
-    return manifest(spec, dataset_name, class_counts, groups, indices).hash
+    return draw_manifest(spec, dataset_name, class_counts, groups, indices).hash
 
 
 class Manifest(NamedTuple):
@@ -184,7 +186,7 @@ class Manifest(NamedTuple):
     class_ids: Indices
 
 
-def manifest(
+def draw_manifest(
     spec: EpisodeSpec,
     dataset_name: str,
     class_counts: Mapping[int, int],
@@ -218,7 +220,7 @@ def _manifest(
     return Manifest(digest.hexdigest(), np.array(numbers, np.int64), class_ids)
 
 
-def first(m: int, keys: NDArray[np.uint64]) -> Indices:
+def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
     """Positions of the m smallest keys in key order: the head of a uniform permutation.
 
     Equal to `np.argsort(keys, kind="stable")[:m]`, without sorting the rest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,7 @@ MAX_NAME = 255
 """Bytes of a name on the usual file systems; a longer one is an error of the system."""
 
 
-def listing(folder: Path) -> list[os.DirEntry[str]]:
+def list_entries(folder: Path) -> list[os.DirEntry[str]]:
     """Entries sorted by name. Raises DataError where the folder cannot be read."""
     try:
         with os.scandir(folder) as entries:
@@ -28,17 +29,17 @@ def _hidden(name: str) -> bool:
     return name.startswith((".", "__"))
 
 
-def folders(folder: Path) -> list[Path]:
+def list_folders(folder: Path) -> list[Path]:
     """Visible folders directly below, links included, sorted by name."""
-    return [Path(e.path) for e in listing(folder) if e.is_dir() and not _hidden(e.name)]
+    return [Path(e.path) for e in list_entries(folder) if e.is_dir() and not _hidden(e.name)]
 
 
-def descend(folder: Path, relative: str) -> Path | None:
+def find_path(folder: Path, relative: str) -> Path | None:
     """The file or folder at `relative` ('/' between parts, any letter case), or None."""
     for part in Path(relative).parts:
         if not folder.is_dir():
             return None
-        names = [entry.name for entry in listing(folder)]
+        names = [entry.name for entry in list_entries(folder)]
         same = [name for name in names if name == part]
         same += [name for name in names if name.lower() == part.lower()]
         if not same:
@@ -47,20 +48,20 @@ def descend(folder: Path, relative: str) -> Path | None:
     return folder
 
 
-def stays_inside(name: str) -> bool:
+def is_inside(name: str) -> bool:
     """Whether a path that some file names stays in the folder that it is relative to."""
     path = PurePosixPath(name.replace("\\", "/"))
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
     return not (path.is_absolute() or ".." in path.parts or "\0" in name) and longest <= MAX_NAME
 
 
-def first(folder: Path, candidates: Iterable[str]) -> Path | None:
+def find_first(folder: Path, candidates: Iterable[str]) -> Path | None:
     """The first candidate that exists below the folder, or None."""
-    found = (descend(folder, candidate) for candidate in candidates)
+    found = (find_path(folder, candidate) for candidate in candidates)
     return next((path for path in found if path is not None), None)
 
 
-def images_below(folder: Path) -> list[str]:
+def list_images(folder: Path) -> list[str]:
     """All images at any depth, as sorted paths relative to the folder with '/' as separator."""
     paths: list[str] = []
     for here, below, names in os.walk(folder, followlinks=True):
@@ -73,10 +74,42 @@ def images_below(folder: Path) -> list[str]:
     return sorted(paths)
 
 
-def class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
+def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
     """The first candidate folder that holds a folder named like one of the classes, or None."""
     for candidate in candidates:
-        tree = descend(folder, candidate)
-        if tree and tree.is_dir() and {path.name for path in folders(tree)} & set(classes):
+        tree = find_path(folder, candidate)
+        if tree and tree.is_dir() and {path.name for path in list_folders(tree)} & set(classes):
             return tree
     return None
+
+
+def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """The named columns of every row, in the order asked for, stripped of outer spaces.
+
+    Raises DataError naming the file for a missing or repeated column, a short row, or no rows.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.reader(stream, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"cannot read the label file {path}: {error}",
+            fix="use the official file, as comma-separated UTF-8 text",
+        ) from error
+    header = [name.strip() for name in rows[0]] if rows else []
+    if missing := [name for name in columns if header.count(name) != 1]:
+        raise DataError(
+            f"{path} lacks the columns {', '.join(missing)}; found: {', '.join(header) or 'none'}",
+            fix=f"use the official file, with the columns {', '.join(columns)}, each once",
+        )
+    places = [header.index(name) for name in columns]
+    return [_pick(row, places, path, line) for line, row in enumerate(rows[1:], 2) if row]
+
+
+def _pick(row: list[str], places: list[int], path: Path, line: int) -> tuple[str, ...]:
+    if len(row) <= max(places):
+        raise DataError(
+            f"{path}, row {line} has {len(row)} fields, too few",
+            fix="the file is cut or edited: fetch it again",
+        )
+    return tuple(row[place].strip() for place in places)

@@ -11,13 +11,13 @@ from PIL import Image
 
 from fsbench.core.errors import DataError
 from fsbench.data.images import decode_rgb
-from fsbench.data.listing import Sample
+from fsbench.data.source import SourceImage
 
 LABELS = ("label", "labels", "fine_label")
 VAL = ("valid", "val", "validation", "test")
 
 
-class Table:
+class HubTable:
     """One split: rows with an `image` (encoded bytes) and a label (a class name or a number).
 
     downloads: folders in which a row may name the file of its image instead.
@@ -47,7 +47,7 @@ class Table:
         found = Counter(self.labels)
         return [found[name] for name in self.classes]
 
-    def samples(self, classes: tuple[str, ...]) -> list[Sample]:
+    def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """Labels are places in `classes`. Raises DataError for another label."""
         ids = {name: place for place, name in enumerate(classes)}
         if other := sorted(set(self.labels) - set(ids)):
@@ -55,7 +55,9 @@ class Table:
                 f"{self.name} has labels that are no class: {', '.join(other[:5])}",
                 fix="train and validation must have the same classes",
             )
-        return [Sample(ids[name], partial(self._open, n)) for n, name in enumerate(self.labels)]
+        return [
+            SourceImage(ids[name], partial(self._open, n)) for n, name in enumerate(self.labels)
+        ]
 
     def _open(self, row: int) -> Image.Image:
         value = self.rows[row]["image"]
@@ -79,15 +81,17 @@ class Table:
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
 
-def parquet_tables(train: list[Path], val: list[Path], cache: Path) -> tuple[Table, Table]:
+def read_parquet_tables(
+    train: list[Path], val: list[Path], cache: Path
+) -> tuple[HubTable, HubTable]:
     """The train and validation split of parquet files on disk."""
     files = {"train": [str(p) for p in train], "val": [str(p) for p in val]}
     found = _load("parquet", cache, data_files=files)
     folder = train[0].parent
-    return Table(found["train"], f"{folder} (train)"), Table(found["val"], f"{folder} (val)")
+    return HubTable(found["train"], f"{folder} (train)"), HubTable(found["val"], f"{folder} (val)")
 
 
-def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
+def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
     """The splits of ORG/NAME[@REV]. Raises DataError if it cannot be had or lacks a split."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
@@ -100,7 +104,7 @@ def hub_tables(ref: str, cache: Path) -> tuple[Table, Table]:
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
     kept = (cache, Path(HF_HUB_CACHE))
-    train, held = (Table(found[part], f"hf-hub:{ref} ({part})", kept) for part in ("train", val))
+    train, held = (HubTable(found[part], f"hf-hub:{ref} ({part})", kept) for part in ("train", val))
     return train, held
 
 

@@ -84,24 +84,24 @@ def _unreadable(name: str, error: BaseException) -> DataError:
     )
 
 
-def square(image: Image.Image, side: int) -> Image.Image:
+def resize_square(image: Image.Image, side: int) -> Image.Image:
     """Resized to side x side px, bilinear and antialiased; the aspect ratio is ignored."""
     if image.size == (side, side):
         return image
     return image.resize((side, side), Image.Resampling.BILINEAR)
 
 
-def channels_first(image: Image.Image) -> NDArray[np.uint8]:
+def to_channels_first(image: Image.Image) -> NDArray[np.uint8]:
     """RGB pixels as uint8 (3, height, width)."""
     return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
 
 
 def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
     """Resize to a square of spec.resize px and crop the centre: uint8 (3, s, s)."""
-    return np.ascontiguousarray(centres((image,), spec, 1)[0])
+    return np.ascontiguousarray(crop_centres((image,), spec, 1)[0])
 
 
-def centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[np.uint8]:
+def crop_centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[np.uint8]:
     """The same of up to n images, (n, 3, s, s) in memory channels last; missing ones are black.
 
     The offset of the crop is rounded as torchvision's CenterCrop does. All pixels leave Pillow at
@@ -110,7 +110,7 @@ def centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[n
     size, side = spec.input_size, spec.resize
     strip = Image.new("RGB", (side, side * n))
     for row, image in enumerate(images):
-        strip.paste(square(image, side), (0, row * side))
+        strip.paste(resize_square(image, side), (0, row * side))
     rows = np.frombuffer(strip.tobytes(), np.uint8).reshape(n, side, side, 3)
     corner = round((side - size) / 2.0)
     inside = slice(corner, corner + size)

@@ -9,12 +9,11 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import SOURCES, TARGETS, resolve
+from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
 from fsbench.data.fingerprint import fingerprint
-from fsbench.data.listing import SourceListing
-from fsbench.data.own import own_source, own_target
+from fsbench.data.image_folder import list_folder_source, load_folder_target
 from fsbench.data.roots import DataRoots
-from fsbench.data.source import SourceDataset
+from fsbench.data.source import SourceDataset, SourceListing
 
 FOLDER, HUB = "folder:", "hf-hub:"
 
@@ -27,8 +26,8 @@ def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDatas
     if name.startswith(FOLDER):
         if pool != "full":
             raise UsageError(f"{name} has no pool {pool}", fix="leave out @startup")
-        return own_target(Path(name.removeprefix(FOLDER)))
-    canonical = resolve(name)
+        return load_folder_target(Path(name.removeprefix(FOLDER)))
+    canonical = resolve_alias(name)
     if canonical not in TARGETS.names():
         raise UnknownName("target", name, TARGETS.names())
     module = TARGETS.load(canonical)
@@ -38,12 +37,12 @@ def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDatas
     return module.load(folder, pool, roots.splits(beside=folder))
 
 
-def load_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
+def load_target_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
     """A target as its label files name it, whether the images are there or not: to count only.
 
     Raises as load_target, and UsageError for a data set that is known by its images alone.
     """
-    canonical = resolve(name)
+    canonical = resolve_alias(name)
     module = TARGETS.load(canonical)
     load = getattr(module, "load_names", None)
     if load is None:
@@ -63,12 +62,12 @@ def load_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDatase
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     """What the source `ref` holds, not decoded yet. Raises as load_source."""
     if ref.startswith(FOLDER):
-        return own_source(Path(ref.removeprefix(FOLDER)))
+        return list_folder_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
         from fsbench.data.sources import _hub
 
         return _hub.load(ref.removeprefix(HUB), cache)
-    canonical = resolve(ref)
+    canonical = resolve_alias(ref)
     if canonical not in SOURCES.names():
         raise UnknownName("source", ref, SOURCES.names())
     module = SOURCES.load(canonical)
@@ -84,12 +83,14 @@ def load_source(
     size: side in px; other images are resized to it (bilinear, antialiased). Decoded once into the
     cache. Raises UnknownName, and DataError where files are missing or corrupt.
     """
-    from fsbench.data.source_cache import dataset
+    from fsbench.data.source import decode_source
 
-    return dataset(list_source(ref, roots, cache), cache, size, report)
+    return decode_source(list_source(ref, roots, cache), cache, size, report)
 
 
-def record(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> DatasetRecord:
+def describe_dataset(
+    dataset: TargetDataset, cache: Path, report: Reporter = SILENT
+) -> DatasetRecord:
     """What goes into a result: which images, by name and by content."""
     counts = dataset.class_counts
     return DatasetRecord(

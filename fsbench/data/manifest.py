@@ -30,14 +30,16 @@ def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
     )
 
 
-def load(task: TaskId, roots: DataRoots, seed: int = 0) -> tuple[TargetDataset, EpisodeSampler]:
+def load_episodes(
+    task: TaskId, roots: DataRoots, seed: int = 0
+) -> tuple[TargetDataset, EpisodeSampler]:
     """The data set of an episodic task and its sampler. Raises DataError, as load_target does."""
     spec = episode_spec(task, seed)
     dataset = load_target(task.dataset, roots, spec.pool)
     return dataset, EpisodeSampler.of(spec, dataset)
 
 
-def sampler_of(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
+def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
     """The sampler of an episodic task.
 
     Without roots it needs no image on disk: the official class counts stand for the whole pool (on
@@ -47,7 +49,7 @@ def sampler_of(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeS
     known = spec.pool == "full" and spec.track == "classic"
     official = known and not task.dataset.startswith(FOLDER)
     if roots is not None or not official:
-        return load(task, roots or DataRoots.parse(), seed)[1]
+        return load_episodes(task, roots or DataRoots.parse(), seed)[1]
     facts = TARGETS.load(task.dataset).FACTS
     if not facts.images_per_class:
         raise UsageError(
@@ -57,7 +59,9 @@ def sampler_of(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeS
     return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
 
 
-def write(file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int) -> None:
+def write_episodes(
+    file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int
+) -> None:
     """Episodes 0..n-1 as JSON Lines, visible only when complete.
 
     Each object holds index, class_ids (n_way official ids), support and query: n_way lists of image
@@ -68,14 +72,16 @@ def write(file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episode
         "w", dir=file.parent, prefix=f".{file.name}.", encoding="utf8", delete=False
     ) as part:
         try:
-            part.writelines(lines(sampler, dataset, n_episodes))
+            part.writelines(format_episodes(sampler, dataset, n_episodes))
         except BaseException:
             Path(part.name).unlink()
             raise
     Path(part.name).replace(file)
 
 
-def lines(sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int) -> Iterator[str]:
+def format_episodes(
+    sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int
+) -> Iterator[str]:
     """One JSON object a line, in episode order."""
 
     def paths(images: NDArray[np.int64]) -> list[list[str]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import resolve
-from fsbench.data.files import first
-from fsbench.data.pools import SPLITS
+from fsbench.data.assembly import SPLITS
+from fsbench.data.catalog import resolve_alias
+from fsbench.data.files import find_first
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DataRoots:
             if not equals or _is_folder(Path(value)):
                 roots.append(_folder(value, value, must_exist))
             else:
-                key = SPLITS if name == SPLITS else resolve(name)
+                key = SPLITS if name == SPLITS else resolve_alias(name)
                 named.setdefault(key, _folder(folder, value, must_exist))
         return cls(tuple(roots), named)
 
@@ -57,7 +57,7 @@ class DataRoots:
         if facts.name in self.named:
             return self.named[facts.name]
         for root in self.roots:
-            if found := first(root, facts.folders):
+            if found := find_first(root, facts.folders):
                 return found
             if root.resolve().name.lower() in {name.lower() for name in facts.folders}:
                 return root
@@ -78,7 +78,7 @@ class DataRoots:
         if SPLITS in self.named:
             return self.named[SPLITS]
         places = [*self.roots, beside.resolve().parent]
-        return next((found for root in places if (found := first(root, (SPLITS,)))), None)
+        return next((found for root in places if (found := find_first(root, (SPLITS,)))), None)
 
 
 def _is_folder(path: Path) -> bool:

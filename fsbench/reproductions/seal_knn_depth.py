@@ -82,7 +82,7 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
 
 def probe_run(run: ProbeJob) -> tuple[list[float], float]:
     """Train once; return accuracies (%) behind the blocks and the mean depth on validation."""
-    from fsbench.backbones import classifier
+    from fsbench.backbones import load_classifier
     from pretrain.training.loop import train_recipe
     from protocols.analyses.knn_depth import probe_blocks
 
@@ -93,7 +93,7 @@ def probe_run(run: ProbeJob) -> tuple[list[float], float]:
     with TemporaryDirectory() as folder:
         chosen = _seal.build_seal_recipe(method, EPOCHS, seed, strength, generations)
         out = train_recipe(chosen, source, Path(folder) / "run")
-        probes = probe_blocks(classifier(f"run:{out}"), source.train, source.val)
+        probes = probe_blocks(load_classifier(f"run:{out}"), source.train, source.val)
     return [100 * float(a) for a in probes.accuracies], float(probes.depths.mean())
 
 

@@ -58,10 +58,10 @@ def build(
 
 def manifest_hash(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
     """Hash of the episodes, from spec, class counts and hash of the groups alone."""
-    from fsbench.data.episodes import manifest_hash
+    from fsbench.data.episodes import hash_manifest
 
     counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
-    return manifest_hash(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
+    return hash_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
 
 
 def write(path: Path, result: Result, records: Records) -> None:

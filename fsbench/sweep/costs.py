@@ -70,7 +70,7 @@ class CostModel:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
-            device = devices.resolve(self.place.device)
+            device = devices.resolve_device(self.place.device)
             self.runs[key] = estimate_training(plain, self.place.source(recipe), device)
         return self.runs[key]
 
@@ -86,8 +86,8 @@ class CostModel:
             run = self.estimate(recipe)
             images = run.steps * recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
-        block, device = backbone.block, devices.resolve(self.place.device)
-        loaded = backbones.load(
+        block, device = backbone.block, devices.resolve_device(self.place.device)
+        loaded = backbones.load_backbone(
             block.model, arch=block.arch, random_init=block.random_init, device=device
         )
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)

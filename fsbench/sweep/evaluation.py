@@ -124,7 +124,7 @@ def relative_to_cwd(path: Path) -> Path:
 @cache
 def load_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
     """Load the facts of a backbone, once per process."""
-    return backbones.load(ref, arch=arch, random_init=random_init).facts
+    return backbones.load_backbone(ref, arch=arch, random_init=random_init).facts
 
 
 class EvaluationJob(Job):

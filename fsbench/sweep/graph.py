@@ -194,7 +194,9 @@ def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
 
 def load_given(block: BackboneBlock) -> GivenBackbone:
     """Load an existing backbone once for its facts."""
-    facts = backbones.load(block.model, arch=block.arch, random_init=block.random_init).facts
+    facts = backbones.load_backbone(
+        block.model, arch=block.arch, random_init=block.random_init
+    ).facts
     label = block.name or model_name(facts)
     return GivenBackbone(
         block=block, label=label, weights=facts.weights_hash, native=facts.input_size

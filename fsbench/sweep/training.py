@@ -54,7 +54,7 @@ class RoundZeroJob(_Trains):
         return first_round.has_ended(self.folder(place))
 
     def run(self, place: Workplace) -> None:
-        source, device = place.source(self.recipe), devices.resolve(place.device)
+        source, device = place.source(self.recipe), devices.resolve_device(place.device)
         wait_for_folder(self.folder(place))
         first_round.train_first_round(self.recipe, source, self.folder(place), device=device)
 
@@ -93,7 +93,7 @@ class TrainingJob(_Trains):
             first_round.start_from_first_round(
                 self.recipe, source, self.trunk.folder(place), folder
             )
-        train_recipe(self.recipe, source, folder, device=devices.resolve(place.device))
+        train_recipe(self.recipe, source, folder, device=devices.resolve_device(place.device))
 
 
 def wait_for_folder(folder: Path) -> None:

@@ -27,7 +27,7 @@ from fsbench.core.specs import (
     Spec,
 )
 from fsbench.core.tasks import ColumnId, TaskId
-from fsbench.data.catalog import TARGETS, all_facts, groups
+from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
 from fsbench.results.names import safe
 from fsbench.results.tracks import Track
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, differing_keys
@@ -144,7 +144,7 @@ def draft_cdfsl() -> BoardFile:
 
     Linear heads and affine tuning are those of SEAL, Tables 4 and 5; soft k-means is transductive.
     """
-    cells = product(HEADS, PROTOCOLS, SIZES, groups()["cdfsl"], SHOTS)
+    cells = product(HEADS, PROTOCOLS, SIZES, dataset_groups()["cdfsl"], SHOTS)
     columns = [
         draft_column(dataset, draft_spec(head, protocol, size, k))
         for head, protocol, size, dataset, k in cells
@@ -168,7 +168,7 @@ def draft_transfer() -> BoardFile:
     probes = (ProbeSpec(held_out=0.1), ProbeSpec(held_out=0.1, select="held_out"))
     columns = [
         draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
-        for probe, size, dataset in product(probes, SIZES, groups()["transfer"])
+        for probe, size, dataset in product(probes, SIZES, dataset_groups()["transfer"])
     ]
     return BoardFile.freeze(
         name="transfer",

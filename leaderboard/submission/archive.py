@@ -20,7 +20,7 @@ from typing import IO, cast
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import columns
-from fsbench.data.metered import Metered
+from fsbench.data.download import LimitedReader
 from fsbench.results.rules import Loaded
 
 MAX_FILES = 20_000
@@ -105,7 +105,7 @@ def unpack_archive(path: Path, into: Path) -> None:
                 extract_members(path, iterate_zip(archive), into)
         else:
             with open_tar_stream(path) as file:
-                metered = Metered(file, MAX_HEADER)
+                metered = LimitedReader(file, MAX_HEADER)
                 with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as archive:
                     extract_members(path, iterate_tar(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -136,7 +136,7 @@ def open_tar_stream(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path))
 
 
-def iterate_tar(archive: tarfile.TarFile, metered: Metered) -> Iterator[ArchiveMember]:
+def iterate_tar(archive: tarfile.TarFile, metered: LimitedReader) -> Iterator[ArchiveMember]:
     for info in archive:
         metered.left = MAX_FILE + 2 * CHUNK  # the member is read before the next header
         yield ArchiveMember(

@@ -99,7 +99,7 @@ def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
 def check_episodes(
     loaded: Loaded, records: EpisodeRecords, spec: EpisodicSpec
 ) -> Iterator[Problem]:
-    from fsbench.data.episodes import manifest
+    from fsbench.data.episodes import draw_manifest
 
     data, index = loaded.result.dataset, records.index
     images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
@@ -111,7 +111,7 @@ def check_episodes(
         return  # results/rules.py reports it
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-        episodes = manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
+        episodes = draw_manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
         yield loaded.problem("manifest", error.message, "classes that an episode can be drawn from")
         return
@@ -302,10 +302,10 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem
 
 def resolve_dataset(name: str) -> str:
     """Return the data set of a name or alias in any spelling; else the name in lower case."""
-    from fsbench.data.catalog import resolve
+    from fsbench.data.catalog import resolve_alias
 
     try:
-        return resolve(name)
+        return resolve_alias(name)
     except UnknownName:
         return name.casefold()
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.roles import below
 from pretrain.method import Method, require_rounds
 from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.weights import surgery

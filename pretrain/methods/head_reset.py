@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.roles import below
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields

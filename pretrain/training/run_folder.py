@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from torch import Tensor
 
-from fsbench.backbones import devices, normalizers
+from fsbench.backbones import devices, normalization
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
@@ -242,7 +242,7 @@ def run_record(
         },
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
-        "normalizers": normalizers.shapes(ctx.model),
+        "normalizers": normalization.normalizer_shapes(ctx.model),
         "n_classes": ctx.classes,
         "input_size": recipe.input_size,
         "mean": list(source.mean),
@@ -277,7 +277,7 @@ def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "device": devices.model_name(str(device)),
+        "device": devices.device_model(str(device)),
         **ranks.facts(),
     }
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.roles import below
 from pretrain.weights import parametrizations
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
-from fsbench.backbones.norms import affine_layers, channels_first
+from fsbench.backbones.normalization import affine_layers, has_channels_first
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
 
@@ -70,7 +70,7 @@ class EpisodeNorm:
         self.weight = layer.get_parameter("weight").detach()
         self.bias = torch.zeros_like(self.weight) if bias is None else bias.detach()
         self.shifted = torch.full_like(self.weight, float(bias is not None))
-        self.first = channels_first(layer)
+        self.first = has_channels_first(layer)
         self.drop, self.act = getattr(layer, "drop", None), getattr(layer, "act", None)
         self.mean, self.inverse = torch.zeros_like(self.weight), torch.ones_like(self.weight)
         self.standardize: Callable[[Tensor], Tensor] = nn.Identity()

@@ -145,7 +145,7 @@ def probe_blocks(
     spec: KnnDepthSettings | None = None,
     report: Reporter = SILENT,
 ) -> KnnDepth:
-    """Probe every block of `network` (fsbench.backbones.classifier) on its device.
+    """Probe every block of `network` (fsbench.backbones.load_classifier) on its device.
 
     Memory: `spec.memory`, two batches, and k neighbours per query image and block; the reference is
     read once for every part of the query that fits. Raises UsageError for fewer than k images.

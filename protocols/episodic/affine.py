@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.norms import affine_layers
+from fsbench.backbones.normalization import affine_layers
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec

@@ -1,9 +1,9 @@
 """Records of a block of episodes: top-1 outcomes of the queries and of all dense queries.
 
 The queries of an episode are a uniform draw from the images of its classes that the support leaves
-(`Episode.askable`), the same number per class. The accuracy over all of these images, with classes
-weighted equally, is therefore the expectation of the query accuracy given support and head: the
-same quantity without the noise of the draw. The sampled queries are among these images.
+(`Episode.query_candidates`), the same number per class. The accuracy over all of these images, with
+classes weighted equally, is therefore the expectation of the query accuracy given support and head:
+the same quantity without the noise of the draw. The sampled queries are among these images.
 
 One matrix product per class: its features, stored side by side, times all heads that know the
 class.
@@ -56,9 +56,9 @@ def score_dense_queries(
     for class_id, images in inputs.dataset.by_class.items():
         places = np.argwhere(records.class_ids == class_id)
         if places.size:
-            free = np.stack([episodes[e].askable[label] for e, label in places])
+            free = np.stack([episodes[e].query_candidates[label] for e, label in places])
             correct[tuple(places.T)] = count_correct(inputs, images, heads, places, free)
-    total = np.array([[free.sum() for free in episode.askable] for episode in episodes])
+    total = np.array([[free.sum() for free in episode.query_candidates] for episode in episodes])
     return replace(records, dense_correct=correct, dense_total=total)
 
 

@@ -22,7 +22,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import ProbeRecords
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
-from fsbench.data.splits import held_out
+from fsbench.data.splits import hold_out
 from protocols.base import Inputs
 from protocols.heads.draws import draw_linear_init
 from protocols.probes.splits import ImageIndices, SplitFeatures, split_features, to_device
@@ -121,7 +121,7 @@ def evaluate_linear_probe(
     ]
     if spec.held_out is not None:
         trained_rows, held_rows = map(
-            torch.from_numpy, held_out(inputs.dataset, train_idx, spec.held_out)
+            torch.from_numpy, hold_out(inputs.dataset, train_idx, spec.held_out)
         )
         runs.append(ProbeTraining("held-out-order", spec, name, n_classes, trained_rows, train))
     right = []

@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.norms import affine_layers
+from fsbench.backbones.normalization import affine_layers
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
 from protocols.affine.tuning import AffineTuning, make_optimizer
 from protocols.episodic.affine import block_size, exact_kernels, tuned_piece_size
@@ -59,7 +59,7 @@ class Case:
     """One row on one device: the same images and orders for both sides."""
 
     def __init__(self, row: Row, device: str, steps: int) -> None:
-        self.backbone: Backbone = backbones.load(row.ref, random_init=0, device=device)
+        self.backbone: Backbone = backbones.load_backbone(row.ref, random_init=0, device=device)
         self.spec = EpisodicSpec(
             adaptation="affine",
             episode=EpisodeSpec(k_shot=row.k_shot),

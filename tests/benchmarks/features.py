@@ -30,7 +30,7 @@ from PIL import Image
 
 from fsbench import backbones
 from fsbench.backbones.decoding import blocks
-from fsbench.backbones.features import FeatureStore, block_size
+from fsbench.backbones.features import FeatureStore, feature_block_size
 from fsbench.core.process import keep_freed_memory
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words
@@ -111,9 +111,9 @@ class Case:
 
     def __init__(self, row: Row, device: str, folder: Path) -> None:
         self.row, self.device, self.folder = row, device, folder
-        self.backbone = backbones.load(row.ref, random_init=0, device=device)
+        self.backbone = backbones.load_backbone(row.ref, random_init=0, device=device)
         self.spec = ImageSpec(input_size=row.side)
-        self.size = block_size(self.backbone.facts.feature_dim, row.side)
+        self.size = feature_block_size(self.backbone.facts.feature_dim, row.side)
         self.images = self.size * row.blocks
         self.dataset = dataset(row, self.images, folder)
         self.workers, self.runs = (1 if row.images == "files" else 2), 0

@@ -32,7 +32,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> AnalysisInput:
         tiny("normal", "architecture=mlp", "plan.epochs=1", "plan.rounds=1"), source(), run
     )
     ref = f"run:{run}"
-    return AnalysisInput(backbones.load(ref), backbones.classifier(ref), source())
+    return AnalysisInput(backbones.load_backbone(ref), backbones.load_classifier(ref), source())
 
 
 def settings(name: str, **more: object) -> Frozen:
@@ -168,7 +168,7 @@ def test_another_seed_chooses_other_images(name: str, inputs: AnalysisInput) -> 
 
 
 def test_a_network_without_a_chain_has_no_balancedness() -> None:
-    residual = backbones.load("fsbench/toy_resnet", random_init=0)
+    residual = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     inputs = AnalysisInput(residual, classifier("toy_resnet"))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
         run_analysis("balancedness", inputs)
@@ -181,7 +181,7 @@ def test_only_plain_chains_are_balanced(broken: str) -> None:
     weighted = (first, "norm", *rest)
     changes = {"chain": False} if broken == "no chain" else {"weighted": weighted}
     other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
-    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     assert run_analysis("balancedness", AnalysisInput(backbone, network))
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
         run_analysis("balancedness", AnalysisInput(backbone, other))
@@ -191,7 +191,7 @@ def test_sampled_images_are_random_sorted_and_equal_for_all_networks() -> None:
     images = np.arange(40, dtype=np.uint8)[:, None, None, None]
     split = Split(images, np.arange(40))
     inputs = AnalysisInput(
-        backbones.load("fsbench/toy_resnet", random_init=0),
+        backbones.load_backbone("fsbench/toy_resnet", random_init=0),
         None,
         source().__class__(**{**vars(source()), "train": split}),
     )

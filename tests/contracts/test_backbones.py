@@ -8,8 +8,8 @@ from torch import nn
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
-from fsbench.backbones.architectures._roles import below
-from fsbench.backbones.reference import SOURCES, parse
+from fsbench.backbones.loading import SOURCES, parse_reference
+from fsbench.backbones.roles import below
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import FsbenchError
 from fsbench.core.seeding import stream
@@ -103,11 +103,11 @@ def test_every_stage_splits_the_parameters(name: str) -> None:
 @architectures
 def test_a_seed_decides_all_weights_and_touches_nothing_else(name: str) -> None:
     before = torch.get_rng_state()
-    facts = backbones.load(f"fsbench/{name}", random_init=3).facts
+    facts = backbones.load_backbone(f"fsbench/{name}", random_init=3).facts
     assert torch.equal(torch.get_rng_state(), before)
     torch.rand(5)
-    assert backbones.load(f"fsbench/{name}", random_init=3).facts == facts
-    other = backbones.load(f"fsbench/{name}", random_init=4).facts
+    assert backbones.load_backbone(f"fsbench/{name}", random_init=3).facts == facts
+    other = backbones.load_backbone(f"fsbench/{name}", random_init=4).facts
     assert other.weights_hash != facts.weights_hash
     assert (facts.source, facts.random_init) == ("fsbench", 3)
 
@@ -127,7 +127,7 @@ def test_a_source_says_how_it_is_written(name: str) -> None:
     assert source.FORM.startswith(source.PREFIX)
     assert (source.__doc__ or "").split("\n")[0].strip()
     if source.PREFIX:
-        assert parse(f"{source.PREFIX}some-name") == (name, "some-name")
+        assert parse_reference(f"{source.PREFIX}some-name") == (name, "some-name")
 
 
 @sources
@@ -136,7 +136,7 @@ def test_nonsense_is_an_error_of_ours(name: str, seed: int | None) -> None:
     """Exit code 2 or 4 with a way out, never a traceback."""
     ref = f"{SOURCES.load(name).PREFIX}no-such-thing-anywhere"
     with pytest.raises(FsbenchError) as caught:
-        backbones.load(ref, random_init=seed)
+        backbones.load_backbone(ref, random_init=seed)
     assert caught.value.exit_code in {2, 4}
     assert caught.value.fix
     assert "no-such-thing" in caught.value.message

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from fsbench.core.schema import DatasetFacts
-from fsbench.data import SOURCES, TARGETS, groups, resolve
-from fsbench.data.catalog import all_facts, archives
-from fsbench.data.fetch import PACKED
+from fsbench.data import SOURCES, TARGETS, dataset_groups, resolve_alias
+from fsbench.data.catalog import all_facts, list_archives
+from fsbench.data.download import PACKED
 
 ALL = all_facts()
 CDFSL_TOTALS = {"chestx": 25_848, "isic": 10_015, "eurosat": 27_000, "cropdisease": 43_456}
@@ -35,7 +35,7 @@ def test_facts_are_complete(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_every_alias_and_folder_name_leads_to_one_data_set(name: str) -> None:
     for spelling in (name, *ALL[name].aliases):
-        assert resolve(spelling) == resolve(spelling.upper()) == name
+        assert resolve_alias(spelling) == resolve_alias(spelling.upper()) == name
     others = [facts for facts in ALL.values() if facts.name != name]
     lower = {folder.lower() for folder in ALL[name].folders}
     assert not any(lower & {folder.lower() for folder in facts.folders} for facts in others)
@@ -71,7 +71,7 @@ def test_transfer_counts_are_the_official_ones(
 
 
 def test_the_group_transfer_is_every_target_with_an_official_split() -> None:
-    assert set(groups()["transfer"]) == {n for n in TARGETS.names() if ALL[n].split}
+    assert set(dataset_groups()["transfer"]) == {n for n in TARGETS.names() if ALL[n].split}
 
 
 @pytest.mark.parametrize("name", ["eurosat", "cropdisease", "chestx", "mit67", "dogs", "cub200"])
@@ -84,14 +84,14 @@ def test_isic_classes_stand_in_the_official_column_order() -> None:
 
 
 def test_groups_name_targets() -> None:
-    assert set(groups()) == {"cdfsl", "transfer", "toy"}
-    assert all(name in TARGETS.names() for names in groups().values() for name in names)
+    assert set(dataset_groups()) == {"cdfsl", "transfer", "toy"}
+    assert all(name in TARGETS.names() for names in dataset_groups().values() for name in names)
     assert {ALL[name].domain for name in SOURCES.names()} == {"source", "toy"}
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_archives_are_https_or_lack_a_hash(name: str) -> None:
-    for archive in archives(name):
+    for archive in list_archives(name):
         assert archive.file.endswith((*PACKED, ".txt", ".mat"))
         assert archive.known_hash is None or archive.url.startswith("https:")
         assert archive.known_hash is None or re.match("(md5|sha256):[0-9a-f]+$", archive.known_hash)

@@ -11,7 +11,7 @@ import pytest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.tasks import ColumnId, TaskId
-from fsbench.data import groups
+from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.names import stem
 from leaderboard.board.board import Board
@@ -86,7 +86,7 @@ def seal(method: str) -> PublishedEntry:
 @pytest.mark.parametrize("method", ["normal", "normal-long", "llf", "seal"])
 def test_seal_has_every_cell_of_its_tables(method: str) -> None:
     few = {f"{d}:5w{k}s/{m}" for d in CDFSL for k in (1, 5, 20, 50) for m in ("linear", "affine")}
-    probes = {f"{d}:probe" for d in groups()["transfer"]}
+    probes = {f"{d}:probe" for d in dataset_groups()["transfer"]}
     assert {c.task for c in seal(method).cells} == few | probes | {"tinyimagenet:in-domain"}
 
 

@@ -142,7 +142,9 @@ def test_dense_queries_are_scored_by_the_same_head(
         head = EPISODIC.load(name).fit  # type: ignore[attr-defined]
         classify = head(settings(name), features[support][None])
         for label, class_id in enumerate(episode.class_ids):
-            asked = torch.from_numpy(dataset.by_class[int(class_id)][episode.askable[label]])
+            asked = torch.from_numpy(
+                dataset.by_class[int(class_id)][episode.query_candidates[label]]
+            )
             right = classify(features[asked][None]).argmax(2) == label
             assert found.dense_correct[row, label] == right.sum()
             assert found.dense_total[row, label] == len(asked)

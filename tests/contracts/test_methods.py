@@ -13,7 +13,7 @@ from support.pretrain import equal, killed_at, lines, source, tiny, trainer, wei
 from torch import Tensor
 
 from fsbench import backbones
-from fsbench.backbones import normalizers
+from fsbench.backbones import normalization
 from fsbench.backbones.architectures import ARCHITECTURES
 from pretrain import METHODS
 from pretrain.method import hooks_of
@@ -99,12 +99,12 @@ def test_it_resumes_exactly_at_and_inside_a_round(
 def effective(ctx: Context) -> dict[str, Tensor]:
     """All effective tensors under the names of the plain architecture, and fixed normalisers."""
     plain = ARCHITECTURES.load(ctx.recipe.architecture).build(ctx.classes, ctx.recipe.width)
-    names = plain.state_dict().keys() | normaliser_names(normalizers.shapes(ctx.model))
+    names = plain.state_dict().keys() | normaliser_names(normalization.normalizer_shapes(ctx.model))
     return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
 
 
 def normaliser_names(modules: Iterable[str]) -> set[str]:
-    return {name for module in modules for name in normalizers.tensors(module)}
+    return {name for module in modules for name in normalization.normalizer_tensors(module)}
 
 
 @methods
@@ -130,7 +130,7 @@ def test_the_export_is_the_plain_architecture_and_loads(
     plain = ARCHITECTURES.load("toy_resnet").build(source().n_classes, 2)
     inserted = json.loads((run / "run.json").read_text())["normalizers"]
     assert weights(run).keys() == plain.state_dict().keys() | normaliser_names(inserted)
-    backbone = backbones.load(f"run:{run}")
+    backbone = backbones.load_backbone(f"run:{run}")
     features = backbone.features(torch.from_numpy(source().val.images[:3]))
     assert features.shape == (3, 16)
     assert torch.isfinite(features).all()

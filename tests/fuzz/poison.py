@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fsbench.backbones.unwrap import WRAPPERS
+from fsbench.backbones.checkpoint import WRAPPERS
 
 PLACES = (*WRAPPERS, "args", "optimizer", "0")
 

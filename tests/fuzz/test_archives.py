@@ -15,8 +15,8 @@ from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
 from fsbench.core.errors import DataError
-from fsbench.data import fetch
-from fsbench.data.fetch import unpack
+from fsbench.data import download
+from fsbench.data.download import extract_archive
 
 Member = tuple[str, bytes, str]
 """Name, content, kind: file, link (out of the folder), or a size that is stated wrongly."""
@@ -82,7 +82,7 @@ def test_archives(size: int, tmp_path: Path, tally: Tally) -> None:
         damaged = {"": data, "cut": data[:at], "changed": data[:at] + b"\xff" + data[at + 1 :]}
         archive = tmp_path / f"a{suffix}"
         archive.write_bytes(damaged[damage])
-        found = tally.attempt(lambda: (unpack(archive, home),), DataError, archive.name)
+        found = tally.attempt(lambda: (extract_archive(archive, home),), DataError, archive.name)
         assert {p.name for p in tmp_path.iterdir()} <= {"x", "a.zip", "a.tar", "a.tgz"}
         assert [p.name for p in (tmp_path / "x").iterdir()] == ["y"]
         assert [p.name for p in (tmp_path / "x" / "y").iterdir()] == ["set"]
@@ -105,19 +105,19 @@ def test_a_zip_with_an_entry_before_its_start(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     with pytest.raises(DataError, match=r"damaged: 'a' begins before the file"):
-        unpack(path, tmp_path)
+        extract_archive(path, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
 
 
 def test_a_tar_is_bounded_before_all_of_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "MAX_FILES", 10)
+    monkeypatch.setattr(download, "MAX_FILES", 10)
     path = tmp_path / "a.tgz"
     many = tarred([(f"{n}", b"", "file") for n in range(50)])
     path.write_bytes(gzip.compress(many))
     with pytest.raises(DataError, match="11 files"):
-        unpack(path, tmp_path)
+        extract_archive(path, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["a.tgz"]
 
 
@@ -128,16 +128,16 @@ def test_a_tar_whose_headers_have_no_end(kind: bytes, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.tgz", "wb") as out:
         out.write(info.tobuf(tarfile.GNU_FORMAT) + bytes(2**22))
     with pytest.raises(DataError, match="headers of more than"):
-        unpack(tmp_path / "a.tgz", tmp_path)
+        extract_archive(tmp_path / "a.tgz", tmp_path)
 
 
 def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path) -> None:
     from fsbench.core.errors import UsageError
-    from fsbench.data.archives import Archive
     from fsbench.data.catalog import all_facts
+    from fsbench.data.download import Archive
 
     with pytest.raises(UsageError, match="'abc' is no sha-256"):
-        fetch.download(
+        download.download_dataset(
             all_facts()["isic"], [Archive("http://127.0.0.1:9/a.zip")], tmp_path, ["abc"]
         )
     assert not list(tmp_path.iterdir())

@@ -14,9 +14,9 @@ from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from safetensors.torch import save, save_file
 
-from fsbench.backbones import load
+from fsbench.backbones import load_backbone
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.unwrap import PREFIXES, WRAPPERS
+from fsbench.backbones.checkpoint import PREFIXES, WRAPPERS
 from fsbench.core.errors import CheckpointError
 
 ARCH = "toy_resnet"
@@ -115,7 +115,7 @@ FORMATS = st.sampled_from([("zip", ".pth"), ("legacy", ".tar"), ("zip", ".bin")]
 def test_only_a_full_match_is_taken(size: int, state: State, tmp_path: Path, tally: Tally) -> None:
     """Whatever is taken has the features of the weights that were saved."""
     write(tmp_path / "clean.pth", state, "zip")
-    clean = load(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
+    clean = load_backbone(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
 
     def check(kind: str, wraps: list[str], prefix: str, form: tuple[str, str]) -> None:
         tree = (HARMLESS | FAULTS)[kind](dict(state))
@@ -125,7 +125,9 @@ def test_only_a_full_match_is_taken(size: int, state: State, tmp_path: Path, tal
             tree = {wrap: tree, "epoch": 3}
         path = tmp_path / f"a{form[1]}"
         write(path, tree, form[0])
-        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        found = tally.attempt(
+            lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
+        )
         assert (found is not None) == (kind in HARMLESS), (kind, wraps, prefix)
         assert found is None or found.facts.weights_hash == clean
 
@@ -142,14 +144,16 @@ def test_damaged_files(size: int, state: State, tmp_path: Path, tally: Tally) ->
         write(tmp_path / "clean", state, how)
         files[how] = (tmp_path / "clean").read_bytes()
     write(tmp_path / "clean.pth", state, "zip")
-    clean = load(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
+    clean = load_backbone(str(tmp_path / "clean.pth"), arch=REF).facts.weights_hash
 
     def check(how: str, damage: str, place: int, near_an_end: bool) -> None:
         data = files[how]
         at = (place % 3000) * (1 if place % 2 else -1) if near_an_end else place
         path = tmp_path / ("a.safetensors" if how == "safetensors" else "a.pth")
         path.write_bytes(DAMAGES[damage](data, at))
-        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        found = tally.attempt(
+            lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
+        )
         assert found is None or how not in CHECKED or found.facts.weights_hash == clean
 
     places = st.integers(0, 2**20)
@@ -165,7 +169,7 @@ def test_a_long_word_in_a_pickle_never_reaches_torch(
     path.write_bytes(b"\x80\x02c" + b"x" * 600_000 + b"\ny\n.")
     monkeypatch.setattr(torch, "load", lambda *given, **more: pytest.fail("it was opened"))
     with pytest.raises(CheckpointError, match="no readable checkpoint"):
-        load(str(path), arch=REF)
+        load_backbone(str(path), arch=REF)
 
 
 def test_a_changed_weight_in_a_zip(state: State, tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_a_changed_weight_in_a_zip(state: State, tmp_path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(flipped(data, len(data) // 2))
     with pytest.raises(CheckpointError, match="Bad CRC-32"):
-        load(str(path), arch=REF)
+        load_backbone(str(path), arch=REF)
 
 
 @SIZES
@@ -190,7 +194,9 @@ def test_headers_of_safetensors(size: int, state: State, tmp_path: Path, tally: 
         changed = {**header, name: {**header[name], field: value}} if field else header
         text = json.dumps(changed).encode()
         path.write_bytes(struct.pack("<Q", len(text) if stated is None else stated) + text + body)
-        found = tally.attempt(lambda: load(str(path), arch=REF), CheckpointError, str(path))
+        found = tally.attempt(
+            lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
+        )
         assert found is None or stated is None or stated == len(text)
 
     lengths = st.one_of(st.none(), st.none(), st.integers(0, 2**64 - 1), st.just(length))

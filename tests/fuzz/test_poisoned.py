@@ -11,7 +11,7 @@ from fuzz.cases import SIZES, Tally
 from fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 from hypothesis import strategies as st
 
-from fsbench.backbones import load
+from fsbench.backbones import load_backbone
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError
 
@@ -38,7 +38,9 @@ def test_no_pickle_runs(size: int, tmp_path: Path, canary: Path, tally: Tally) -
     def check(tree: object, how: str, protocol: int, suffix: str) -> None:
         path = tmp_path / f"a{suffix}"
         write(path, tree, how, protocol)
-        found = tally.attempt(lambda: load(str(path), arch=ARCH), CheckpointError, str(path))
+        found = tally.attempt(
+            lambda: load_backbone(str(path), arch=ARCH), CheckpointError, str(path)
+        )
         assert found is None
         assert not canary.exists()
 
@@ -65,7 +67,7 @@ def test_no_opcode_runs(way: int, how: str, tmp_path: Path, canary: Path) -> Non
             for name, data in held.items():
                 new.writestr(name, raw(way, canary) if name.endswith("data.pkl") else data)
     with pytest.raises(CheckpointError):
-        load(str(path), arch=ARCH)
+        load_backbone(str(path), arch=ARCH)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -103,7 +105,7 @@ def test_a_hub_file_runs_nothing(
     name = ResNet18_Weights.DEFAULT.url.rpartition("/")[2]
     torch.save({"x": Poison("system", canary)}, folder / name)
     with pytest.raises(CheckpointError, match="Weights only load failed"):
-        load("torchvision/resnet18")
+        load_backbone("torchvision/resnet18")
 
 
 def test_a_hub_repository_runs_nothing(
@@ -120,4 +122,4 @@ def test_a_hub_repository_runs_nothing(
     (snapshot / "config.json").write_text('{"architecture": "resnet18", "num_classes": 10}')
     torch.save({"x": Poison("system", canary)}, snapshot / "pytorch_model.bin")
     with pytest.raises(CheckpointError, match=r"eights.only"):
-        load("hf-hub:o/n")
+        load_backbone("hf-hub:o/n")

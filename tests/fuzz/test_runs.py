@@ -12,7 +12,7 @@ from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from fsbench.backbones import load
+from fsbench.backbones import load_backbone
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.sources.run import WEIGHTS
 from fsbench.core.errors import CheckpointError, FsbenchError
@@ -56,7 +56,7 @@ def test_normalizers_larger_than_the_file(sizes: list[int], tmp_path: Path) -> N
     save_file(ARCHITECTURES.load("toy_resnet").build(5, 4).state_dict(), tmp_path / WEIGHTS)
     (tmp_path / "run.json").write_text(json.dumps({**RECORD, "normalizers": {"layer1": sizes}}))
     with pytest.raises(CheckpointError, match=r"more than model\.safetensors has bytes"):
-        load(f"run:{tmp_path}")
+        load_backbone(f"run:{tmp_path}")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -68,12 +68,12 @@ def test_changed_records(size: int, tmp_path: Path, tally: Tally) -> None:
     save_file(state, tmp_path / "model.safetensors")
     path, ref = tmp_path / "run.json", f"run:{tmp_path}"
     path.write_text(json.dumps(RECORD))
-    first = load(ref).facts
+    first = load_backbone(ref).facts
 
     def check(fields: dict[str, Any], cut: int) -> None:
         text = json.dumps({**RECORD, **fields})
         path.write_text(text[: cut % len(text)] if cut % 7 == 6 else text)
-        found = tally.attempt(lambda: load(ref).facts, FsbenchError)
+        found = tally.attempt(lambda: load_backbone(ref).facts, FsbenchError)
         if found is not None and found.architecture == first.architecture:
             assert found.weights_hash == first.weights_hash or found.n_affine != first.n_affine
 

@@ -16,7 +16,7 @@ from fsbench.api.request import (
     parse_shard,
     parse_tasks,
 )
-from fsbench.backbones.reference import parse
+from fsbench.backbones.loading import parse_reference
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.tasks import PROTOCOLS, Options, TaskId, head_names, integers
@@ -72,7 +72,7 @@ WORDS = {
     "size": parse_input_size,
     "shard": parse_shard,
     "data": lambda text: DataRoots.parse([text]),
-    "model": parse,
+    "model": parse_reference,
     "head": lambda text: parse_head_settings([text]),
     "probe": lambda text: parse_probe_settings([text]),
     "field": lambda text: registry.load_recipe("toy/seal").replace(parse_fields([text])),

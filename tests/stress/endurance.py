@@ -166,7 +166,7 @@ def extract(memory: Memory, folder: Path) -> None:
 
             yield advance
 
-    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     store = FeatureStore(folder, report=Watch())
     store.get(backbone, target("drawn", TARGET, TARGET_CLASSES), ImageSpec(input_size=32), "0" * 64)
 

@@ -28,7 +28,7 @@ BATCH_NORM = nn.modules.batchnorm._BatchNorm
 
 def toy_inputs() -> Inputs:
     """A small residual net that is far from its initial statistics, on generated images."""
-    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     with torch.no_grad():
         for i, layer in enumerate(m for m in backbone.module.modules() if is_norm(m)):
             generator = torch.Generator().manual_seed(i)

@@ -20,7 +20,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
-from fsbench.data.episodes import manifest
+from fsbench.data.episodes import draw_manifest
 from fsbench.results import building, parquet
 from fsbench.results.names import model_name, stem
 from fsbench.results.rules import Loaded
@@ -86,7 +86,7 @@ def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, Episod
     """A result with its real episodes and manifest."""
     data, e, n = fakes.official(target), spec.episode, spec.n_episodes
     counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-    drawn = manifest(e, data.name, counts, None, range(n))
+    drawn = draw_manifest(e, data.name, counts, None, range(n))
     hard = 0.2 * uniforms((n, 1, 1), target, e.k_shot, "hard") - 0.1
     own = uniforms((n, e.n_way, e.n_query), target, spec.label, skill)
     records = EpisodeRecords(

@@ -13,8 +13,8 @@ from torch import nn
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
-from fsbench.backbones.architectures._automatic import roles_of
-from fsbench.backbones.architectures._roles import below
+from fsbench.backbones.architectures._timm import find_roles
+from fsbench.backbones.roles import below
 from fsbench.core.errors import UsageError
 from fsbench.data.source import SourceDataset, Split
 from pretrain.training.loop import train_recipe
@@ -42,7 +42,7 @@ def made(name: str) -> nn.Module:
 def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
     """resnet: units; vgg: convolutions and the dense layers that timm has as convolutions."""
     model = made(name)
-    roles = roles_of(model, name)
+    roles = find_roles(model, name)
     assert (len(roles.blocks), roles.head) == (blocks, head)
     assert roles.fully_connected[-1] == roles.layers[-1] == head
     prefixes = [prefix for block in roles.blocks for prefix in block]
@@ -54,14 +54,14 @@ def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
     assert model.training
     with torch.device("meta"):
         trunk = timm.create_model(name, num_classes=0)
-    assert (roles_of(trunk).head, roles_of(trunk).blocks) == (head, roles.blocks)
+    assert (find_roles(trunk).head, find_roles(trunk).blocks) == (head, roles.blocks)
 
 
 def test_a_resnets_roles_are_those_of_our_own() -> None:
     ours = ARCHITECTURES.load("resnet50")
     with torch.device("meta"):
         whole = ours.roles(ours.build(5))
-    found = roles_of(made("resnet50"))
+    found = find_roles(made("resnet50"))
     assert found.blocks[1:] == whole.blocks[1:]
     assert found.blocks[0] == ("conv1", "bn1", "act1", "maxpool", "layer1.0")
     assert (found.layers, found.stages) == (whole.layers, whole.stages)
@@ -93,7 +93,7 @@ def test_a_block_ends_where_nothing_goes_round(
 ) -> None:
     model = Skip(skip)
     before = {n: p.clone() for n, p in model.named_parameters()}
-    assert roles_of(model).blocks == blocks
+    assert find_roles(model).blocks == blocks
     assert all(torch.equal(before[n], p) and p.grad is None for n, p in model.named_parameters())
 
 
@@ -107,7 +107,7 @@ def test_a_block_ends_where_nothing_goes_round(
 )
 def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
-        roles_of(made(name), name)
+        find_roles(made(name), name)
     assert name in caught.value.message
     assert "convolutional" in caught.value.fix
 
@@ -116,7 +116,7 @@ def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
     given = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
     run = train_recipe(tiny("lw", *given), source(), tmp_path / "run")
     assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
-    backbone = backbones.load(f"run:{run}")
+    backbone = backbones.load_backbone(f"run:{run}")
     assert backbone.facts.architecture == "timm/test_resnet"
     features = backbone.features(torch.from_numpy(source().val.images[:3]))
     assert features.ndim == 2
@@ -187,7 +187,7 @@ def test_nio_starts_a_transformer(tmp_path: Path) -> None:
     (line,) = lines(run, "rewrites.jsonl")
     assert "GradCosine" in line["note"]
     assert "pos_embed" not in line["tensors"]
-    backbone = backbones.load(f"run:{run}")
+    backbone = backbones.load_backbone(f"run:{run}")
     features = backbone.features(torch.from_numpy(enlarged().val.images[:3]))
     assert features.shape == (3, 64)
 

@@ -21,7 +21,7 @@ from fsbench.core.specs import ImageSpec
 def cache(tmp_path: Path, pictures: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("FSBENCH_CACHE", str(folder))
-    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     FeatureStore(folder, 4).get(backbone, pictures(4), ImageSpec(input_size=16), "0" * 64)
     (folder / "features" / "abc.partial").mkdir()
     (folder / "sources" / "toy-32px").mkdir(parents=True)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.architectures._roles import NORMS
+from fsbench.backbones.roles import NORMS
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 

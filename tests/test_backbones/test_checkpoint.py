@@ -35,7 +35,7 @@ def test_every_known_format_opens(tmp_path: Path, suffix: str) -> None:
         save_file(TENSORS, path)
     else:
         torch.save(TENSORS, path)
-    assert torch.equal(checkpoint.read(path)["conv1.weight"], TENSORS["conv1.weight"])
+    assert torch.equal(checkpoint.read_checkpoint(path)["conv1.weight"], TENSORS["conv1.weight"])
 
 
 @pytest.mark.parametrize("how", ["zip", "legacy", "pickle"])
@@ -47,7 +47,7 @@ def test_a_poisoned_pickle_is_refused_by_the_name_of_its_class(tmp_path: Path, h
     else:
         torch.save(tree, path, _use_new_zipfile_serialization=how == "zip")
     with pytest.raises(CheckpointError, match=r"system is in the way") as caught:
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     assert str(path) in caught.value.message
     assert "torch.load" in caught.value.fix
     assert "save_file" in caught.value.fix
@@ -60,11 +60,11 @@ def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
     path = tmp_path / "args.pth"
     torch.save({"state_dict": TENSORS, "args": argparse.Namespace(lr=0.1)}, path)
     with pytest.raises(CheckpointError, match=r"argparse\.Namespace") as caught:
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     lines = re.findall(r"^    (.+)$", caught.value.fix, re.MULTILINE)
     assert len(lines) == 2
     exec("\n".join(lines), {"torch": torch, "safetensors": safetensors})
-    read = checkpoint.read(path.with_suffix(".safetensors"))
+    read = checkpoint.read_checkpoint(path.with_suffix(".safetensors"))
     assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
 
 
@@ -76,7 +76,7 @@ def test_cut_files_are_refused_by_name(tmp_path: Path, suffix: str, part: float)
     save_file(big, path) if suffix == ".safetensors" else torch.save(big, path)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
     with pytest.raises(CheckpointError, match="no readable checkpoint") as caught:
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     assert str(path) in caught.value.message
     assert "weights_only" not in str(caught.value)
 
@@ -86,11 +86,11 @@ def test_text_instead_of_weights_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "page.pth"
     path.write_text(text)
     with pytest.raises(CheckpointError, match="no readable checkpoint"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
 
 
 def test_a_list_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "list.pth"
     torch.save([torch.ones(1)], path)
     with pytest.raises(CheckpointError, match="holds a list"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)

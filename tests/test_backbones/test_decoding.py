@@ -11,19 +11,19 @@ import torch
 from fsbench import backbones
 from fsbench.backbones.decoding import blocks
 from fsbench.core.specs import ImageSpec
+from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
-from fsbench.data.views import View
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
 
 
-@pytest.mark.parametrize("view", [None, View(0, 3)])
+@pytest.mark.parametrize("view", [None, RandomView(0, 3)])
 @pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int, size: int, workers: int, view: View | None, pictures: Pictures
+    first: int, size: int, workers: int, view: RandomView | None, pictures: Pictures
 ) -> None:
     """With fewer threads than blocks and with more."""
     dataset = pictures(2 * size + size // 2 + 1)
@@ -54,7 +54,7 @@ def test_the_network_takes_a_block_without_a_copy(pictures: Pictures) -> None:
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_normalising_is_that_of_every_pixel_alone(layout: torch.memory_format) -> None:
     """Bit for bit, and in the layout of the images."""
-    backbone = backbones.load("fsbench/toy_resnet", random_init=0)
+    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
     images = every.contiguous(memory_format=layout)
     for given in (images, images.double() / 255):

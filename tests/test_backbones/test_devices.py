@@ -29,7 +29,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Non
     indirect=["gpus"],
 )
 def test_resolve(name: str, expected: str) -> None:
-    assert devices.resolve(name) == expected
+    assert devices.resolve_device(name) == expected
 
 
 @pytest.mark.usefixtures("gpus")
@@ -40,5 +40,5 @@ def test_resolve(name: str, expected: str) -> None:
 )
 def test_devices_that_are_not_there(name: str) -> None:
     with pytest.raises(UsageError, match=f"no device '{name}'") as caught:
-        devices.resolve(name)
+        devices.resolve_device(name)
     assert "cpu" in caught.value.fix

@@ -16,13 +16,13 @@ import torch
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones import feature_files
+from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
 from fsbench.core.specs import ImageSpec
+from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import to_array
-from fsbench.data.views import View
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
@@ -31,7 +31,7 @@ PRINT = "0" * 64
 
 @pytest.fixture
 def backbone() -> Backbone:
-    return backbones.load("fsbench/toy_resnet", random_init=0)
+    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_second_call_needs_no_network(
 def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
-    dataset, view = pictures(9), View(0, 3)
+    dataset, view = pictures(9), RandomView(0, 3)
     part = dataset.take(np.array([1, 2, 4, 5, 8]))
     assert part.canonical_ids == ("001", "002", "004", "005", "008")
     found = store.get(backbone, part, SMALL, PRINT, view)
@@ -83,7 +83,7 @@ def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
     sizes = count_blocks(backbone)
     store.get(backbone, part, SMALL, PRINT, view)
     assert not sizes
-    for other in ((part, View(0, 4)), (part, View(1, 3)), (part, None)):
+    for other in ((part, RandomView(0, 4)), (part, RandomView(1, 3)), (part, None)):
         assert (store.get(backbone, other[0], SMALL, PRINT, other[1]) != found).any()
     rest = dataset.take(np.array([0, 3, 6, 7, 8]))
     assert (store.get(backbone, rest, SMALL, PRINT, view) != found).any()

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.feature_files import locked
-from fsbench.backbones.features import FeatureStore, block_size
+from fsbench.backbones.features import FeatureStore, feature_block_size, lock_features
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -27,7 +26,7 @@ PRINT = "0" * 64
 
 @pytest.fixture
 def backbone() -> Backbone:
-    return backbones.load("fsbench/toy_resnet", random_init=0)
+    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_constant_features_are_refused(
 
 
 def test_a_size_that_the_network_does_not_take(pictures: Pictures, store: FeatureStore) -> None:
-    fixed = backbones.load("timm/test_vit_relpos", random_init=0)
+    fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)
     with pytest.raises(
         UsageError, match="takes no images of 16 px, it was trained at 160"
     ) as caught:
@@ -91,14 +90,14 @@ def test_a_batch_of_one_is_refused(tmp_path: Path) -> None:
 
 def test_the_block_size_is_a_function_of_the_shapes() -> None:
     """About 2**22 pixels a block, half for wide networks, between 8 and 128 images."""
-    assert [block_size(512, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 64, 16, 8]
-    assert [block_size(2048, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 32, 8, 8]
+    assert [feature_block_size(512, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 64, 16, 8]
+    assert [feature_block_size(2048, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 32, 8, 8]
 
 
 def hold(folder: Path, started: Any, release: Any) -> None:
     from fsbench.core.progress import SILENT
 
-    with locked(folder, SILENT):
+    with lock_features(folder, SILENT):
         started.set()
         release.wait(20)
 
@@ -110,7 +109,7 @@ def test_two_processes_do_not_extract_at_once(tmp_path: Path, report: Any) -> No
     holder.start()
     assert started.wait(20)
     report.log = lambda text: (report.lines.append(text), release.set())
-    with locked(tmp_path / "key", report):
+    with lock_features(tmp_path / "key", report):
         assert release.is_set()
     holder.join(20)
     assert "waiting" in report.text

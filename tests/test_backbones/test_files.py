@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.unwrap import HEADS, PREFIXES, WRAPPERS
+from fsbench.backbones.checkpoint import HEADS, PREFIXES, WRAPPERS
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
@@ -42,7 +42,7 @@ def save(tmp_path: Path) -> Callable[[Any], str]:
 
 
 def hash_of(ref: str, **options: Any) -> str:
-    return backbones.load(ref, arch=ARCH, **options).facts.weights_hash
+    return backbones.load_backbone(ref, arch=ARCH, **options).facts.weights_hash
 
 
 def test_a_plain_state_dict(weights: Weights, save: Callable[[Any], str]) -> None:
@@ -191,7 +191,7 @@ def test_weights_that_are_not_finite(
 def test_half_precision_is_read_as_float32(weights: Weights, tmp_path: Path) -> None:
     path = tmp_path / "half.safetensors"
     save_file({n: t.half() if t.is_floating_point() else t for n, t in weights.items()}, path)
-    backbone = backbones.load(str(path), arch=ARCH)
+    backbone = backbones.load_backbone(str(path), arch=ARCH)
     assert {p.dtype for p in backbone.module.parameters()} == {torch.float32}
     expected = weights["conv1.weight"].half().float()
     assert torch.equal(backbone.module.get_submodule("conv1").weight, expected)
@@ -203,7 +203,7 @@ def test_a_timm_architecture(tmp_path: Path) -> None:
     with stream("timm file"):
         model = timm.create_model("test_resnet", num_classes=11).eval()
     torch.save({"state_dict": model.state_dict()}, tmp_path / "last.pth.tar")
-    backbone = backbones.load(str(tmp_path / "last.pth.tar"), arch="test_resnet")
+    backbone = backbones.load_backbone(str(tmp_path / "last.pth.tar"), arch="test_resnet")
     model.reset_classifier(0)
     images = torch.linspace(0, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64)
     mean, std = (
@@ -218,20 +218,20 @@ def test_a_timm_architecture(tmp_path: Path) -> None:
 def test_a_file_needs_its_architecture(weights: Weights, save: Callable[[Any], str]) -> None:
     path = save(weights)
     with pytest.raises(UsageError, match=r"weights\.pth is a file of weights") as caught:
-        backbones.load(path)
+        backbones.load_backbone(path)
     assert "--arch" in caught.value.fix
     with pytest.raises(UsageError, match="'resnet81'") as caught:
-        backbones.load(path, arch="resnet81")
+        backbones.load_backbone(path, arch="resnet81")
     assert "resnet18" in caught.value.fix
 
 
 def test_the_control_of_a_file_does_not_read_it(
     weights: Weights, save: Callable[[Any], str]
 ) -> None:
-    backbone = backbones.load(save(weights), arch=ARCH, random_init=5)
+    backbone = backbones.load_backbone(save(weights), arch=ARCH, random_init=5)
     assert backbone.facts.weights_hash == hash_of_fresh(5)
     assert backbone.facts.random_init == 5
 
 
 def hash_of_fresh(seed: int) -> str:
-    return backbones.load(ARCH, random_init=seed).facts.weights_hash
+    return backbones.load_backbone(ARCH, random_init=seed).facts.weights_hash

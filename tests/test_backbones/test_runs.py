@@ -21,7 +21,7 @@ def edit(folder: Path, **changes: Any) -> None:
 
 
 def test_the_facts_of_a_run(run_folder: Path) -> None:
-    facts = backbones.load(f"run:{run_folder}").facts
+    facts = backbones.load_backbone(f"run:{run_folder}").facts
     assert facts.model_dump(exclude={"ref", "weights_hash"}) == {
         "source": "run",
         "architecture": "fsbench/toy_resnet@4",
@@ -48,7 +48,7 @@ def test_the_facts_of_a_run(run_folder: Path) -> None:
 
 
 def test_the_backbone_is_frozen_and_normalises(run_folder: Path) -> None:
-    backbone = backbones.load(f"run:{run_folder}")
+    backbone = backbones.load_backbone(f"run:{run_folder}")
     assert not backbone.module.training
     assert not any(m.training for m in backbone.module.modules())
     assert not any(p.requires_grad for p in backbone.module.parameters())
@@ -60,8 +60,8 @@ def test_the_backbone_is_frozen_and_normalises(run_folder: Path) -> None:
 
 
 def test_the_classifier_is_the_backbone_and_its_head(run_folder: Path) -> None:
-    whole = backbones.classifier(f"run:{run_folder}")
-    trunk = backbones.load(f"run:{run_folder}")
+    whole = backbones.load_classifier(f"run:{run_folder}")
+    trunk = backbones.load_backbone(f"run:{run_folder}")
     images = torch.linspace(-1, 1, 2 * 3 * 24 * 24).view(2, 3, 24, 24)
     weights = load_file(run_folder / "model.safetensors")
     with torch.no_grad():
@@ -74,18 +74,18 @@ def test_the_classifier_is_the_backbone_and_its_head(run_folder: Path) -> None:
 
 def test_only_a_run_has_a_classifier() -> None:
     with pytest.raises(UsageError, match="no source classifier of ours"):
-        backbones.classifier("timm/resnet18")
+        backbones.load_classifier("timm/resnet18")
 
 
 def test_a_meta_learner_has_none(run_folder: Path) -> None:
     edit(run_folder, recipe_fields={"loader": "episodes"})
     with pytest.raises(UsageError, match="no source classifier of ours"):
-        backbones.classifier(f"run:{run_folder}")
+        backbones.load_classifier(f"run:{run_folder}")
 
 
 def test_the_control_of_a_run_keeps_its_shape_and_forgets_its_training(run_folder: Path) -> None:
-    control = backbones.load(f"run:{run_folder}", random_init=1).facts
-    trained = backbones.load(f"run:{run_folder}").facts
+    control = backbones.load_backbone(f"run:{run_folder}", random_init=1).facts
+    trained = backbones.load_backbone(f"run:{run_folder}").facts
     assert control.weights_hash != trained.weights_hash
     same = ("architecture", "feature_dim", "input_size", "mean", "std", "n_parameters")
     assert all(getattr(control, f) == getattr(trained, f) for f in same)
@@ -100,15 +100,15 @@ def test_a_missing_tensor_is_an_error(run_folder: Path) -> None:
     del weights["layer2.0.conv1.weight"]
     save_file(weights, path)
     with pytest.raises(CheckpointError, match=r"missing 1: layer2\.0\.conv1\.weight") as caught:
-        backbones.load(f"run:{run_folder}")
+        backbones.load_backbone(f"run:{run_folder}")
     assert str(path) in caught.value.message
 
 
 def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -> None:
     edit(run_folder, n_classes=6)
-    backbones.load(f"run:{run_folder}")
+    backbones.load_backbone(f"run:{run_folder}")
     with pytest.raises(CheckpointError, match=r"fc\.weight is \(5, 32\), not \(6, 32\)"):
-        backbones.classifier(f"run:{run_folder}")
+        backbones.load_classifier(f"run:{run_folder}")
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -
 def test_a_record_that_lies(run_folder: Path, changes: dict[str, Any], words: str) -> None:
     edit(run_folder, **changes)
     with pytest.raises(FsbenchError, match=words):
-        backbones.load(f"run:{run_folder}")
+        backbones.load_backbone(f"run:{run_folder}")
 
 
 def test_an_unreadable_record(run_folder: Path) -> None:
     (run_folder / "run.json").write_text('{"recipe": ')
     with pytest.raises(CheckpointError, match=r"run\.json is damaged"):
-        backbones.load(f"run:{run_folder}")
+        backbones.load_backbone(f"run:{run_folder}")
 
 
 @pytest.mark.parametrize("file", ["run.json", "model.safetensors"])
 def test_an_unfinished_run(run_folder: Path, file: str) -> None:
     (run_folder / file).unlink()
     with pytest.raises(UsageError, match="holds no finished run") as caught:
-        backbones.load(f"run:{run_folder}")
+        backbones.load_backbone(f"run:{run_folder}")
     assert "fsbench pretrain" in caught.value.fix

@@ -54,13 +54,13 @@ def network(name: str, **options: Any) -> nn.Module:
 def test_random_weights_of_timm(name: str) -> None:
     import timm
 
-    backbone = backbones.load(f"timm/{name}", random_init=0)
+    backbone = backbones.load_backbone(f"timm/{name}", random_init=0)
     facts, config = backbone.facts, timm.get_pretrained_cfg(name)
     assert facts.architecture == name
     assert facts.input_size == config.input_size[-1]
     assert facts.mean == config.mean
-    assert backbones.load(f"timm/{name}", random_init=0).facts == facts
-    other = backbones.load(f"timm/{name}", random_init=1).facts.weights_hash
+    assert backbones.load_backbone(f"timm/{name}", random_init=0).facts == facts
+    other = backbones.load_backbone(f"timm/{name}", random_init=1).facts.weights_hash
     assert other != facts.weights_hash
 
 
@@ -73,12 +73,12 @@ def test_random_weights_of_timm(name: str) -> None:
     ],
 )
 def test_how_timm_features_are_taken_is_recorded(name: str, features: str) -> None:
-    facts = backbones.load(f"timm/{name}", random_init=0).facts
+    facts = backbones.load_backbone(f"timm/{name}", random_init=0).facts
     assert facts.features == f"timm, num_classes=0: {features}"
 
 
 def test_a_vision_transformer_takes_other_sizes() -> None:
-    backbone = backbones.load("timm/test_vit", random_init=0)
+    backbone = backbones.load_backbone("timm/test_vit", random_init=0)
     assert backbone.features(images(64)).shape == (2, backbone.facts.feature_dim)
 
 
@@ -87,7 +87,7 @@ def test_pretrained_weights_of_timm_from_the_cache(hub: Path) -> None:
 
     theirs = network("test_vit")
     publish(hub, "timm/test_vit.r160_in1k", theirs.state_dict(), None)
-    backbone = backbones.load("timm/test_vit")
+    backbone = backbones.load_backbone("timm/test_vit")
     assert backbone.facts.architecture == "test_vit.r160_in1k"
     reference = timm.create_model("test_vit", num_classes=0).eval()
     trunk = {n: t for n, t in theirs.state_dict().items() if not n.startswith("head.")}
@@ -103,7 +103,7 @@ def test_pretrained_weights_that_lack_a_tensor(hub: Path) -> None:
     del weights["blocks.0.mlp.fc1.weight"]
     publish(hub, "timm/test_vit.r160_in1k", weights, None)
     with pytest.raises(CheckpointError, match=r"Missing key.*blocks\.0\.mlp\.fc1\.weight"):
-        backbones.load("timm/test_vit")
+        backbones.load_backbone("timm/test_vit")
 
 
 def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
@@ -122,15 +122,15 @@ def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
     }
     publish(hub, "org/mine", theirs.state_dict(), config)
     for ref in ("hf-hub:org/mine", f"hf-hub:org/mine@{REVISION}"):
-        facts = backbones.load(ref).facts
+        facts = backbones.load_backbone(ref).facts
         assert (facts.source, facts.input_size, facts.mean) == ("hf-hub", 96, (0.1, 0.2, 0.3))
     theirs.reset_classifier(0)
-    backbone = backbones.load("hf-hub:org/mine")
+    backbone = backbones.load_backbone("hf-hub:org/mine")
     mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (facts.mean, facts.std))
     with torch.no_grad():
         expected = theirs((images(96) - mean) / std)
     torch.testing.assert_close(backbone.features(images(96)), expected)
-    control = backbones.load("hf-hub:org/mine", random_init=0).facts
+    control = backbones.load_backbone("hf-hub:org/mine", random_init=0).facts
     assert control.weights_hash != facts.weights_hash
 
 
@@ -138,13 +138,13 @@ def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
 def test_a_hub_repository_that_is_not_timm(hub: Path, config: dict[str, Any]) -> None:
     publish(hub, "org/other", {"w": torch.ones(1)}, config)
     with pytest.raises((CheckpointError, UsageError), match="hf-hub:org/other"):
-        backbones.load("hf-hub:org/other")
+        backbones.load_backbone("hf-hub:org/other")
 
 
 @pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name", "hf-hub:org/name@v1"])
 def test_without_network_the_error_names_the_cache_and_the_control(ref: str, hub: Path) -> None:
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
-        backbones.load(ref)
+        backbones.load_backbone(ref)
     assert "HF_HOME" in caught.value.fix
     assert "--random-init" in caught.value.fix
 
@@ -159,7 +159,7 @@ def test_without_network_the_error_names_the_cache_and_the_control(ref: str, hub
 )
 def test_misspelt_names(ref: str, hint: str) -> None:
     with pytest.raises(UsageError, match="unknown") as caught:
-        backbones.load(ref)
+        backbones.load_backbone(ref)
     assert hint in caught.value.fix
     assert len(str(caught.value)) < 500
 
@@ -167,7 +167,7 @@ def test_misspelt_names(ref: str, hint: str) -> None:
 @pytest.mark.parametrize("ref", ["hf-hub:name", "hf-hub:org/", "hf-hub:a/b/c"])
 def test_malformed_hub_ids(ref: str) -> None:
     with pytest.raises(UsageError, match="names no hub repository"):
-        backbones.load(ref)
+        backbones.load_backbone(ref)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_malformed_hub_ids(ref: str) -> None:
     ],
 )
 def test_torchvision_heads_are_found_by_their_role(name: str, dim: int, head: str) -> None:
-    facts = backbones.load(f"torchvision/{name}", random_init=0).facts
+    facts = backbones.load_backbone(f"torchvision/{name}", random_init=0).facts
     assert facts.feature_dim == dim
     assert facts.features == f"torchvision, input of {head}"
 
@@ -196,7 +196,7 @@ def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         theirs = models.squeezenet1_1().eval()
     (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
     torch.save(theirs.state_dict(), tmp_path / "hub" / "checkpoints" / Path(weights.url).name)
-    backbone = backbones.load("torchvision/squeezenet1_1")
+    backbone = backbones.load_backbone("torchvision/squeezenet1_1")
     assert backbone.facts.architecture == f"squeezenet1_1.{weights.name}"
     assert (backbone.facts.input_size, backbone.facts.mean) == (224, (0.485, 0.456, 0.406))
     mean, std = (
@@ -210,14 +210,14 @@ def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_torchvision_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
-        backbones.load("torchvision/resnet18")
+        backbones.load_backbone("torchvision/resnet18")
     assert "TORCH_HOME" in caught.value.fix
     assert "--random-init" in caught.value.fix
 
 
 def test_our_own_architectures_have_no_weights() -> None:
     with pytest.raises(UsageError, match="without weights") as caught:
-        backbones.load("fsbench/toy_resnet")
+        backbones.load_backbone("fsbench/toy_resnet")
     assert "--random-init" in caught.value.fix
 
 
@@ -243,10 +243,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("own")
 def test_a_function_of_ones_own() -> None:
-    facts = backbones.load("py:own_nets:Net").facts
+    facts = backbones.load_backbone("py:own_nets:Net").facts
     assert (facts.source, facts.feature_dim, facts.input_size) == ("py", 4, 16)
     assert facts.mean == (0.1, 0.1, 0.1)
-    assert backbones.load("py:own_nets:Net").facts == facts
+    assert backbones.load_backbone("py:own_nets:Net").facts == facts
 
 
 @pytest.mark.usefixtures("own")
@@ -262,18 +262,18 @@ def test_a_function_of_ones_own() -> None:
 )
 def test_functions_that_are_none(ref: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        backbones.load(ref)
+        backbones.load_backbone(ref)
 
 
 @pytest.mark.usefixtures("own")
 def test_code_runs_for_the_command_line_only() -> None:
     with pytest.raises(UsageError, match="runs code"):
-        backbones.load("py:own_nets:Net", trusted=False)
+        backbones.load_backbone("py:own_nets:Net", trusted=False)
     with pytest.raises(UsageError, match="--random-init"):
-        backbones.load("py:own_nets:Net", random_init=0)
+        backbones.load_backbone("py:own_nets:Net", random_init=0)
 
 
 @pytest.mark.usefixtures("own")
 def test_maps_are_no_features() -> None:
     with pytest.raises(CheckpointError, match=r"\(2, 3, 224, 224\)|\(2, 3, 16, 16\)"):
-        backbones.load("py:own_nets:Maps")
+        backbones.load_backbone("py:own_nets:Maps")

@@ -21,7 +21,7 @@ from fsbench.core.tasks import (
     integers,
     resolve,
 )
-from fsbench.data.own import own_target
+from fsbench.data.image_folder import load_folder_target
 
 GROUPS = {
     "cdfsl": ("chestx", "isic"),
@@ -142,7 +142,7 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     assert task.dataset == f"folder:{folder}"
     assert str(task) == f"folder:{folder}:2w1s/linear@ibm"
     assert str(task.in_results) == "folder-my-birds@home:2w1s/linear@ibm"
-    assert folder_name(task.dataset) == own_target(folder).name
+    assert folder_name(task.dataset) == load_folder_target(folder).name
 
 
 @pytest.mark.parametrize(

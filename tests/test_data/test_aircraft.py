@@ -9,7 +9,7 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.splits import split_of
+from fsbench.data.splits import split_dataset
 from fsbench.data.targets.aircraft import BASE, VARIANTS
 
 LISTS = {
@@ -33,7 +33,7 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 def test_the_train_part_is_train_and_not_trainval(tree: Path) -> None:
     dataset = load_target("fgvc-aircraft", DataRoots.parse([str(tree)]))
-    train, test = split_of(dataset)
+    train, test = split_dataset(dataset)
     assert [dataset.canonical_ids[i] for i in train] == ["train/1025794.jpg", "train/0034309.jpg"]
     assert [dataset.canonical_ids[i] for i in test] == ["test/0747566.jpg", "test/1514522.jpg"]
     assert dataset.labels[train].tolist() == [0, VARIANTS.index("F-16A/B")]

@@ -13,12 +13,12 @@ from support.protocols import target
 
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError
-from fsbench.data import audit as module
-from fsbench.data.audit import audit, shares
+from fsbench.data import verification as module
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import Episode
 from fsbench.data.groups import Groups
 from fsbench.data.targets import chestx, cropdisease
+from fsbench.data.verification import audit_groups, shared_fractions
 
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
 CLASSES = ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")
@@ -35,7 +35,7 @@ def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:
     names = [str(number) for number, size in enumerate(sizes) for _ in range(size)]
     dataset = target(counts=(len(names),) * classes)
     group = dict(zip(dataset.canonical_ids, names * classes, strict=True))
-    return dataset.grouped(lambda image: f"{image.partition('/')[0]}/{group[image]}")
+    return dataset.with_groups(lambda image: f"{image.partition('/')[0]}/{group[image]}")
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
@@ -44,7 +44,7 @@ def test_shares_are_those_of_drawing_by_class_alone(k: int) -> None:
     sizes = (1,) * 20 + (2,) * 10 + (5,) * 2
     n = sum(sizes)
     expected = sum(g / n * (1 - comb(n - g, k) / comb(n - 1, k)) for g in sizes)
-    found = audit(photographed(sizes), [k], 400)
+    found = audit_groups(photographed(sizes), [k], 400)
     (leak,) = found.leaks
     assert leak.queries == pytest.approx(expected, rel=0.12)
     assert leak.any_class == leak.queries
@@ -56,24 +56,24 @@ def test_an_episode_by_hand() -> None:
     groups = Groups({3: np.array([0, 0, 1, 2]), 7: np.array([1, 3, 4, 5])})
     free = (np.ones(4, np.bool_),) * 2
     episode = Episode(0, np.array([3, 7]), np.array([[0], [0]]), np.array([[1, 2], [1, 2]]), free)
-    assert shares(episode, groups) == (0.25, 0.5)
+    assert shared_fractions(episode, groups) == (0.25, 0.5)
 
 
 def test_an_affected_episode_has_at_least_one_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([(0.0, 0.5), (0.25, 0.25), (0.75, 0.75), (0.0, 0.0)])
-    monkeypatch.setattr(module, "shares", lambda *_: next(drawn))
-    (leak,) = audit(photographed((2,) * 20), [1], 4).leaks
+    monkeypatch.setattr(module, "shared_fractions", lambda *_: next(drawn))
+    (leak,) = audit_groups(photographed((2,) * 20), [1], 4).leaks
     assert (leak.queries, leak.any_class, leak.affected) == (0.25, 0.375, 0.5)
 
 
 def test_a_shot_that_cannot_be_drawn_is_a_row_with_its_reason_unless_all_are() -> None:
     dataset = photographed((2,) * 15)
-    small, large = audit(dataset, [5, 50], 3).leaks
+    small, large = audit_groups(dataset, [5, 50], 3).leaks
     assert small.reason is None
     assert large.queries is None
     assert "need 65" in str(large.reason)
     with pytest.raises(DataError, match="need 65"):
-        audit(dataset, [50], 3)
+        audit_groups(dataset, [50], 3)
 
 
 @pytest.fixture

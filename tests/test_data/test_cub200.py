@@ -9,7 +9,7 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.splits import split_of
+from fsbench.data.splits import split_dataset
 
 FIRST, LAST = "001.Black_footed_Albatross", "200.Common_Yellowthroat"
 IMAGES = {1: f"{FIRST}/b.jpg", 2: f"{FIRST}/a.jpg", 3: f"{LAST}/c.jpg", 4: f"{LAST}/d.jpg"}
@@ -35,7 +35,7 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 def test_one_in_the_split_file_is_train(tree: Path) -> None:
     dataset = load_target("cub", DataRoots.parse([str(tree)]))
-    train, test = split_of(dataset)
+    train, test = split_dataset(dataset)
     assert [dataset.canonical_ids[i] for i in train] == [f"train/{IMAGES[1]}", f"train/{IMAGES[3]}"]
     assert [dataset.canonical_ids[i] for i in test] == [f"test/{IMAGES[2]}", f"test/{IMAGES[4]}"]
     assert dataset.labels[train].tolist() == dataset.labels[test].tolist() == [0, 199]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from fsbench.data.archives import Archive
+from fsbench.data.download import Archive
 from fsbench.data.targets import eurosat as eurosat_module
 
 
@@ -121,7 +121,7 @@ def test_download_then_verify(
         fetched.append(folder / "e.zip")
         return folder / "e.zip"
 
-    monkeypatch.setattr("fsbench.data.fetch.fetch", fetch)
+    monkeypatch.setattr("fsbench.data.download.fetch_file", fetch)
     monkeypatch.setattr(eurosat_module, "ARCHIVES", (Archive("http://x/e.zip", "md5:0"),))
     code, _, err = call(capsys, "download", "EuroSAT", "--data", tmp_path / "root")
     assert code == 0

@@ -17,7 +17,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
-from fsbench.data.episodes import Episode, EpisodeSampler, manifest_hash
+from fsbench.data.episodes import Episode, EpisodeSampler, hash_manifest
 from fsbench.data.groups import Groups
 from fsbench.data.targets.chestx import get_patient
 from fsbench.data.targets.cropdisease import get_photo
@@ -76,7 +76,9 @@ def test_no_group_of_the_support_is_asked_and_all_others_can_be(
         return
     met = set().union(*member(groups, episode, "support"))
     assert met.isdisjoint(set().union(*member(groups, episode, "query")))
-    for c, free, rows in zip(episode.class_ids, episode.askable, episode.query, strict=True):
+    for c, free, rows in zip(
+        episode.class_ids, episode.query_candidates, episode.query, strict=True
+    ):
         codes = groups.by_class[int(c)]
         np.testing.assert_array_equal(free, [code not in met for code in codes.tolist()])
         assert free[rows].all()
@@ -114,14 +116,14 @@ def test_groups_of_one_image_change_no_draw_but_the_manifest() -> None:
     for i in range(20):
         a, b = disjoint.episode(i), classic.episode(i)
         np.testing.assert_array_equal(a.query, b.query)
-        for x, y in zip(a.askable, b.askable, strict=True):
+        for x, y in zip(a.query_candidates, b.query_candidates, strict=True):
             np.testing.assert_array_equal(x, y)
     assert disjoint.manifest_hash(range(3)) != classic.manifest_hash(range(3))
 
 
 def test_on_the_classic_track_all_but_the_support_can_be_asked() -> None:
     episode = EpisodeSampler(SPEC.classic, "x", dict.fromkeys(CLASSES, 9)).episode(3)
-    for rows, free in zip(episode.support, episode.askable, strict=True):
+    for rows, free in zip(episode.support, episode.query_candidates, strict=True):
         assert sorted(rows.tolist()) == np.flatnonzero(~free).tolist()
 
 
@@ -138,8 +140,8 @@ def test_access_is_random_and_a_classic_sampler_ignores_groups() -> None:
 def test_the_manifest_needs_the_hash_of_the_groups_alone_and_depends_on_it() -> None:
     pairs = Groups.of(np.repeat(CLASSES, 40), [str(i // 2) for i in range(160)])
     found = sampler(SPEC, pairs).manifest_hash(range(4))
-    assert found == manifest_hash(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0])
-    assert found != manifest_hash(SPEC, "x", counts(pairs), "0" * 64, range(4))
+    assert found == hash_manifest(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0])
+    assert found != hash_manifest(SPEC, "x", counts(pairs), "0" * 64, range(4))
     assert found == "2d110490935c37150d42b17d955e0ca2cd4c80c223dc0e294ff504aaf96d84bc"
 
 
@@ -203,7 +205,7 @@ def test_a_data_set_that_knows_no_groups_is_refused_with_the_reason() -> None:
     facts = unknown.facts.model_copy(update={"groups": "lesion: a table"})
     with pytest.raises(DataError, match=r"does not say which(.|\n)*lesion: a table"):
         EpisodeSampler.of(SPEC, replace(unknown, facts=facts))
-    known = unknown.grouped(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    known = unknown.with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
     assert EpisodeSampler.of(SPEC, known).groups is known.groups
     assert EpisodeSampler.of(SPEC.classic, known).groups is None
 

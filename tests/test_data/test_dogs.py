@@ -11,7 +11,7 @@ from scipy.io import savemat
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.splits import split_of
+from fsbench.data.splits import split_dataset
 from fsbench.data.targets.dogs import CLASSES
 
 LAST = "n02116738-African_hunting_dog"
@@ -39,7 +39,7 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 def test_labels_count_from_one_in_the_lists_and_from_zero_here(tree: Path) -> None:
     dataset = load_target("stanford-dogs", DataRoots.parse([str(tree.parent)]))
-    train, test = split_of(dataset)
+    train, test = split_dataset(dataset)
     assert [dataset.canonical_ids[i] for i in train] == [f"train/{name}" for name in [*TRAIN][::-1]]
     assert dataset.labels[train].tolist() == [0, 119]
     assert dataset.labels[test].tolist() == [0, 1]

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import EpisodeSpec
-from fsbench.data.episodes import EpisodeSampler, first
+from fsbench.data.episodes import EpisodeSampler, smallest_keys
 
 COUNTS = {2: 40, 3: 25, 5: 31, 7: 60, 8: 25, 11: 90, 12: 26}
 SPEC = EpisodeSpec(k_shot=3, n_query=6)
@@ -53,7 +53,7 @@ def test_support_and_query_are_disjoint_balanced_and_in_range(
 def test_first_is_the_head_of_a_stable_argsort_even_with_ties(keys: list[int], m: int) -> None:
     array = np.array(keys, dtype=np.uint64)
     m = min(m, len(keys))
-    np.testing.assert_array_equal(first(m, array), np.argsort(array, kind="stable")[:m])
+    np.testing.assert_array_equal(smallest_keys(m, array), np.argsort(array, kind="stable")[:m])
 
 
 def draws(sampler: EpisodeSampler, indices: list[int]) -> dict[int, str]:

@@ -12,7 +12,7 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import Reporter, Silent
-from fsbench.data import DataRoots, load_target, record
+from fsbench.data import DataRoots, describe_dataset, load_target
 from fsbench.data.fingerprint import fingerprint
 
 
@@ -79,7 +79,7 @@ def test_record_states_the_classes_present(
     eurosat: Path, tmp_path: Path, draw: Callable[..., Path]
 ) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
-    found = record(dataset, tmp_path)
+    found = describe_dataset(dataset, tmp_path)
     assert (found.class_ids, found.class_counts) == ((1, 8), (1, 2))
     assert found.class_names == ("Forest", "River")
     assert found.flags == ("subset",)

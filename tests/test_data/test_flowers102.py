@@ -12,7 +12,7 @@ from torchvision.datasets import Flowers102
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.splits import split_of
+from fsbench.data.splits import split_dataset
 from fsbench.data.targets.flowers102 import FACTS
 
 LABELS = [77, 1, 102, 1, 5]
@@ -42,7 +42,7 @@ def test_parts_labels_and_ids(tree: Path) -> None:
         "train/image_00001.jpg",
     )
     assert dataset.labels.tolist() == [0, 0, 4, 76]
-    train, test = split_of(dataset)
+    train, test = split_dataset(dataset)
     assert (train.tolist(), test.tolist()) == ([1, 3], [0, 2])
     assert dataset.class_names[76] == "passion flower"
     assert dataset.flags == {"subset"}

@@ -14,8 +14,8 @@ from scipy.io import savemat
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_source, load_target
-from fsbench.data.files import stays_inside
-from fsbench.data.hub import Table
+from fsbench.data.files import is_inside
+from fsbench.data.hub import HubTable
 from fsbench.data.sources.tinyimagenet import FACTS as TINY
 from fsbench.data.targets import cropdisease, dogs
 
@@ -38,7 +38,7 @@ BIRD, DOG = "001.Black_footed_Albatross", "n02085620-Chihuahua"
     ],
 )
 def test_what_stays_inside(name: str, inside: bool) -> None:
-    assert stays_inside(name) == inside
+    assert is_inside(name) == inside
 
 
 def matlab(path: Path, names: list[str]) -> None:
@@ -120,7 +120,7 @@ def test_tables_of_a_download(tmp_path: Path, draw: Draw) -> None:
     rows = Dataset.from_dict(
         {"image": [{"bytes": None, "path": str(p)} for p in (inside, outside)], "label": [0, 1]}
     )
-    samples = Table(rows, "t", (tmp_path / "kept",)).samples(("0", "1"))
+    samples = HubTable(rows, "t", (tmp_path / "kept",)).samples(("0", "1"))
     assert samples[0].open().size == (8, 8)
     with pytest.raises(DataError, match="names a file elsewhere"):
         samples[1].open()

@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec
-from fsbench.data.images import decode_rgb, open_rgb, square, to_array
+from fsbench.data.images import decode_rgb, open_rgb, resize_square, to_array
 
 
 def noise(width: int, height: int) -> Image.Image:
@@ -36,7 +36,7 @@ def test_geometry_is_that_of_torchvision(width: int, height: int, size: int) -> 
 def test_shrinking_is_antialiased() -> None:
     checks = np.indices((64, 64)).sum(axis=0) % 2 * 255
     image = Image.fromarray(np.repeat(checks[..., None], 3, axis=2).astype(np.uint8))
-    shrunk = np.asarray(square(image, 8))
+    shrunk = np.asarray(resize_square(image, 8))
     assert abs(float(shrunk.mean()) - 127.5) < 1
     assert shrunk.std() < 4
 

@@ -13,7 +13,7 @@ from fsbench.cli.main import run
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import TARGETS
 from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.data.manifest import write
+from fsbench.data.manifest import write_episodes
 
 
 def fsbench(*arguments: str) -> int:
@@ -102,7 +102,7 @@ def test_a_killed_export_leaves_the_old_file_and_no_half_of_a_new_one(tmp_path: 
     dataset = target()
     sampler = EpisodeSampler(EpisodeSpec(), dataset.name, dataset.class_counts)
     file = tmp_path / "e.jsonl"
-    write(file, sampler, dataset, 2)
+    write_episodes(file, sampler, dataset, 2)
     before = file.read_bytes()
 
     class Broken(EpisodeSampler):
@@ -113,7 +113,7 @@ def test_a_killed_export_leaves_the_old_file_and_no_half_of_a_new_one(tmp_path: 
 
     broken = Broken(EpisodeSpec(), dataset.name, dataset.class_counts)
     with pytest.raises(KeyboardInterrupt):
-        write(file, broken, dataset, 5)
+        write_episodes(file, broken, dataset, 5)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
 

@@ -9,9 +9,9 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.splits import split_of
+from fsbench.data.splits import split_dataset
 from fsbench.data.targets.mit67 import FACTS
-from fsbench.data.verify import verify
+from fsbench.data.verification import verify_dataset
 
 TRAIN = ("winecellar/a.jpg", "airport_inside/airport_inside_0001.jpg")
 TEST = ("airport_inside/airport_inside_0002.jpg", "bar/a.jpg")
@@ -30,7 +30,7 @@ def tree(tmp_path: Path, draw: Callable[..., Path]) -> Path:
 
 def test_only_listed_images_are_loaded(tree: Path) -> None:
     dataset = load_target("indoor67", DataRoots.parse([str(tree.parent)]))
-    train, test = split_of(dataset)
+    train, test = split_dataset(dataset)
     assert [dataset.canonical_ids[i] for i in train] == [f"train/{TRAIN[1]}", f"train/{TRAIN[0]}"]
     assert [dataset.canonical_ids[i] for i in test] == [f"test/{name}" for name in TEST]
     assert dataset.labels[train].tolist() == [0, 66]
@@ -65,7 +65,7 @@ def test_missing_images_are_counted(tree: Path) -> None:
 
 
 def test_verify_checks_the_parts_and_not_every_class(tree: Path, tmp_path: Path) -> None:
-    verdict = verify("mit67", DataRoots.parse([str(tree.parent)]), tmp_path / "cache")
+    verdict = verify_dataset("mit67", DataRoots.parse([str(tree.parent)]), tmp_path / "cache")
     assert verdict.counts[0] == (2, None)
     assert not verdict.complete
     problem = verdict.problem()

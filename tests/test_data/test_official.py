@@ -9,12 +9,12 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import Listed, official_target
+from fsbench.data.splits import ListedImage, assemble_official
 from fsbench.data.targets.mit67 import FACTS
 
 SMALL = FACTS.model_copy(update={"classes": ("a", "b"), "split": (3, 2)})
-TRAIN = (Listed(0, "a/1.jpg"), Listed(0, "a/2.jpg"), Listed(1, "b/1.jpg"))
-TEST = (Listed(0, "a/3.jpg"), Listed(1, "b/2.jpg"))
+TRAIN = (ListedImage(0, "a/1.jpg"), ListedImage(0, "a/2.jpg"), ListedImage(1, "b/1.jpg"))
+TEST = (ListedImage(0, "a/3.jpg"), ListedImage(1, "b/2.jpg"))
 
 
 @pytest.fixture
@@ -22,8 +22,10 @@ def load(tmp_path: Path, draw: Callable[..., Path]) -> Callable[..., TargetDatas
     for listed in (*TRAIN, *TEST):
         draw(tmp_path / "Images" / listed.name)
 
-    def make(train: Sequence[Listed] = TRAIN, test: Sequence[Listed] = TEST) -> TargetDataset:
-        return official_target(SMALL, tmp_path, tmp_path / "Images", (train, test))
+    def make(
+        train: Sequence[ListedImage] = TRAIN, test: Sequence[ListedImage] = TEST
+    ) -> TargetDataset:
+        return assemble_official(SMALL, tmp_path, tmp_path / "Images", (train, test))
 
     return make
 
@@ -44,8 +46,8 @@ def test_as_many_images_in_other_parts_are_a_subset(load: Callable[..., TargetDa
 
 def test_a_class_without_images_is_a_subset(load: Callable[..., TargetDataset]) -> None:
     relabelled = (
-        [Listed(0, listed.name) for listed in TRAIN],
-        [Listed(0, listed.name) for listed in TEST],
+        [ListedImage(0, listed.name) for listed in TRAIN],
+        [ListedImage(0, listed.name) for listed in TEST],
     )
     assert load(*relabelled).flags == {"subset"}
 

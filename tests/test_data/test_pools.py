@@ -9,8 +9,8 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
+from fsbench.data.assembly import without_suffix
 from fsbench.data.base import hash_lines
-from fsbench.data.pools import without_suffix
 from fsbench.data.targets import chestx as chestx_module
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.data import DataRoots, resolve
+from fsbench.data import DataRoots, resolve_alias
 from fsbench.data.catalog import all_facts
 
 EUROSAT = all_facts()["eurosat"]
@@ -81,7 +81,7 @@ def test_a_path_with_an_equals_sign_is_a_root(tmp_path: Path) -> None:
     ],
 )
 def test_aliases(alias: str, name: str) -> None:
-    assert resolve(alias) == name
+    assert resolve_alias(alias) == name
 
 
 def test_a_download_needs_a_place(tmp_path: Path) -> None:

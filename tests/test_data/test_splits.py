@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
-from fsbench.data.splits import derived_split, held_out, split_of
+from fsbench.data.splits import derive_split, hold_out, split_dataset
 from fsbench.data.targets.toy_photo import FACTS
 
 
@@ -25,7 +25,7 @@ def dataset(counts: list[int], ids: str = "x") -> TargetDataset:
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=6))
 def test_it_is_a_stratified_partition(counts: list[int]) -> None:
     found = dataset(counts)
-    train, test = derived_split(found)
+    train, test = derive_split(found)
     assert sorted([*train, *test]) == list(range(len(found)))
     for c, count in enumerate(counts):
         held = int((found.labels[test] == c).sum())
@@ -35,15 +35,15 @@ def test_it_is_a_stratified_partition(counts: list[int]) -> None:
 
 def test_it_follows_the_ids_alone() -> None:
     small, large = dataset([10]), dataset([10, 30])
-    assert derived_split(small)[1].tolist() == [i for i in derived_split(large)[1] if i < 10]
-    assert derived_split(dataset([30]))[1].tolist() != derived_split(dataset([30], "y"))[1].tolist()
+    assert derive_split(small)[1].tolist() == [i for i in derive_split(large)[1] if i < 10]
+    assert derive_split(dataset([30]))[1].tolist() != derive_split(dataset([30], "y"))[1].tolist()
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([0.1, 0.25, 0.9]))
 def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: float) -> None:
     found = dataset([*counts, 7])
     train = np.flatnonzero(np.arange(len(found)) % 7 != 3)
-    kept, held = held_out(found, train, part)
+    kept, held = hold_out(found, train, part)
     assert sorted([*kept, *held]) == list(range(len(train)))
     for c in np.unique(found.labels[train]):
         n = int((found.labels[train] == c).sum())
@@ -54,16 +54,16 @@ def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: flo
 def test_what_is_held_out_follows_the_ids_and_not_the_places() -> None:
     found = dataset([20])
     all_of_them = np.arange(20)
-    ids = {found.canonical_ids[i] for i in all_of_them[held_out(found, all_of_them, 0.2)[1]]}
+    ids = {found.canonical_ids[i] for i in all_of_them[hold_out(found, all_of_them, 0.2)[1]]}
     backwards = all_of_them[::-1].copy()
-    again = {found.canonical_ids[backwards[i]] for i in held_out(found, backwards, 0.2)[1]}
+    again = {found.canonical_ids[backwards[i]] for i in hold_out(found, backwards, 0.2)[1]}
     assert ids == again
-    assert ids != {found.canonical_ids[i] for i in derived_split(found)[1]}
+    assert ids != {found.canonical_ids[i] for i in derive_split(found)[1]}
 
 
 def test_nothing_to_hold_out_is_said() -> None:
     with pytest.raises(DataError, match="no class has two training images"):
-        held_out(dataset([3, 2]), np.array([0, 4]), 0.1)
+        hold_out(dataset([3, 2]), np.array([0, 4]), 0.1)
 
 
 def test_an_official_split_is_read_from_the_ids() -> None:
@@ -71,18 +71,20 @@ def test_an_official_split_is_read_from_the_ids() -> None:
     names = ("train/b", "test/a", "test/b", "test/c", "train/a")
     labels = np.array([0, 0, 1, 1, 1])
     found = TargetDataset("d", facts, Path(), names, names, labels, ("x", "y"))
-    train, test = split_of(found)
+    train, test = split_dataset(found)
     assert (train.tolist(), test.tolist()) == ([0, 4], [1, 2, 3])
     only = TargetDataset("d", facts, Path(), names[1:3], names[1:3], labels[1:3], ("x", "y"))
     with pytest.raises(DataError, match="0 train and 2 test images"):
-        split_of(only)
+        split_dataset(only)
 
 
 def test_other_targets_get_the_derived_split() -> None:
-    for found, expected in zip(split_of(dataset([10])), derived_split(dataset([10])), strict=True):
+    for found, expected in zip(
+        split_dataset(dataset([10])), derive_split(dataset([10])), strict=True
+    ):
         np.testing.assert_array_equal(found, expected)
 
 
 def test_a_class_of_one_image_is_named() -> None:
     with pytest.raises(DataError, match="class 1 has one image"):
-        derived_split(dataset([5, 1]))
+        derive_split(dataset([5, 1]))

@@ -10,15 +10,15 @@ import torch
 from torch import nn
 
 from fsbench.core.seeding import stream, torch_generator
-from fsbench.data import DataRoots, SourceDataset, groups, load_source, load_target
-from fsbench.data.toy import PAIRS, SHAPES, TEXTURES, pairs_of_source, pairs_of_targets
+from fsbench.data import DataRoots, SourceDataset, dataset_groups, load_source, load_target
+from fsbench.data.toy import PAIRS, SHAPES, TEXTURES, source_pairs, target_pairs
 
-TOYS = groups()["toy"]
+TOYS = dataset_groups()["toy"]
 
 
 def test_there_are_four_and_no_class_of_theirs_is_in_the_source() -> None:
     assert len(TOYS) == 4
-    source, targets = pairs_of_source(), pairs_of_targets()
+    source, targets = source_pairs(), target_pairs()
     assert sorted([*source, *targets]) == sorted(PAIRS)
     assert (len(source), len(targets)) == (20, 16)
     assert {part for pair in source for part in pair.split("-")} == {*SHAPES, *TEXTURES}

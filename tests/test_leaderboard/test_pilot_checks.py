@@ -28,7 +28,7 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("cell")
     task = f"folder:{images(root / 'images', 5, 20)}:5w1s"
     (root / "run").mkdir()
-    weights = backbones.load("fsbench/pilot_resnet", random_init=0).module.state_dict()
+    weights = backbones.load_backbone("fsbench/pilot_resnet", random_init=0).module.state_dict()
     save_file({k: v.contiguous() for k, v in weights.items()}, root / "run" / "model.safetensors")
     model = ["-m", str(root / "run" / "model.safetensors"), "--arch", "fsbench/pilot_resnet"]
     size = ["--episodes", "20", "--input-size", "native", "--threads", "1"]

@@ -9,7 +9,7 @@ from PIL import Image
 from support.pretrain import source, tiny
 
 from fsbench.core.errors import DataError
-from fsbench.data.augmentation import PAD, crop_flip, draws, enlarged, resize_crop_flip
+from fsbench.data.augmentation import PAD, crop_flip, draw_crops, enlarged_side, resize_crop_flip
 from pretrain.recipes.plan import TrainingClock
 from pretrain.training.batches import BatchLoader, InputNormalizer
 
@@ -37,7 +37,7 @@ def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
 
 
 def test_draws_reach_every_offset_and_both_sides() -> None:
-    found = [draws("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
+    found = [draw_crops("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
     offsets, flips = torch.cat([d[0] for d in found]), torch.cat([d[1] for d in found])
     assert set(offsets.flatten().tolist()) == set(range(2 * PAD + 1))
     assert 0.4 < flips.float().mean() < 0.6
@@ -71,9 +71,9 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
 
 
 def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
-    assert (enlarged(224), enlarged(56)) == (248, 62)
+    assert (enlarged_side(224), enlarged_side(56)) == (248, 62)
     kind = "resize_crop_flip"
-    offsets = torch.cat([draws(kind, 16, 8, ("draws", i))[0] for i in range(20)])
+    offsets = torch.cat([draw_crops(kind, 16, 8, ("draws", i))[0] for i in range(20)])
     assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
     loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
     clock = TrainingClock(loader.recipe.plan)

@@ -9,7 +9,7 @@ import torch
 from support.pretrain import equal, killed_at, lines, source, tiny, weights
 from torch import Tensor, nn
 
-from fsbench.backbones import classifier, load
+from fsbench.backbones import load_backbone, load_classifier
 from fsbench.core.errors import UsageError
 from pretrain.recipes import registry
 from pretrain.training.factory import add_dropout, build_context
@@ -74,8 +74,8 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
     assert not equal(with_, without)
     run = f"run:{tmp_path / '0.25'}"
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
-    assert torch.equal(load(run).features(images), load(run).features(images))
-    assert not classifier(run).model.get_submodule("fc")._forward_pre_hooks
+    assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
+    assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks
 
 
 def test_it_resumes_to_the_bit_and_draws_from_the_step_s_own_stream(

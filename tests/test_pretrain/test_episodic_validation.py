@@ -90,7 +90,7 @@ def test_a_run_has_it_apart_from_the_accuracy_of_classification(tmp_path: Path) 
         "way": 2, "shots": 1, "queries": 1, "episodes": 2, "split": "val", "batch_norm": "running",
     }  # fmt: skip
     assert record["n_classes"] == 2
-    assert backbones.load(f"run:{run}").facts.source_accuracy is None
+    assert backbones.load_backbone(f"run:{run}").facts.source_accuracy is None
 
 
 def test_other_runs_do_not_have_it(tmp_path: Path) -> None:

@@ -140,10 +140,10 @@ def test_training_learns(tmp_path: Path) -> None:
 
 
 def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -> None:
-    from fsbench.backbones import classifier
+    from fsbench.backbones import load_classifier
 
     train_recipe(tiny("normal"), source(), tmp_path)
-    found = classifier(f"run:{tmp_path}")
+    found = load_classifier(f"run:{tmp_path}")
     made = trainer(tiny("normal"), tmp_path / "scratch")
     assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
 

@@ -241,8 +241,8 @@ def test_the_export_gives_the_outputs_of_the_trained_network(tmp_path: Path) -> 
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["normalizers"] == {f"layer{i}.0": [] for i in (1, 2, 3, 4)}
     images = torch.from_numpy(source().val.images)
-    exported = backbones.classifier(f"run:{tmp_path}")
-    backbone = backbones.load(f"run:{tmp_path}")
+    exported = backbones.load_classifier(f"run:{tmp_path}")
+    backbone = backbones.load_backbone(f"run:{tmp_path}")
     made.ctx.model.eval()
     with torch.no_grad():
         x = made.validation.normalise(images)
@@ -261,7 +261,7 @@ def test_an_export_whose_record_and_weights_differ_is_refused(
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": shapes}))
     with pytest.raises(CheckpointError, match="normalizer"):
-        backbones.load(f"run:{tmp_path}")
+        backbones.load_backbone(f"run:{tmp_path}")
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 7])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.norms import n_affine
+from fsbench.backbones.normalization import count_affine
 from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
@@ -126,7 +126,7 @@ def test_every_kind_of_norm_equals_the_plain_loop_and_keeps_its_hooks(toy: Input
     facts = toy.backbone.facts.model_copy(update={"feature_dim": 6})
     inputs = replace(toy, backbone=Backbone(facts, net))
     given = spec(k_shot=2, head={"epochs": 8})
-    assert n_affine(net) == 10 * 12 - 2 * 6 + 2 * 96 + 6 * 2 + 6 + 6 + 2 * 6 + 2 * 96
+    assert count_affine(net) == 10 * 12 - 2 * 6 + 2 * 96 + 6 * 2 + 6 + 6 + 2 * 6 + 2 * 96
     found = ours(inputs, given, range(2))
     for i in range(2):
         assert largest(found[i], plain(inputs, given, i)) <= 1e-6
@@ -134,8 +134,8 @@ def test_every_kind_of_norm_equals_the_plain_loop_and_keeps_its_hooks(toy: Input
 
 @pytest.mark.parametrize(("ref", "count"), [("timm/resnet50", 53_120), ("timm/resnet18", 9_600)])
 def test_counts_of_the_source(ref: str, count: int) -> None:
-    backbone = backbones.load(ref, random_init=0)
-    assert backbone.facts.n_affine == n_affine(backbone.module) == count
+    backbone = backbones.load_backbone(ref, random_init=0)
+    assert backbone.facts.n_affine == count_affine(backbone.module) == count
 
 
 @pytest.mark.parametrize("bn_mode", ["eval", "train"])

@@ -36,7 +36,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def blobs() -> Inputs:
     """Between chance and perfect; photographs in pairs."""
-    dataset = target().grouped(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    dataset = target().with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
     return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
 
 

@@ -34,7 +34,7 @@ from protocols.analyses.knn_depth import (
 def network(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
     run = tmp_path_factory.mktemp("runs") / "run"
     train_recipe(tiny("normal", "width=4"), source(), run)
-    return backbones.classifier(f"run:{run}")
+    return backbones.load_classifier(f"run:{run}")
 
 
 def unlearnable() -> Split:
@@ -136,7 +136,7 @@ def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
 
 
 def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifier) -> None:
-    inputs = AnalysisInput(backbones.load(network.facts.ref), network, source())
+    inputs = AnalysisInput(backbones.load_backbone(network.facts.ref), network, source())
     whole = probe_blocks(network, source().train, source().val)
     finding = run(inputs, KnnDepthSettings())
     accuracy, depth = finding.views

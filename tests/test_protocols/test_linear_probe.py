@@ -14,7 +14,7 @@ from torch import nn
 from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
-from fsbench.data.splits import held_out
+from fsbench.data.splits import hold_out
 from protocols.base import Inputs
 from protocols.heads.draws import draw_linear_init
 from protocols.probes.linear import ProbeHeads, evaluate_linear_probe, learning_rate_factor
@@ -116,7 +116,7 @@ def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
 def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> None:
     plain, spec = ProbeSpec(epochs=9), ProbeSpec(epochs=9, held_out=0.2)
     found = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
-    kept, held = (TRAIN[places] for places in held_out(DATASET, TRAIN, 0.2))
+    kept, held = (TRAIN[places] for places in hold_out(DATASET, TRAIN, 0.2))
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
     assert found.held_out is not None
     for column, lr in enumerate(spec.lrs):

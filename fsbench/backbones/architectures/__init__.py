@@ -5,8 +5,7 @@ A recipe may name a convolutional network of timm as well: `timm/NAME`.
 
 from __future__ import annotations
 
-from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._roles import RoleMap
+from fsbench.backbones.roles import Architecture, RoleMap
 from fsbench.core.registry import Registry, attribute
 
 __all__ = ["ARCHITECTURES", "Architecture", "RoleMap"]
@@ -20,7 +19,7 @@ class Architectures(Registry[Architecture]):
         from fsbench.backbones.architectures import _timm
 
         if name.startswith(_timm.PREFIX):
-            return _timm.architecture(name.removeprefix(_timm.PREFIX))
+            return _timm.timm_architecture(name.removeprefix(_timm.PREFIX))
         return super().load(name)
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
+from fsbench.backbones.roles import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
 """7x7 of stride 2 and pooling; 3x3 of stride 2; 3x3. They shrink an image 4, 2 and 1 times."""
@@ -116,7 +116,7 @@ class ResNet(nn.Module):
             n_in = (width << i) * block.expansion
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
-        self.apply(initialise)
+        self.apply(initialize)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
@@ -126,7 +126,7 @@ class ResNet(nn.Module):
         return out
 
 
-def initialise(module: nn.Module) -> None:
+def initialize(module: nn.Module) -> None:
     """Kaiming-normal with fan-in for every kernel; biases and norms keep PyTorch's default."""
     if isinstance(module, nn.Conv2d | nn.Linear):
         nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")

@@ -6,15 +6,177 @@ input_size where timm can, and refused elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from fsbench.backbones.architectures._automatic import SIDE, roles_of
-from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.roles import Architecture, RoleMap, below, layer_names, weighted_names
 from fsbench.core.errors import UsageError
+
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+SIDE = 64
+"""Side (px) of the image that is sent through a network that takes any."""
+
+
+def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
+    """Raises UsageError that names what is missing: a linear head, maps, layers in blocks."""
+    head, layers = find_head(model, name), layer_names(model)
+    whole = isinstance(model.get_submodule(head), nn.Linear)
+    if whole and layers[-1] != head:
+        raise missing_roles_error(name, f"its last layer is {layers[-1]}, not the head {head}")
+    cuts = Cuts.of(model, name, side)
+    units = list(iterate_units(model, "", head, cuts))
+    blocks = add_loose_parameters(model, join_stem(model, list(group_units(model, units, cuts))))
+    inside = [module for block in blocks for module in block]
+    outside = [n for n in layers if not below(n, inside)]
+    if not blocks or any(not isinstance(model.get_submodule(n), nn.Linear) for n in outside):
+        raise missing_roles_error(
+            name, f"no part of it can be cut off that holds {(*outside, 'a layer')[0]}"
+        )
+    return RoleMap(
+        layers=layers,
+        blocks=blocks,
+        head=head,
+        fully_connected=tuple(outside) if whole else (*outside, head),
+        stages=tuple(dict.fromkeys(block[-1].rpartition(".")[0] or block[-1] for block in blocks)),
+        weighted=weighted_names(model),
+    )
+
+
+def missing_roles_error(name: str, why: str) -> UsageError:
+    return UsageError(
+        f"{name} has no roles that methods could use: {why}",
+        fix="use a convolutional network or a transformer with plain or residual blocks and a"
+        " linear head",
+    )
+
+
+def find_head(model: nn.Module, name: str) -> str:
+    """The classifier, as timm's configuration names it, or the place that it was taken from."""
+    named = getattr(model, "pretrained_cfg", {}).get("classifier")
+    kinds = (nn.Linear, nn.Identity)
+    if not isinstance(named, str) or not isinstance(model.get_submodule(named), kinds):
+        raise missing_roles_error(name, f"its classifier {named!r} is no single linear layer")
+    return named
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Names of the modules whose output is all that later layers see."""
+
+    names: frozenset[str]
+
+    @staticmethod
+    def of(model: nn.Module, name: str, side: int) -> Cuts:
+        """model: of any device; it is not changed. Raises UsageError where no pass is possible."""
+        ends: dict[str, Any] = {}
+
+        def watch(module_name: str) -> torch.utils.hooks.RemovableHandle:
+            def keep(module: nn.Module, inputs: object, output: object) -> None:
+                if isinstance(output, Tensor) and output.ndim in (3, 4) and output.grad_fn:
+                    ends[module_name] = output.grad_fn
+
+            return model.get_submodule(module_name).register_forward_hook(keep)
+
+        hooks = [watch(n) for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
+        image = torch.zeros(2, 3, side, side, device=next(model.parameters()).device)
+        image.requires_grad_()
+        training = {module: module.training for module in model.modules()}
+        try:
+            out = model.eval()(image)
+        except (AssertionError, RuntimeError) as error:
+            own = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
+            why = f"it takes no {side} px images (made for {own} px): {error}"
+            raise missing_roles_error(name, why) from error
+        finally:
+            for handle in hooks:
+                handle.remove()
+            for module, mode in training.items():
+                module.training = mode
+        return Cuts(frozenset(n for n, end in ends.items() if not bypasses(out, end, image)))
+
+
+def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
+    """Whether a path of the graph leads from the output to the image without passing `end`."""
+    seen, waiting = {end}, [out.grad_fn]
+    while waiting:
+        node: Any = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if getattr(node, "variable", None) is image:
+            return True
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions]
+    return False
+
+
+def has_layers(module: nn.Module) -> bool:
+    return bool(layer_names(module))
+
+
+def is_composite(module: nn.Module) -> bool:
+    """Whether layers sit inside the module, not counting the module itself."""
+    return has_layers(module) and "" not in layer_names(module)
+
+
+def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iterator[str]:
+    """Units of the trunk in the order of registration; the head and what is around it left out."""
+    for name, child in module.named_children():
+        full = prefix + name
+        if below(head, (full,)):
+            continue
+        if is_divisible(child, full, cuts):
+            yield from iterate_units(child, f"{full}.", head, cuts)
+        else:
+            yield full
+
+
+def is_divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
+    """Whether a module is a row of units, or holds one: a stage, not a unit."""
+    children = dict(module.named_children())
+    inner = [n for n, child in children.items() if has_layers(child)]
+    if not isinstance(module, CONTAINERS):
+        return any(is_divisible(child, f"{name}.{n}", cuts) for n, child in children.items())
+    ends = [f"{name}.{n}" in cuts.names for n in inner]
+    return (len(inner) > 1 and all(ends)) or (len(inner) == 1 and is_composite(children[inner[0]]))
+
+
+def group_units(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tuple[str, ...]]:
+    """Units up to a cut that is followed by a layer."""
+    layered = {unit for unit in units if has_layers(model.get_submodule(unit))}
+    last = max((i for i, unit in enumerate(units) if unit in cuts.names), default=-1)
+    block: list[str] = []
+    for i, unit in enumerate(units[: last + 1]):
+        block.append(unit)
+        followed = i == last or units[i + 1] in layered
+        if followed and unit in cuts.names and layered & set(block):
+            yield tuple(block)
+            block = []
+
+
+def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The blocks with single layers at the start joined to the first one of several layers.
+
+    In a plain network such blocks are the rule: there every one stays.
+    """
+    rich = [any(len(layer_names(model.get_submodule(n))) > 1 for n in block) for block in blocks]
+    stem = rich.index(True) if any(rich) else len(blocks)
+    if stem >= len(blocks) - stem:
+        return tuple(blocks)
+    return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]
+
+
+def add_loose_parameters(
+    model: nn.Module, blocks: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The first block with the parameters that no module owns: they act before it or in it."""
+    loose = tuple(n for n, _ in model.named_parameters(recurse=False))
+    return ((*loose, *blocks[0]), *blocks[1:]) if blocks else ()
+
 
 PREFIX = "timm/"
 OWN_WIDTH = 1
@@ -25,11 +187,11 @@ class FixedSize(Architecture):
     """A network for images of one size: its roles are found on an image of that size."""
 
     def at(self, input_size: int) -> Architecture:
-        roles = partial(roles_of, name=self.name, side=input_size)
+        roles = partial(find_roles, name=self.name, side=input_size)
         return replace(self, input_size=input_size, roles=roles)
 
 
-def architecture(name: str) -> Architecture:
+def timm_architecture(name: str) -> Architecture:
     """Random weights are timm's own. Raises UsageError for a name that timm does not have."""
     import timm
 
@@ -42,8 +204,8 @@ def architecture(name: str) -> Architecture:
     side = config.input_size[-1] if fixed else 224
     return (FixedSize if fixed else Architecture)(
         name=PREFIX + name,
-        factory=partial(create, name),
-        roles=partial(roles_of, name=PREFIX + name, side=side if fixed else SIDE),
+        factory=partial(create_network, name),
+        roles=partial(find_roles, name=PREFIX + name, side=side if fixed else SIDE),
         default_width=OWN_WIDTH,
         input_size=side,
         summary=f"{name} of timm",
@@ -51,7 +213,7 @@ def architecture(name: str) -> Architecture:
     )
 
 
-def create(name: str, num_classes: int, width: int, side: int | None = None) -> nn.Module:
+def create_network(name: str, num_classes: int, width: int, side: int | None = None) -> nn.Module:
     """side: px, for a network of fixed size. Raises UsageError for a width or another size."""
     import timm
 

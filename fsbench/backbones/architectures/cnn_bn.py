@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._chain import roles
-from fsbench.backbones.architectures._small_cnn import small_cnn
+from fsbench.backbones.architectures._layers import chain_roles
+from fsbench.backbones.architectures.cnn import small_cnn
+from fsbench.backbones.roles import Architecture
 
 
 def cnn_bn(num_classes: int, width: int, side: int) -> nn.Module:
@@ -16,7 +16,7 @@ def cnn_bn(num_classes: int, width: int, side: int) -> nn.Module:
 ARCHITECTURE = Architecture(
     name="cnn_bn",
     factory=cnn_bn,
-    roles=roles,
+    roles=chain_roles,
     default_width=16,
     input_size=32,
     summary="the cnn with batch norm after both convolutions",

@@ -10,10 +10,8 @@ from dataclasses import replace
 
 from torch import nn
 
-from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._chain import Chain
-from fsbench.backbones.architectures._chain import roles as chain_roles
-from fsbench.backbones.architectures._roles import RoleMap
+from fsbench.backbones.architectures._layers import Chain, chain_roles
+from fsbench.backbones.roles import Architecture, RoleMap
 
 
 def mlp(num_classes: int, width: int, side: int) -> nn.Module:

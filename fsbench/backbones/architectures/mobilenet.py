@@ -1,4 +1,4 @@
-"""The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_study.py).
+"""The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_layers.py).
 
 Howard et al. 2017, Table 1 without its five units of 14 x 14 x 512, as its section 4 has it: a stem
 and 8 separable units. The study counts K = 7 and does not say which. Our reading: the stem belongs
@@ -10,9 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import _study
-from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import _layers
+from fsbench.backbones.roles import Architecture, RoleMap, layer_names, weighted_names
 
 STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Channels as a multiple of the width, stride of the first unit, units."""
@@ -22,7 +21,7 @@ def normed(n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1)
     """Convolution without bias, norm, ReLU."""
     padding = kernel // 2
     conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
-    return nn.Sequential(conv, _study.layer_norm(n_out), nn.ReLU(inplace=True))
+    return nn.Sequential(conv, _layers.layer_norm(n_out), nn.ReLU(inplace=True))
 
 
 def separable(n_in: int, n_out: int, stride: int) -> nn.Sequential:
@@ -54,7 +53,7 @@ class MobileNet(nn.Module):
 
 
 def mobilenet(num_classes: int, width: int) -> nn.Module:
-    return _study.he(MobileNet(num_classes, width))
+    return _layers.initialize_he(MobileNet(num_classes, width))
 
 
 def roles(model: nn.Module) -> RoleMap:
@@ -75,6 +74,6 @@ ARCHITECTURE = Architecture(
     factory=mobilenet,
     roles=roles,
     default_width=32,
-    input_size=_study.INPUT_SIZE,
+    input_size=_layers.INPUT_SIZE,
     summary="shallow MobileNet: a stem and 8 separable units, layer norm",
 )

@@ -6,8 +6,8 @@ about three times as much; with the ImageNet stem (8 px left) it costs a third, 
 
 from __future__ import annotations
 
-from fsbench.backbones.architectures._base import Architecture
 from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
+from fsbench.backbones.roles import Architecture
 
 ARCHITECTURE = Architecture(
     name="pilot_resnet",

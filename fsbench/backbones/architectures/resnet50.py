@@ -1,4 +1,4 @@
-"""ResNet-50 of the reinitialization study: layer norm in place of batch norm; K = 16 (_study.py).
+"""ResNet-50 of the reinitialization study: layer norm in place of batch norm; K = 16 (_layers.py).
 
 He et al. 2016 with the ImageNet stem, torchvision's names: `bn1` is a layer norm here.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures import _study
-from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures import _layers
 from fsbench.backbones.architectures._resnet import Bottleneck, ResNet, roles
+from fsbench.backbones.roles import Architecture
 
 
 def resnet50(num_classes: int, width: int) -> nn.Module:
     model = ResNet(Bottleneck, (3, 4, 6, 3), num_classes, width, "imagenet")
     norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
     for name, norm in norms.items():
-        model.set_submodule(name, _study.layer_norm(norm.num_features))
-    return _study.he(model)
+        model.set_submodule(name, _layers.layer_norm(norm.num_features))
+    return _layers.initialize_he(model)
 
 
 ARCHITECTURE = Architecture(
@@ -25,6 +25,6 @@ ARCHITECTURE = Architecture(
     factory=resnet50,
     roles=roles,
     default_width=64,
-    input_size=_study.INPUT_SIZE,
+    input_size=_layers.INPUT_SIZE,
     summary="ResNet-50 with the ImageNet stem and layer norm",
 )

@@ -15,10 +15,9 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import _chain
-from fsbench.backbones.architectures._base import Architecture
-from fsbench.backbones.architectures._chain import Chain
-from fsbench.backbones.architectures._roles import RoleMap
+from fsbench.backbones.architectures import _layers
+from fsbench.backbones.architectures._layers import Chain
+from fsbench.backbones.roles import Architecture, RoleMap
 
 VALUES = 128
 
@@ -36,12 +35,12 @@ def glorot(layer: nn.Linear) -> None:
     nn.init.zeros_(layer.bias)
 
 
-def mlp(
+def build_study_mlp(
     num_classes: int, width: int, side: int, initialize: Callable[[nn.Linear], None] = glorot
 ) -> nn.Module:
     """initialize: gives a layer its initial weights."""
     if 3 * side * side < VALUES:
-        raise _chain.too_small("study_mlp", side, 7)
+        raise _layers.small_image_error("study_mlp", side, 7)
     stages: list[nn.Module] = [
         nn.Sequential(First(), nn.Linear(VALUES, width), nn.ReLU(inplace=True)),
         nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
@@ -55,13 +54,13 @@ def mlp(
 
 def roles(model: nn.Module) -> RoleMap:
     """As of every chain, with the last two layers as the fully-connected ones."""
-    found = _chain.roles(model)
+    found = _layers.chain_roles(model)
     return replace(found, fully_connected=found.layers[1:])
 
 
 ARCHITECTURE = Architecture(
     name="study_mlp",
-    factory=mlp,
+    factory=build_study_mlp,
     roles=roles,
     default_width=32,
     input_size=8,

@@ -10,7 +10,7 @@ from torch import nn
 from fsbench.backbones.architectures import study_mlp
 
 
-def he(layer: nn.Linear) -> None:
+def initialize_linear_he(layer: nn.Linear) -> None:
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
 
@@ -18,6 +18,6 @@ def he(layer: nn.Linear) -> None:
 ARCHITECTURE = replace(
     study_mlp.ARCHITECTURE,
     name="study_mlp_he",
-    factory=partial(study_mlp.mlp, initialize=he),
+    factory=partial(study_mlp.build_study_mlp, initialize=initialize_linear_he),
     summary="study_mlp with He-normal weights",
 )

@@ -17,6 +17,6 @@ def default(layer: nn.Linear) -> None:
 ARCHITECTURE = replace(
     study_mlp.ARCHITECTURE,
     name="study_mlp_torch",
-    factory=partial(study_mlp.mlp, initialize=default),
+    factory=partial(study_mlp.build_study_mlp, initialize=default),
     summary="study_mlp with PyTorch's default weights",
 )

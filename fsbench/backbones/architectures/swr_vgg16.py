@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures import _chain
-from fsbench.backbones.architectures._base import Architecture
+from fsbench.backbones.architectures import _layers
+from fsbench.backbones.roles import Architecture
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Channels as a multiple of the width, convolutions."""
@@ -19,26 +19,26 @@ LEAST = 32
 """Side (px) that leaves one pixel after five poolings."""
 
 
-def vgg16(num_classes: int, width: int, side: int) -> nn.Module:
+def build_swr_vgg16(num_classes: int, width: int, side: int) -> nn.Module:
     """Raises UsageError for images under 32 px."""
     if side < LEAST:
-        raise _chain.too_small("swr_vgg16", side, LEAST)
+        raise _layers.small_image_error("swr_vgg16", side, LEAST)
     stages: list[nn.Module] = []
     n_in = 3
     for multiple, depth in STAGES:
         units: list[nn.Module] = []
         for _ in range(depth):
-            units += _chain.conv_unit(n_in, multiple * width, 3, norm=True)
+            units += _layers.conv_unit(n_in, multiple * width, 3, norm=True)
             n_in = multiple * width
         stages.append(nn.Sequential(*units, nn.MaxPool2d(2)))
     hidden = [("fc6", 64 * width), ("fc7", 64 * width)]
-    return _chain.Chain(stages, hidden, num_classes, side, n_in * (side // 32) ** 2)
+    return _layers.Chain(stages, hidden, num_classes, side, n_in * (side // 32) ** 2)
 
 
 ARCHITECTURE = Architecture(
     name="swr_vgg16",
-    factory=vgg16,
-    roles=_chain.unit_roles,
+    factory=build_swr_vgg16,
+    roles=_layers.chain_unit_roles,
     default_width=64,
     input_size=64,
     summary="VGG-16 with batch norm and a 4096-4096 classifier without dropout",

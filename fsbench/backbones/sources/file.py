@@ -9,17 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.backbones import checkpoint
-from fsbench.backbones.matching import load_into
-from fsbench.backbones.sources import _timm, fsbench, timm
-from fsbench.backbones.sources._base import Loaded, Request
-from fsbench.backbones.unwrap import state_of
+from fsbench.backbones.checkpoint import select_state
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench, timm
+from fsbench.backbones.weights import load_weights
 from fsbench.core.errors import UsageError
 
 FORM = "FILE[::PART]"
 PREFIX = ""
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UsageError without an architecture, CheckpointError for anything but a full match."""
     path, _, key = request.name.partition("::")
     if request.arch is None:
@@ -27,18 +26,18 @@ def load(request: Request) -> Loaded:
             f"{path} is a file of weights: its architecture is not known",
             fix="add --arch with a timm name or fsbench/NAME",
         )
-    loaded = architecture(request.arch)
+    loaded = build_architecture(request.arch)
     if request.random_init is None:
-        tree = checkpoint.read(Path(path))
-        state = state_of(tree, key or None, path)
-        load_into(loaded.module, state, request.name, request.arch, request.report)
+        tree = checkpoint.read_checkpoint(Path(path))
+        state = select_state(tree, key or None, path)
+        load_weights(loaded.module, state, request.name, request.arch, request.report)
     return loaded
 
 
-def architecture(arch: str) -> Loaded:
+def build_architecture(arch: str) -> LoadedNetwork:
     """A freshly initialised network by the name that --arch takes. Raises UsageError."""
     if arch.startswith(fsbench.PREFIX):
-        return fsbench.build(arch.removeprefix(fsbench.PREFIX))
+        return fsbench.build_network(arch.removeprefix(fsbench.PREFIX))
     name = arch.removeprefix(timm.PREFIX)
-    timm.check(name)
-    return _timm.build(name, pretrained=False)
+    timm.check_timm_name(name)
+    return timm.build_timm_network(name, pretrained=False)

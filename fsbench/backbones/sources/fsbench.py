@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.sources._base import Loaded, Request
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError
 
 FORM = "fsbench/NAME"
 PREFIX = "fsbench/"
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UnknownName, and UsageError without a seed: these names have no weights."""
     ARCHITECTURES.load(request.name)
     if request.random_init is None:
@@ -18,15 +18,17 @@ def load(request: Request) -> Loaded:
             f"{request.ref} is an architecture without weights",
             fix="pass --random-init SEED, or a run of it as run:DIR, or FILE --arch " + request.ref,
         )
-    return build(request.name)
+    return build_network(request.name)
 
 
-def build(name: str, width: int | None = None, input_size: int | None = None) -> Loaded:
+def build_network(
+    name: str, width: int | None = None, input_size: int | None = None
+) -> LoadedNetwork:
     """The head-free network, freshly initialised; null: its own size. Raises UnknownName."""
     architecture = ARCHITECTURES.load(name)
     architecture = architecture.at(input_size or architecture.input_size)
     own = f"fsbench/{name}" + ("" if width is None else f"@{width}")
-    return Loaded(
+    return LoadedNetwork(
         module=architecture.build(0, width),
         architecture=name if name.startswith("timm/") else own,
         features=architecture.features,

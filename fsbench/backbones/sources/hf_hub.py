@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fsbench.backbones.sources import _timm
-from fsbench.backbones.sources._base import Loaded, Request
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, timm
 from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "hf-hub:ORG/NAME@REV"
 PREFIX = "hf-hub:"
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UsageError for a malformed id, CheckpointError if the hub and its cache lack it."""
     from huggingface_hub.errors import HFValidationError
 
@@ -20,7 +19,7 @@ def load(request: Request) -> Loaded:
             f"'{request.ref}' names no hub repository", fix="write hf-hub:ORG/NAME or ...@REVISION"
         )
     try:
-        return _timm.build(request.ref, pretrained=request.random_init is None)
+        return timm.build_timm_network(request.ref, pretrained=request.random_init is None)
     except HFValidationError as error:
         raise UsageError(f"{request.ref}: {error}", fix="write hf-hub:ORG/NAME@REV") from error
     except (KeyError, ValueError) as error:

@@ -18,13 +18,13 @@ from types import ModuleType
 
 from torch import nn
 
-from fsbench.backbones.sources._base import (
+from fsbench.backbones.sources import (
     IMAGENET_MEAN,
     IMAGENET_STD,
-    Loaded,
-    Request,
-    triple,
-    unknown,
+    BackboneRequest,
+    LoadedNetwork,
+    to_triple,
+    unknown_name_error,
 )
 from fsbench.core.errors import UsageError
 
@@ -32,7 +32,7 @@ FORM = "py:PKG.MOD:FUNCTION"
 PREFIX = "py:"
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UsageError where the reference is not trusted, or names no function or network."""
     if not request.trusted:
         raise UsageError(
@@ -45,24 +45,24 @@ def load(request: Request) -> Loaded:
             fix="write a second function that leaves the weights random",
         )
     with working_folder():
-        module, function = find(request.name)
+        module, function = import_function(request.name)
         network = getattr(module, function)()
     if not isinstance(network, nn.Module):
         raise UsageError(
             f"{request.ref} gave a {type(network).__name__}", fix="return a torch.nn.Module"
         )
     source = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
-    return Loaded(
+    return LoadedNetwork(
         module=network,
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
         input_size=int(getattr(network, "input_size", 224)),
-        mean=triple(getattr(network, "mean", IMAGENET_MEAN)),
-        std=triple(getattr(network, "std", IMAGENET_STD)),
+        mean=to_triple(getattr(network, "mean", IMAGENET_MEAN)),
+        std=to_triple(getattr(network, "std", IMAGENET_STD)),
     )
 
 
-def find(name: str) -> tuple[ModuleType, str]:
+def import_function(name: str) -> tuple[ModuleType, str]:
     """The module and the name of the function in it. Raises UsageError."""
     path, _, function = name.partition(":")
     try:
@@ -74,7 +74,7 @@ def find(name: str) -> tuple[ModuleType, str]:
         ) from error
     if not callable(getattr(module, function, None)):
         public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise unknown(f"function of {path}", function, public)
+        raise unknown_name_error(f"function of {path}", function, public)
     return module, function
 
 

@@ -10,11 +10,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from torch import nn
 
-from fsbench.backbones import checkpoint, normalizers
+from fsbench.backbones import checkpoint, normalization
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture
-from fsbench.backbones.matching import load_into
-from fsbench.backbones.sources import fsbench
-from fsbench.backbones.sources._base import Loaded, Request, Triple
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, Triple, fsbench
+from fsbench.backbones.weights import load_weights
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import Sha256
 from fsbench.core.training import Training
@@ -61,16 +60,16 @@ class RunRecord(BaseModel):
         return self.recipe_fields.get("loader") != "episodes"
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """The trunk of the run, or its architecture afresh for a control.
 
     Raises UsageError for a folder that is no finished run, CheckpointError for weights that do not
     fit its record.
     """
     folder = Path(request.name)
-    record = read(folder)
-    require_size(record, folder)
-    fresh = fsbench.build(record.name, record.width, record.input_size)
+    record = read_run(folder)
+    check_size(record, folder)
+    fresh = fsbench.build_network(record.name, record.width, record.input_size)
     more = {}
     if request.random_init is None:
         load_trunk(fresh.module, record, folder, request)
@@ -80,9 +79,9 @@ def load(request: Request) -> Loaded:
             "pretraining_data": (record.source,),
             "source_accuracy": record.source_accuracy,
             "steps": record.steps,
-            "training": training(record, folder),
+            "training": read_training(record, folder),
         }
-    return Loaded(
+    return LoadedNetwork(
         module=fresh.module,
         architecture=fresh.architecture,
         features=fresh.features,
@@ -93,7 +92,7 @@ def load(request: Request) -> Loaded:
     )
 
 
-def read(folder: Path) -> RunRecord:
+def read_run(folder: Path) -> RunRecord:
     """The record of a finished run. Raises UsageError without one, CheckpointError if malformed."""
     path = folder / RECORD
     if not path.is_file() or not (folder / WEIGHTS).is_file():
@@ -104,10 +103,10 @@ def read(folder: Path) -> RunRecord:
     try:
         return RunRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise damaged(path, error) from error
+        raise damaged_record_error(path, error) from error
 
 
-def damaged(path: Path, error: ValidationError) -> CheckpointError:
+def damaged_record_error(path: Path, error: ValidationError) -> CheckpointError:
     """By the first of what is wrong with a record."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "the file"
@@ -117,7 +116,7 @@ def damaged(path: Path, error: ValidationError) -> CheckpointError:
     )
 
 
-def training(record: RunRecord, folder: Path) -> Training | None:
+def read_training(record: RunRecord, folder: Path) -> Training | None:
     """Recipe and cost as results carry them; None for a record that lacks any of it.
 
     Raises CheckpointError when the recipe is not the one of the record's digest, or no recipe.
@@ -129,7 +128,7 @@ def training(record: RunRecord, folder: Path) -> Training | None:
     try:
         found = Training.model_validate(known)
     except ValidationError as error:
-        raise damaged(folder / RECORD, error) from error
+        raise damaged_record_error(folder / RECORD, error) from error
     if found.recipe_digest != record.recipe_digest:
         raise CheckpointError(
             f"{folder / RECORD} is damaged: recipe_fields have the digest {found.recipe_digest},"
@@ -144,7 +143,7 @@ def architecture_of(record: RunRecord) -> Architecture:
     return ARCHITECTURES.load(record.name).at(record.input_size)
 
 
-def require_size(record: RunRecord, folder: Path) -> None:
+def check_size(record: RunRecord, folder: Path) -> None:
     """Raises CheckpointError for a network of more weights than the file has bytes.
 
     Counted without memory, normalisers too, before a record that somebody edited takes all of it.
@@ -161,18 +160,27 @@ def require_size(record: RunRecord, folder: Path) -> None:
         )
 
 
-def load_trunk(module: nn.Module, record: RunRecord, folder: Path, request: Request) -> None:
+def load_trunk(
+    module: nn.Module, record: RunRecord, folder: Path, request: BackboneRequest
+) -> None:
     """Copy all weights but the head's."""
     path = folder / WEIGHTS
     heads = (architecture_of(record).roles(module).head,)
     put_normalizers(module, record, folder)
-    load_into(module, checkpoint.read(path), str(path), record.architecture, request.report, heads)
+    load_weights(
+        module,
+        checkpoint.read_checkpoint(path),
+        str(path),
+        record.architecture,
+        request.report,
+        heads,
+    )
 
 
 def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
     """Insert the normalisers that the run trained with; their values are among its weights."""
     try:
-        normalizers.insert(model, record.normalizers)
+        normalization.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
         raise CheckpointError(
             f"{folder / RECORD} is damaged: normalizers: {record.architecture} has no such module:"
@@ -181,12 +189,12 @@ def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
         ) from error
 
 
-def load_classifier(folder: Path) -> tuple[nn.Module, RunRecord]:
+def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
     """Trunk and head with all weights of the run, and its record. Raises as `load` does."""
-    record = read(folder)
-    require_size(record, folder)
+    record = read_run(folder)
+    check_size(record, folder)
     model = architecture_of(record).build(record.n_classes, record.width)
     put_normalizers(model, record, folder)
     path = folder / WEIGHTS
-    load_into(model, checkpoint.read(path), str(path), record.architecture, heads=())
+    load_weights(model, checkpoint.read_checkpoint(path), str(path), record.architecture, heads=())
     return model, record

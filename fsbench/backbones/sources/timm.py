@@ -2,24 +2,113 @@
 
 from __future__ import annotations
 
-from fsbench.backbones.sources import _timm
-from fsbench.backbones.sources._base import Loaded, Request, unknown
+import pickle
+from typing import Any
+
+from torch import nn
+
+from fsbench.backbones import checkpoint
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
+from fsbench.core.errors import CheckpointError, UsageError
+
+POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
+
+
+def build_timm_network(name: str, *, pretrained: bool) -> LoadedNetwork:
+    """The head-free network `name` of timm with its own mean, std and input size.
+
+    Pretrained weights are loaded with their own head, so that timm checks every name, and the head
+    is taken off afterwards. Raises CheckpointError where they cannot be had, UsageError for an
+    unknown tag.
+    """
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from timm.data.config import resolve_model_data_config
+
+    try:
+        with checkpoint.only_tensors():
+            model = (
+                create_timm_network(name, pretrained=True)
+                if pretrained
+                else create_timm_network(name, num_classes=0)
+            )
+    except (OSError, HfHubHTTPError, OfflineModeIsEnabled) as error:
+        raise unreachable_error(name, error) from error
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        raise refusal_error(name, error) from error
+    if pretrained:
+        model.reset_classifier(0)
+    config = resolve_model_data_config(model)  # type: ignore[no-untyped-call]
+    tag = model.pretrained_cfg.get("tag") if pretrained else None
+    architecture = str(model.pretrained_cfg.get("architecture") or name)
+    return LoadedNetwork(
+        module=model,
+        architecture=f"{architecture}.{tag}" if tag else architecture,
+        features=describe_features(model),
+        input_size=int(config["input_size"][-1]),
+        mean=to_triple(config["mean"]),
+        std=to_triple(config["std"]),
+    )
+
+
+def create_timm_network(name: str, **options: Any) -> Any:
+    """`timm.create_model`, ready for other input sizes where the family offers that."""
+    import timm
+
+    try:
+        return timm.create_model(name, dynamic_img_size=True, **options)
+    except TypeError as error:
+        if "dynamic_img_size" not in str(error):
+            raise
+        return timm.create_model(name, **options)
+
+
+def describe_features(model: nn.Module) -> str:
+    """How a headless timm network makes its features, e.g. 'timm, num_classes=0: cls token'."""
+    head = getattr(model, "head", None)
+    pool = next(
+        (p for owner in (model, head) if (p := getattr(owner, "global_pool", None)) is not None), ""
+    )
+    kind = str(getattr(pool, "pool_type", pool if isinstance(pool, str) else "")) or "its own"
+    wide = getattr(model, "head_hidden_size", None) not in {None, getattr(model, "num_features", 0)}
+    how = POOLS.get(kind, f"{kind} pooling")
+    return f"timm, num_classes=0: {how}{', pre_logits' if wide else ''}"
+
+
+def unreachable_error(name: str, error: Exception) -> CheckpointError:
+    """No copy of the weights here and no way to the hub."""
+    reason = str(error).strip().splitlines()[0]
+    return CheckpointError(
+        f"cannot get the weights of {name}: {reason}",
+        fix="fill the Hugging Face cache (HF_HOME) on a machine with network and copy it here; "
+        "check the name and revision; or pass --random-init SEED for random weights",
+    )
+
+
+def refusal_error(name: str, error: Exception) -> UsageError | CheckpointError:
+    """What timm says where it builds no network: an unknown tag, no weights, or a misfit."""
+    text = " ".join(str(error).split())
+    if text.startswith(("Invalid pretrained tag", "Unknown model")):
+        return UsageError(f"{name}: {text}", fix="see the known names on the timm page of the hub")
+    return CheckpointError(
+        f"{name}: {text[:500]}", fix="choose weights that exist, or pass --random-init SEED"
+    )
+
 
 FORM = "timm/NAME"
 PREFIX = "timm/"
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UsageError for an unknown name, CheckpointError without a copy of the weights."""
-    check(request.name)
-    return _timm.build(request.name, pretrained=request.random_init is None)
+    check_timm_name(request.name)
+    return build_timm_network(request.name, pretrained=request.random_init is None)
 
 
-def check(name: str) -> None:
+def check_timm_name(name: str) -> None:
     """Raises UsageError with the nearest names if timm has no such network or tag."""
     import timm
 
     if not timm.is_model(name):
-        raise unknown("timm network", name, timm.list_models())
+        raise unknown_name_error("timm network", name, timm.list_models())
     if "." in name and name not in (known := timm.list_pretrained(f"{name.split('.')[0]}.*")):
-        raise unknown("timm weights", name, known)
+        raise unknown_name_error("timm weights", name, known)

@@ -7,8 +7,8 @@ from urllib.error import URLError
 from torch import nn
 
 from fsbench.backbones import checkpoint
-from fsbench.backbones.architectures._roles import below
-from fsbench.backbones.sources._base import Loaded, Request, triple, unknown
+from fsbench.backbones.roles import below
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
 from fsbench.core.errors import CheckpointError
 
 FORM = "torchvision/NAME"
@@ -19,13 +19,13 @@ AUXILIARY = ("AuxLogits", "aux1", "aux2")
 """Classifiers that only training uses."""
 
 
-def load(request: Request) -> Loaded:
+def load(request: BackboneRequest) -> LoadedNetwork:
     """Raises UsageError for an unknown name, CheckpointError if the weights cannot be fetched."""
     from torchvision import models
 
     names = models.list_models(module=models)
     if request.name not in names:
-        raise unknown("torchvision classifier", request.name, names)
+        raise unknown_name_error("torchvision classifier", request.name, names)
     weights = models.get_model_weights(request.name).DEFAULT
     random = request.random_init is not None
     try:
@@ -37,19 +37,19 @@ def load(request: Request) -> Loaded:
             fix=f"put the file of {weights.url} into the checkpoints folder of torch.hub "
             "(TORCH_HOME), or pass --random-init SEED for random weights",
         ) from error
-    head = behead(model)
+    head = remove_head(model)
     preset = weights.transforms()
-    return Loaded(
+    return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{request.name}.{weights.name}",
         features=f"torchvision, input of {head}",
         input_size=int(preset.crop_size[0]),
-        mean=triple(preset.mean),
-        std=triple(preset.std),
+        mean=to_triple(preset.mean),
+        std=to_triple(preset.std),
     )
 
 
-def behead(model: nn.Module) -> str:
+def remove_head(model: nn.Module) -> str:
     """Take the last classifying layer out, and training's extra heads; returns its name."""
     for name in AUXILIARY:
         if hasattr(model, name):

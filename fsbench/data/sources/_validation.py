@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.seeding import Name, seed_for
+from fsbench.data.image_folder import stamp_files
 from fsbench.data.images import open_rgb
-from fsbench.data.listing import Sample, SourceListing
-from fsbench.data.own import files_stamp
+from fsbench.data.source import SourceImage, SourceListing
 
 VALIDATION_SHARE = 0.1
 """Part of the training images for validation (arXiv:2109.00267, section 3.1)."""
@@ -46,13 +46,13 @@ def split_validation(
     validation = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
     pairs = enumerate(zip(labels, paths, strict=True))
     samples = [
-        (i in validation, Sample(label, partial(open_rgb, path))) for i, (label, path) in pairs
+        (i in validation, SourceImage(label, partial(open_rgb, path))) for i, (label, path) in pairs
     ]
     flags: set[Flag] = {"derived"} if complete else {"derived", "subset"}
     return SourceListing(
         facts,
         [sample for validates, sample in samples if not validates],
         [sample for validates, sample in samples if validates],
-        files_stamp(list(paths)),
+        stamp_files(list(paths)),
         frozenset(flags),
     )

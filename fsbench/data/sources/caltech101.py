@@ -20,8 +20,8 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.files import descend, folders
-from fsbench.data.listing import SourceListing
+from fsbench.data.files import find_path, list_folders
+from fsbench.data.source import SourceListing
 from fsbench.data.sources._validation import select_by_hash, split_validation
 
 COUNTS = {
@@ -86,13 +86,13 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 def _base(folder: Path) -> Path:
     """Return the folder named caltech101: `folder` or the one in it, as torchvision needs it."""
-    base = descend(folder, BASE) or folder.absolute()
+    base = find_path(folder, BASE) or folder.absolute()
     tree = base / TREE
     if base.name != BASE or not tree.is_dir():
         raise DataError(
             f"{folder} is not a folder {BASE}/ with {TREE}/", fix=f"expected: {FACTS.layout}"
         )
-    names = {path.name for path in folders(tree)}
+    names = {path.name for path in list_folders(tree)}
     wrong = sorted(names - {*COUNTS, BACKGROUND})
     if wrong or BACKGROUND not in names or len(names) < 3:
         raise DataError(

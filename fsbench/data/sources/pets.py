@@ -18,10 +18,10 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.files import descend
-from fsbench.data.listing import SourceListing
-from fsbench.data.official import UNREADABLE
+from fsbench.data.files import find_path
+from fsbench.data.source import SourceListing
 from fsbench.data.sources._validation import split_validation
+from fsbench.data.splits import UNREADABLE
 
 CLASSES = (
     "Abyssinian", "American Bulldog", "American Pit Bull Terrier", "Basset Hound", "Beagle",
@@ -69,7 +69,7 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 def _base(folder: Path) -> Path:
     """Return the folder named oxford-iiit-pet: `folder` or the one in it."""
-    base = descend(folder, BASE) or folder.absolute()
+    base = find_path(folder, BASE) or folder.absolute()
     if base.name != BASE or not (base / "images").is_dir():
         raise DataError(
             f"{folder} is not a folder {BASE}/ with images/", fix=f"expected: {FACTS.layout}"

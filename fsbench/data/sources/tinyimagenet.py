@@ -19,14 +19,14 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.archives import Archive
 from fsbench.data.base import hash_lines
-from fsbench.data.files import descend, folders, images_below
-from fsbench.data.hub import parquet_tables
+from fsbench.data.download import Archive
+from fsbench.data.files import find_path, list_folders, list_images
+from fsbench.data.hub import read_parquet_tables
+from fsbench.data.image_folder import list_tree_images, stamp_files
 from fsbench.data.images import open_rgb
-from fsbench.data.listing import Sample, SourceListing
-from fsbench.data.official import read_lines
-from fsbench.data.own import files_stamp, tree_samples
+from fsbench.data.source import SourceImage, SourceListing
+from fsbench.data.splits import read_lines
 
 WNIDS = """
 n02124075 n04067472 n04540053 n04099969 n07749582 n01641577 n02802426 n09246464 n07920052
@@ -80,10 +80,10 @@ ARCHIVES = (Archive("http://cs231n.stanford.edu/tiny-imagenet-200.zip"),)
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load TinyImageNet below `folder`. Raises DataError for missing files, unknown classes."""
-    folder = descend(folder, "tiny-imagenet-200") or folder
+    folder = find_path(folder, "tiny-imagenet-200") or folder
     classes = read_classes(folder)
-    if tree := descend(folder, "train"):
-        train, stamp = tree_samples(tree, classes)
+    if tree := find_path(folder, "train"):
+        train, stamp = list_tree_images(tree, classes)
         val, val_stamp = _val_samples(folder, classes)
         return build_listing(classes, train, val, hash_lines([stamp, val_stamp]))
     return build_listing(classes, *_from_parquet(folder, classes, cache))
@@ -91,7 +91,7 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 def read_classes(folder: Path) -> tuple[str, ...]:
     """Return the lines of wnids.txt, or the official order if the file is missing."""
-    path = descend(folder, "wnids.txt")
+    path = find_path(folder, "wnids.txt")
     if path is None:
         return FACTS.classes
     classes = tuple(line for text in read_lines(path) for line in text.split())
@@ -104,7 +104,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
 
 
 def build_listing(
-    classes: tuple[str, ...], train: list[Sample], val: list[Sample], stamp: str
+    classes: tuple[str, ...], train: list[SourceImage], val: list[SourceImage], stamp: str
 ) -> SourceListing:
     """Build the listing, marked `subset` unless it has the official classes and counts."""
     counts = [Counter(sample.label for sample in part) for part in (train, val)]
@@ -127,23 +127,23 @@ def _facts_of(classes: tuple[str, ...]) -> DatasetFacts:
     )
 
 
-def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[Sample], str]:
+def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceImage], str]:
     """Read val/images with val_annotations.txt, or the re-sorted val/<wnid>/."""
-    table = descend(folder, "val/val_annotations.txt")
-    tree = descend(folder, "val")
+    table = find_path(folder, "val/val_annotations.txt")
+    tree = find_path(folder, "val")
     if tree is None:
         raise DataError(f"{folder} lacks val/", fix=f"expected there: {FACTS.layout}")
-    if {path.name for path in folders(tree)} & set(classes):
-        return tree_samples(tree, classes)
+    if {path.name for path in list_folders(tree)} & set(classes):
+        return list_tree_images(tree, classes)
     if table is None:
         raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
     labels = _annotations(table)
-    names = [name for name in images_below(tree / "images") if labels.get(name) in classes]
+    names = [name for name in list_images(tree / "images") if labels.get(name) in classes]
     samples = [
-        Sample(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
+        SourceImage(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
         for name in names
     ]
-    return samples, files_stamp([table, *(tree / "images" / name for name in names)])
+    return samples, stamp_files([table, *(tree / "images" / name for name in names)])
 
 
 def _annotations(table: Path) -> dict[str, str]:
@@ -156,7 +156,7 @@ def _annotations(table: Path) -> dict[str, str]:
 
 def _from_parquet(
     folder: Path, classes: tuple[str, ...], cache: Path
-) -> tuple[list[Sample], list[Sample], str]:
+) -> tuple[list[SourceImage], list[SourceImage], str]:
     files = [*folder.glob("*.parquet"), *folder.glob("data/*.parquet")]
     train = sorted(path for path in files if path.name.startswith("train"))
     val = sorted(path for path in files if path.name.startswith("val"))
@@ -165,6 +165,6 @@ def _from_parquet(
             f"{folder} holds neither train/ nor train-*.parquet and val-*.parquet",
             fix=f"expected there: {FACTS.layout}",
         )
-    stamp = files_stamp([*train, *val])
-    tables = parquet_tables(train, val, cache / "datasets" / stamp[:16])
+    stamp = stamp_files([*train, *val])
+    tables = read_parquet_tables(train, val, cache / "datasets" / stamp[:16])
     return tables[0].samples(classes), tables[1].samples(classes), stamp

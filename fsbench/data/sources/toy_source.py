@@ -7,13 +7,12 @@ from pathlib import Path
 
 from PIL import Image
 
-from fsbench.data.listing import Sample, SourceListing
-from fsbench.data.toy import Style, pairs_of_source
-from fsbench.data.toy_sets import toy_facts, toy_image
+from fsbench.data.source import SourceImage, SourceListing
+from fsbench.data.toy import Style, source_pairs, toy_facts, toy_image
 
 STYLE = Style()
 TRAIN, VAL = 150, 30
-FACTS = toy_facts("toy_source", "Toy: source", pairs_of_source(), TRAIN)
+FACTS = toy_facts("toy_source", "Toy: source", source_pairs(), TRAIN)
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
@@ -23,9 +22,9 @@ def load(folder: Path, cache: Path) -> SourceListing:
     return SourceListing(FACTS, train, val, stamp=None)
 
 
-def _sample(label: int, rank: int) -> Sample:
+def _sample(label: int, rank: int) -> SourceImage:
     pair = FACTS.classes[label]
-    return Sample(label, partial(_open, pair, rank))
+    return SourceImage(label, partial(_open, pair, rank))
 
 
 def _open(pair: str, rank: int) -> Image.Image:

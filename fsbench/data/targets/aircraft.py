@@ -18,15 +18,15 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import (
+from fsbench.data.download import Archive
+from fsbench.data.splits import (
     PARTS,
     UNREADABLE,
-    Listed,
-    inner,
-    missing,
-    official_target,
+    ListedImage,
+    assemble_official,
+    find_inner_folder,
+    missing_error,
 )
 
 BASE = "fgvc-aircraft-2013b"
@@ -77,18 +77,18 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for missing files and for files that are not the official ones.
     """
-    base = inner(folder, BASE, "data/images", FACTS)
+    base = find_inner_folder(folder, BASE, "data/images", FACTS)
     parts = [_part(base, part) for part in PARTS]
-    return official_target(FACTS, folder, base / "data" / "images", parts, pool)
+    return assemble_official(FACTS, folder, base / "data" / "images", parts, pool)
 
 
-def _part(base: Path, part: str) -> list[Listed]:
+def _part(base: Path, part: str) -> list[ListedImage]:
     from torchvision.datasets import FGVCAircraft
 
     try:
         dataset = FGVCAircraft(base.parent, split=part, annotation_level="variant", download=False)
     except UNREADABLE as error:
-        raise missing(
+        raise missing_error(
             base, f"variants.txt and a matching images_variant_{part}.txt", FACTS
         ) from error
     if tuple(dataset.classes) != VARIANTS:
@@ -96,4 +96,4 @@ def _part(base: Path, part: str) -> list[Listed]:
             f"{base / 'data' / 'variants.txt'} is not the official file", fix=FACTS.download
         )
     pairs = zip(dataset._labels, dataset._image_files, strict=True)
-    return [Listed(label, Path(path).name) for label, path in pairs]
+    return [ListedImage(label, Path(path).name) for label, path in pairs]

@@ -18,11 +18,16 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
+from fsbench.data.assembly import (
+    ImageRow,
+    StartupLists,
+    assemble,
+    index_images,
+    match_labels,
+    without_suffix,
+)
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import first, folders, images_below
-from fsbench.data.pools import StartupLists, without_suffix
-from fsbench.data.tables import read_columns
+from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
 
 FACTS = DatasetFacts(
     name="chestx",
@@ -76,20 +81,22 @@ TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load ChestX below `folder`. Raises DataError for missing files and unknown findings."""
     table = _find_table(folder)
-    rows, notes = labelled_rows(table, _read_findings(table), _find_images(folder))
+    rows, notes = match_labels(table, _read_findings(table), _find_images(folder))
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return dataset.grouped(get_patient)
+    return dataset.with_groups(get_patient)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """List all images of the label file, present on disk or not; raises like `load`."""
     findings = _read_findings(_find_table(folder))
-    rows = [Row(label, name, f"images/{name}.png") for name, label in findings]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(get_patient)
+    rows = [ImageRow(label, name, f"images/{name}.png") for name, label in findings]
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).with_groups(
+        get_patient
+    )
 
 
 def _find_table(folder: Path) -> Path:
-    table = first(folder, TABLES)
+    table = find_first(folder, TABLES)
     if table is None:
         raise DataError(
             f"{folder} lacks {TABLES[0]}",
@@ -105,15 +112,15 @@ def get_patient(image: str) -> str:
 
 def _find_images(folder: Path) -> dict[str, str]:
     """Return path by image id, from images/ and the unmerged images_001/ .. images_012/."""
-    trees = [tree for tree in folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    return images_by_id(f"{tree.name}/{path}" for tree in trees for path in images_below(tree))
+    trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
+    return index_images(f"{tree.name}/{path}" for tree in trees for path in list_images(tree))
 
 
 def _read_findings(table: Path) -> list[tuple[str, int]]:
     """Return (image id, class id) of the images whose only finding is one of the seven."""
     labels = []
     all_findings = {*FACTS.classes, *OTHER_LABELS}
-    for name, findings in read_columns(table, ["Image Index", "Finding Labels"]):
+    for name, findings in read_csv_columns(table, ["Image Index", "Finding Labels"]):
         if unknown := set(findings.split("|")) - all_findings:
             raise DataError(
                 f"{table}: {name} has the unknown finding '{min(unknown)}'",

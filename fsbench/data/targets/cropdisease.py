@@ -19,9 +19,8 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.assemble import Row, assemble, tree_rows
+from fsbench.data.assembly import ImageRow, StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.pools import StartupLists
 
 COUNTS = (
     ("Apple___Apple_scab", 504),
@@ -99,12 +98,12 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     Without the lists such a tree is used as a whole and marked `subset`. Raises DataError if no
     accepted layout is present.
     """
-    rows = tree_rows(folder, FACTS, TREES)
+    rows = list_tree_rows(folder, FACTS, TREES)
     notes: tuple[str, ...] = ()
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
         rows, notes = _kaggle_part(rows, splits)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return dataset.grouped(get_photo)
+    return dataset.with_groups(get_photo)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
@@ -115,8 +114,10 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
             f"STARTUP's lists in {splits} name no class of {FACTS.name} in '{unknown[0]}'",
             fix="use the official lists",
         )
-    rows = [Row(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).grouped(get_photo)
+    rows = [ImageRow(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).with_groups(
+        get_photo
+    )
 
 
 def get_photo(image: str) -> str:
@@ -129,7 +130,9 @@ def get_photo(image: str) -> str:
     return f"{label}/{COPY.sub('', name)}"
 
 
-def _kaggle_part(rows: Sequence[Row], splits: Path | None) -> tuple[list[Row], tuple[str, ...]]:
+def _kaggle_part(
+    rows: Sequence[ImageRow], splits: Path | None
+) -> tuple[list[ImageRow], tuple[str, ...]]:
     """Select the files of the Kaggle train folder, with a note on how many."""
     if splits is None:
         note = (

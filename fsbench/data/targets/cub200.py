@@ -16,9 +16,9 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import Listed, inner, official_target, read_lines
+from fsbench.data.download import Archive
+from fsbench.data.splits import ListedImage, assemble_official, find_inner_folder, read_lines
 
 BASE = "CUB_200_2011"
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -93,7 +93,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for missing files and for files that are not the official ones.
     """
-    base = inner(folder, BASE, "images", FACTS)
+    base = find_inner_folder(folder, BASE, "images", FACTS)
     paths, labels, trained = (_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():
         raise DataError(
@@ -104,10 +104,11 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
             f"{base / TABLES[2]} says {min(other)[:50]}, neither 0 nor 1", fix="fetch it again"
         )
     listed = {
-        number: Listed(_label(base, path, labels[number]), path) for number, path in paths.items()
+        number: ListedImage(_label(base, path, labels[number]), path)
+        for number, path in paths.items()
     }
     parts = [[listed[n] for n, value in trained.items() if value == flag] for flag in ("1", "0")]
-    return official_target(FACTS, folder, base / "images", parts, pool)
+    return assemble_official(FACTS, folder, base / "images", parts, pool)
 
 
 def _table(path: Path) -> dict[str, str]:

@@ -16,10 +16,10 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import descend
-from fsbench.data.official import UNREADABLE, Listed, missing, official_target
+from fsbench.data.download import Archive
+from fsbench.data.files import find_path
+from fsbench.data.splits import UNREADABLE, ListedImage, assemble_official, missing_error
 
 CLASSES = (
     "n02085620-Chihuahua", "n02085782-Japanese_spaniel", "n02085936-Maltese_dog",
@@ -90,20 +90,20 @@ ARCHIVES = tuple(
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load the listed images below `folder`. Raises DataError for missing files, wrong labels."""
-    images = descend(folder, "Images")
+    images = find_path(folder, "Images")
     if images is None:
-        raise missing(folder, "Images/", FACTS)
+        raise missing_error(folder, "Images/", FACTS)
     parts = [_part(folder, name) for name in LISTS]
-    return official_target(FACTS, folder, images, parts, pool)
+    return assemble_official(FACTS, folder, images, parts, pool)
 
 
-def _part(folder: Path, name: str) -> list[Listed]:
+def _part(folder: Path, name: str) -> list[ListedImage]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
-    table = descend(folder, name)
+    table = find_path(folder, name)
     if table is None:
-        raise missing(folder, name, FACTS)
+        raise missing_error(folder, name, FACTS)
     try:
         columns = loadmat(table)
         names = [str(cell.item()) for cell in columns["file_list"].ravel()]
@@ -117,4 +117,4 @@ def _part(folder: Path, name: str) -> list[Listed]:
         raise DataError(
             f"{table}: the label of {wrong[0]} is not that of its folder", fix="fetch it again"
         )
-    return [Listed(label, entry) for label, entry in pairs]
+    return [ListedImage(label, entry) for label, entry in pairs]

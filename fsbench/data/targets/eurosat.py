@@ -13,10 +13,9 @@ from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
-from fsbench.data.assemble import assemble, tree_rows
+from fsbench.data.assembly import StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.pools import StartupLists
+from fsbench.data.download import Archive
 
 FACTS = DatasetFacts(
     name="eurosat",
@@ -62,5 +61,5 @@ TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load EuroSAT below `folder`. Raises DataError if it is not there."""
-    rows = tree_rows(folder, FACTS, TREES)
+    rows = list_tree_rows(folder, FACTS, TREES)
     return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits)

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.official import (
+from fsbench.data.download import Archive
+from fsbench.data.splits import (
     PARTS,
     UNREADABLE,
-    Listed,
-    inner,
-    missing,
-    official_target,
+    ListedImage,
+    assemble_official,
+    find_inner_folder,
+    missing_error,
 )
 
 BASE = "flowers-102"
@@ -86,18 +86,18 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for missing files and for files that are not the official ones.
     """
-    base = inner(folder, BASE, "jpg", FACTS)
+    base = find_inner_folder(folder, BASE, "jpg", FACTS)
     parts = [_part(base, part) for part in PARTS]
-    return official_target(FACTS, folder, base / "jpg", parts, pool)
+    return assemble_official(FACTS, folder, base / "jpg", parts, pool)
 
 
-def _part(base: Path, part: str) -> list[Listed]:
+def _part(base: Path, part: str) -> list[ListedImage]:
     from scipy.io.matlab import MatReadError
     from torchvision.datasets import Flowers102
 
     try:
         dataset = Flowers102(base.parent, split=part, download=False)
     except (MatReadError, *UNREADABLE) as error:
-        raise missing(base, "the official imagelabels.mat and setid.mat", FACTS) from error
+        raise missing_error(base, "the official imagelabels.mat and setid.mat", FACTS) from error
     pairs = zip(dataset._labels, dataset._image_files, strict=True)
-    return [Listed(label, path.name) for label, path in pairs]
+    return [ListedImage(label, path.name) for label, path in pairs]

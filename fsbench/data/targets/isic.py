@@ -15,12 +15,17 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
-from fsbench.data.assemble import Row, assemble, images_by_id, labelled_rows
+from fsbench.data.assembly import (
+    ImageRow,
+    StartupLists,
+    assemble,
+    index_images,
+    match_labels,
+    without_suffix,
+)
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import descend, first, images_below
-from fsbench.data.pools import StartupLists, without_suffix
-from fsbench.data.tables import read_columns
+from fsbench.data.download import Archive
+from fsbench.data.files import find_first, find_path, list_images, read_csv_columns
 
 IMAGES = "ISIC2018_Task3_Training_Input"
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
@@ -68,9 +73,9 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     Raises DataError for a missing folder or file and for a row without exactly one label.
     """
     table = _find_table(folder)
-    tree = descend(folder, IMAGES) or folder
-    images = images_by_id((tree / p).relative_to(folder).as_posix() for p in images_below(tree))
-    rows, notes = labelled_rows(table, _read_classes(table), images)
+    tree = find_path(folder, IMAGES) or folder
+    images = index_images((tree / p).relative_to(folder).as_posix() for p in list_images(tree))
+    rows, notes = match_labels(table, _read_classes(table), images)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return _with_lesions(dataset)
 
@@ -78,12 +83,12 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """List all images of the label file, present on disk or not; raises like `load`."""
     labels = _read_classes(_find_table(folder))
-    rows = [Row(label, name, f"{IMAGES}/{name}.jpg") for name, label in labels]
+    rows = [ImageRow(label, name, f"{IMAGES}/{name}.jpg") for name, label in labels]
     return _with_lesions(assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits))
 
 
 def _find_table(folder: Path) -> Path:
-    table = first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
+    table = find_first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
     if table is None:
         raise DataError(
             f"{folder} lacks {TABLE}/{TABLE}.csv",
@@ -96,14 +101,16 @@ def _with_lesions(dataset: TargetDataset) -> TargetDataset:
     """Group by lesion if the folder names the lesion of every image, else change nothing."""
     lesions = _read_lesions(dataset.root)
     complete = lesions.keys() >= set(dataset.canonical_ids)
-    return dataset.grouped(lesions.__getitem__) if complete else dataset
+    return dataset.with_groups(lesions.__getitem__) if complete else dataset
 
 
 def _read_lesions(folder: Path) -> dict[str, str]:
     """Return lesion by image id, from the first table in the folder; {} without one."""
     for name, column in LESIONS:
-        if table := first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
-            rows = [(without_suffix(i), n) for i, n in read_columns(table, [column, "lesion_id"])]
+        if table := find_first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
+            rows = [
+                (without_suffix(i), n) for i, n in read_csv_columns(table, [column, "lesion_id"])
+            ]
             lesions = dict(rows)
             if len(lesions) != len(rows) or "" in lesions.values():
                 raise DataError(
@@ -117,7 +124,7 @@ def _read_lesions(folder: Path) -> dict[str, str]:
 def _read_classes(table: Path) -> list[tuple[str, int]]:
     """Return (image id, class id) of every row; by column name, because re-sorted copies exist."""
     labels = []
-    for name, *values in read_columns(table, ["image", *FACTS.classes]):
+    for name, *values in read_csv_columns(table, ["image", *FACTS.classes]):
         try:
             marks = [(0.0, 1.0).index(float(value)) for value in values]
         except ValueError as error:

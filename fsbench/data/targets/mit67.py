@@ -13,10 +13,10 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.archives import Archive
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import descend
-from fsbench.data.official import Listed, missing, official_target, read_lines
+from fsbench.data.download import Archive
+from fsbench.data.files import find_path
+from fsbench.data.splits import ListedImage, assemble_official, missing_error, read_lines
 
 ROOMS = """
 airport_inside artstudio auditorium bakery bar bathroom bedroom bookstore bowling buffet casino
@@ -56,19 +56,19 @@ ARCHIVES = (
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load the listed images below `folder`. Raises DataError for missing files or classes."""
-    images = descend(folder, "Images")
+    images = find_path(folder, "Images")
     if images is None:
-        raise missing(folder, "Images/", FACTS)
+        raise missing_error(folder, "Images/", FACTS)
     parts = [_part(folder, name) for name in LISTS]
-    return official_target(FACTS, folder, images, parts, pool)
+    return assemble_official(FACTS, folder, images, parts, pool)
 
 
-def _part(folder: Path, name: str) -> list[Listed]:
-    table = descend(folder, name)
+def _part(folder: Path, name: str) -> list[ListedImage]:
+    table = find_path(folder, name)
     if table is None:
-        raise missing(folder, name, FACTS)
+        raise missing_error(folder, name, FACTS)
     lines = read_lines(table)
     unknown = [line for line in lines if line.partition("/")[0] not in FACTS.classes]
     if unknown:
         raise DataError(f"{table} names no class in '{unknown[0]}'", fix="use the official file")
-    return [Listed(FACTS.classes.index(line.partition("/")[0]), line) for line in lines]
+    return [ListedImage(FACTS.classes.index(line.partition("/")[0]), line) for line in lines]

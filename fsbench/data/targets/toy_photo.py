@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.core.specs import Pool
-from fsbench.data.toy import Style, pairs_of_targets
-from fsbench.data.toy_sets import ToyTarget, toy_facts, toy_target
+from fsbench.data.toy import Style, ToyTarget, target_pairs, toy_facts, toy_target
 
 STYLE = Style()
-FACTS = toy_facts("toy_photo", "Toy: new shapes, style of the source", pairs_of_targets()[0::2], 40)
+FACTS = toy_facts("toy_photo", "Toy: new shapes, style of the source", target_pairs()[0::2], 40)
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.core.specs import Pool
-from fsbench.data.toy import Style, pairs_of_targets
-from fsbench.data.toy_sets import ToyTarget, toy_facts, toy_target
+from fsbench.data.toy import Style, ToyTarget, target_pairs, toy_facts, toy_target
 
 STYLE = Style(colour=0.0, contrast=0.5, noise=0.06)
-FACTS = toy_facts("toy_scan", "Toy: grey, faint and noisy scans", pairs_of_targets()[1::2], 40)
+FACTS = toy_facts("toy_scan", "Toy: grey, faint and noisy scans", target_pairs()[1::2], 40)
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:

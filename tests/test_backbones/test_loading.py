@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsbench import backbones
-from fsbench.backbones.reference import parse
+from fsbench.backbones.loading import parse_reference
 from fsbench.core.errors import UsageError
 
 
@@ -23,14 +23,14 @@ from fsbench.core.errors import UsageError
     ],
 )
 def test_schemes(ref: str, expected: tuple[str, str]) -> None:
-    assert parse(ref) == expected
+    assert parse_reference(ref) == expected
 
 
 def test_files_with_and_without_a_part(tmp_path: Path) -> None:
     path = tmp_path / "x.pth"
     path.touch()
-    assert parse(str(path)) == ("file", str(path))
-    assert parse(f"{path}::model") == ("file", f"{path}::model")
+    assert parse_reference(str(path)) == ("file", str(path))
+    assert parse_reference(f"{path}::model") == ("file", f"{path}::model")
 
 
 def test_a_scheme_beats_a_file_of_the_same_name(
@@ -39,7 +39,7 @@ def test_a_scheme_beats_a_file_of_the_same_name(
     (tmp_path / "timm").mkdir()
     (tmp_path / "timm" / "resnet18").touch()
     monkeypatch.chdir(tmp_path)
-    assert parse("timm/resnet18")[0] == "timm"
+    assert parse_reference("timm/resnet18")[0] == "timm"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_scheme_beats_a_file_of_the_same_name(
 )
 def test_the_nearest_name(ref: str, hint: str) -> None:
     with pytest.raises(UsageError, match="no backbone") as caught:
-        backbones.load(ref)
+        backbones.load_backbone(ref)
     assert f"did you mean {hint}" in caught.value.fix
     assert "timm/NAME" in caught.value.fix
 
@@ -65,13 +65,13 @@ def test_a_misspelt_file_and_a_run_folder_without_its_scheme(
 ) -> None:
     (tmp_path / "model.pth").touch()
     with pytest.raises(UsageError) as caught:
-        backbones.load(str(tmp_path / "modle.pth"))
+        backbones.load_backbone(str(tmp_path / "modle.pth"))
     assert str(tmp_path / "model.pth") in caught.value.fix
     with pytest.raises(UsageError) as caught:
-        backbones.load(str(run_folder))
+        backbones.load_backbone(str(run_folder))
     assert f"run:{run_folder}" in caught.value.fix
 
 
 def test_arch_belongs_to_files() -> None:
     with pytest.raises(UsageError, match="--arch is for checkpoint files"):
-        backbones.load("timm/test_resnet", arch="resnet18", random_init=0)
+        backbones.load_backbone("timm/test_resnet", arch="resnet18", random_init=0)

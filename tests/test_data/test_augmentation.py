@@ -12,8 +12,8 @@ from torchvision.transforms import RandomResizedCrop, functional
 
 from fsbench.core.seeding import stream, uniforms
 from fsbench.core.specs import ImageSpec
-from fsbench.data import views
-from fsbench.data.views import ATTEMPTS, View, crop_box
+from fsbench.data import augmentation
+from fsbench.data.augmentation import ATTEMPTS, RandomView, crop_box
 
 SPEC = ImageSpec(input_size=32)
 SIDE = SPEC.resize
@@ -38,7 +38,7 @@ def test_pixels_are_those_of_torchvisions_operations(number: int) -> None:
     expected = functional.resized_crop(small, top, left, bottom - top, right - left, [32, 32])
     if draws[-1] < 0.5:
         expected = functional.hflip(expected)
-    found = View(5, number).pixels(picture(), SPEC, "d", "a/b")
+    found = RandomView(5, number).pixels(picture(), SPEC, "d", "a/b")
     np.testing.assert_array_equal(found, np.asarray(expected).transpose(2, 0, 1))
     assert found.shape == (3, 32, 32)
 
@@ -74,17 +74,17 @@ def test_crops_by_hand() -> None:
 def test_a_view_follows_from_every_name_and_nothing_else(
     changed: tuple[int, int, str, str],
 ) -> None:
-    first = View(5, 1).pixels(picture(), SPEC, "d", "a/b")
+    first = RandomView(5, 1).pixels(picture(), SPEC, "d", "a/b")
     torch.rand(3)
-    np.testing.assert_array_equal(first, View(5, 1).pixels(picture(), SPEC, "d", "a/b"))
+    np.testing.assert_array_equal(first, RandomView(5, 1).pixels(picture(), SPEC, "d", "a/b"))
     seed, number, dataset, name = changed
-    assert (first != View(seed, number).pixels(picture(), SPEC, dataset, name)).any()
+    assert (first != RandomView(seed, number).pixels(picture(), SPEC, dataset, name)).any()
 
 
 def test_half_of_the_views_are_mirrored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "crop_box", lambda side, draws: (0, 0, side, side))
-    plain = View(0, 0).pixels(picture(), SPEC, "d", "x")
-    found = [View(0, n).pixels(picture(), SPEC, "d", "x") for n in range(200)]
+    monkeypatch.setattr(augmentation, "crop_box", lambda side, draws: (0, 0, side, side))
+    plain = RandomView(0, 0).pixels(picture(), SPEC, "d", "x")
+    found = [RandomView(0, n).pixels(picture(), SPEC, "d", "x") for n in range(200)]
     same = sum(bool((view == plain).all()) for view in found)
     mirrored = sum(bool((view[:, :, ::-1] == plain).all()) for view in found)
     assert same + mirrored == 200

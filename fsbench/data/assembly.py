@@ -1,11 +1,16 @@
-"""From rows (id, path, label) to a TargetDataset: order, duplicates, pools, complete or not."""
+"""The pool labeled_80: the 80 % of each target that STARTUP and its descendants evaluate on.
+
+The lists come from the user's copy of github.com/cpphoo/STARTUP, datasets/split_seed_1 (one CSV
+file each, column `img_path`; protocol.md 1a). They are never mixed with the full pool.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,11 +18,54 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import class_tree, folders, images_below
-from fsbench.data.pools import StartupLists, without_suffix
+from fsbench.data.files import (
+    find_class_tree,
+    find_path,
+    list_folders,
+    list_images,
+    read_csv_columns,
+)
+
+SPLITS = "startup_splits"
+"""Name of the lists under --data, as a folder or as startup_splits=DIR."""
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class StartupLists:
+    """Two lists of one data set: `<prefix>_labeled_80.csv` and `<prefix>_unlabeled_20.csv`.
+
+    labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line.
+    suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
+    """
+
+    prefix: str
+    labeled_80_hash: str
+    suffixed: bool
+
+    def ids(
+        self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None, name: str
+    ) -> frozenset[str]:
+        """Canonical ids of a list. Raises DataError naming the missing folder or file."""
+        file = f"{self.prefix}_{part}.csv"
+        path = splits and find_path(splits, file)
+        if path is None:
+            where = f"{splits} lacks {file}" if splits else f"no folder with {file} was given"
+            raise DataError(
+                f"the {part} pool of {name} needs STARTUP's list: {where}",
+                fix=f"get datasets/split_seed_1 of github.com/cpphoo/STARTUP and give it as "
+                f"--data {SPLITS}=DIR, or as a folder {SPLITS} below --data",
+            )
+        names = [value for (value,) in read_csv_columns(path, ["img_path"])]
+        return frozenset(names if self.suffixed else (without_suffix(name) for name in names))
+
+
+def without_suffix(name: str) -> str:
+    """An image id from a file name: 00000001_000.png -> 00000001_000; ids stay as they are."""
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot and suffix.lower() in {"png", "jpg", "jpeg"} else name
+
+
+class ImageRow(NamedTuple):
     """One image. Sorts by (label, canonical id), the order of a TargetDataset."""
 
     label: int
@@ -25,19 +73,19 @@ class Row(NamedTuple):
     path: str
 
 
-def tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> list[Row]:
+def list_tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> list[ImageRow]:
     """Rows of a tree with one folder a class; the canonical id is `Class/file`.
 
     candidates: accepted places of the tree below `folder`. Raises DataError if there is none, or
     if it holds a folder that is no class of the data set.
     """
-    tree = class_tree(folder, candidates, facts.classes)
+    tree = find_class_tree(folder, candidates, facts.classes)
     if tree is None:
         raise DataError(
             f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
             fix=f"expected below it: {facts.layout}",
         )
-    names = [path.name for path in folders(tree)]
+    names = [path.name for path in list_folders(tree)]
     if unknown := sorted(set(names) - set(facts.classes)):
         raise DataError(
             f"{tree} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
@@ -45,13 +93,15 @@ def tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> l
         )
     prefix = tree.relative_to(folder).as_posix()
     return [
-        Row(facts.classes.index(name), f"{name}/{image}", (Path(prefix) / name / image).as_posix())
+        ImageRow(
+            facts.classes.index(name), f"{name}/{image}", (Path(prefix) / name / image).as_posix()
+        )
         for name in names
-        for image in images_below(tree / name)
+        for image in list_images(tree / name)
     ]
 
 
-def images_by_id(paths: Iterable[str]) -> dict[str, str]:
+def index_images(paths: Iterable[str]) -> dict[str, str]:
     """Image id -> relative path of flat images. Raises DataError for two files of one id."""
     found: dict[str, str] = {}
     for path in paths:
@@ -64,9 +114,9 @@ def images_by_id(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def labelled_rows(
+def match_labels(
     table: Path, labels: Sequence[tuple[str, int]], images: dict[str, str]
-) -> tuple[list[Row], tuple[str, ...]]:
+) -> tuple[list[ImageRow], tuple[str, ...]]:
     """Rows of flat images with a label file, and notes on what does not match.
 
     labels: (canonical id, label) from `table`; images: canonical id -> relative path. Label rows
@@ -78,7 +128,7 @@ def labelled_rows(
             f"{table} lists {', '.join(twice[:5])} more than once",
             fix="fetch the official label file again",
         )
-    rows = [Row(label, i, images[i]) for i, label in labels if i in images]
+    rows = [ImageRow(label, i, images[i]) for i, label in labels if i in images]
     absent = len(labels) - len(rows)
     note = f"{absent} of {len(labels)} images named in {table.name} are not there"
     return rows, (note,) if absent else ()
@@ -87,7 +137,7 @@ def labelled_rows(
 def assemble(
     facts: DatasetFacts,
     folder: Path,
-    rows: Sequence[Row],
+    rows: Sequence[ImageRow],
     *,
     pool: Pool = "full",
     lists: StartupLists | None = None,
@@ -124,7 +174,7 @@ def assemble(
     )
     if not _official(dataset, lists):
         flags.add("subset")
-    return dataset.flagged(*flags)
+    return dataset.with_flags(*flags)
 
 
 def _official(dataset: TargetDataset, lists: StartupLists | None) -> bool:

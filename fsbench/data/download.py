@@ -1,9 +1,11 @@
-"""Downloads: through pooch with a hash, resumed where they stopped, unpacked within limits."""
+"""A file that a publisher offers for download, as data (fetched by fsbench/data/download.py)."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
+import os
 import re
 import shutil
 import struct
@@ -11,6 +13,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,9 +24,47 @@ from urllib.request import Request, urlopen
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.archives import Archive
-from fsbench.data.files import stays_inside
-from fsbench.data.metered import Metered
+from fsbench.data.files import is_inside
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip or tar file, or a single file that is used as it is.
+
+    known_hash: `md5:...` or `sha256:...`; None where its publisher states none.
+    """
+
+    url: str
+    known_hash: str | None = None
+
+    @property
+    def file(self) -> str:
+        """Its file name."""
+        return self.url.rpartition("/")[2]
+
+
+class LimitedReader(io.RawIOBase):
+    """Reads from `file` until `left` bytes are spent; whoever reads on purpose grants more.
+
+    Raises ValueError when the bytes are spent.
+    """
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self.file, self.left, self.limit = file, limit, limit
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = -1 if size is None else size
+        self.left -= wanted
+        if wanted < 0 or self.left < 0:
+            raise ValueError(f"headers of more than {self.limit} bytes")
+        return self.file.read(wanted)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
 
 CHUNK = 1 << 20
 TIMEOUT = 60.0
@@ -52,7 +93,7 @@ MAX_BYTES = 60 << 30
 """Most that an archive may unpack to; the largest known one, ChestX, has 45 GB."""
 
 
-def download(
+def download_dataset(
     facts: DatasetFacts,
     archives: Sequence[Archive],
     folder: Path,
@@ -68,9 +109,9 @@ def download(
     hashes = _hashes(facts, archives, sha256)
     folder.mkdir(parents=True, exist_ok=True)
     for archive, known_hash in zip(archives, hashes, strict=True):
-        path = fetch(archive.url, known_hash, folder, report)
+        path = fetch_file(archive.url, known_hash, folder, report)
         if path.name.endswith(PACKED):
-            unpack(path, folder, report)
+            extract_archive(path, folder, report)
             path.unlink()
 
 
@@ -91,7 +132,7 @@ def _hashes(facts: DatasetFacts, archives: Sequence[Archive], given: Sequence[st
     return [archive.known_hash or f"sha256:{next(own).lower()}" for archive in archives]
 
 
-def fetch(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
+def fetch_file(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
     """The file behind the URL, below `folder`, once its hash is right (`md5:...`, `sha256:...`).
 
     A broken transfer leaves NAME.part, from which the next call goes on.
@@ -100,7 +141,7 @@ def fetch(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) ->
 
     pooch.get_logger().setLevel("WARNING")
     name = url.rpartition("/")[2]
-    getter = resuming(folder / f"{name}.part", report)
+    getter = make_downloader(folder / f"{name}.part", report)
     try:
         found = pooch.retrieve(url, known_hash, fname=name, path=folder, downloader=getter)
     except ValueError as error:
@@ -116,7 +157,7 @@ def fetch(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) ->
     return Path(found)
 
 
-def resuming(part: Path, report: Reporter) -> Callable[[str, str, object], None]:
+def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object], None]:
     """A pooch downloader that appends to `part` and hands it over when it is whole."""
 
     def get(url: str, output_file: str, _: object) -> None:
@@ -149,7 +190,7 @@ def _append(response: HTTPResponse, part: Path, done: int, report: Reporter) -> 
         raise OSError(f"the connection closed after {done} of {total} bytes")
 
 
-def unpack(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
+def extract_archive(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
     """Unpack into `folder`: first beside it, then by rename, so nothing half-written shows.
 
     Raises DataError for a damaged archive, a path that leaves the folder, a link, or one larger
@@ -191,7 +232,7 @@ def _untar(archive: Path, folder: Path, report: Reporter) -> None:
         report.task(f"unpack {archive.name}", archive.stat().st_size, "bytes") as advance,
     ):
         stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
-        metered = Metered(stream, MAX_HEADER)
+        metered = LimitedReader(stream, MAX_HEADER)
         with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as found:
             for member in found:
                 files, size, place = files + 1, size + member.size, raw.tell()
@@ -212,7 +253,7 @@ def _require_size(archive: Path, files: int, size: int) -> None:
 
 
 def _require_inside(archive: Path, name: str, link: bool) -> None:
-    if link or ":" in name.partition("/")[0] or not stays_inside(name):
+    if link or ":" in name.partition("/")[0] or not is_inside(name):
         raise DataError(
             f"{archive} holds an unsafe entry: {name[:200]!r}: refused", fix="do not unpack it"
         )

@@ -13,17 +13,17 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.tasks import folder_name
-from fsbench.data.assemble import assemble, tree_rows
+from fsbench.data.assembly import assemble, list_tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.files import folders, images_below
+from fsbench.data.files import list_folders, list_images
 from fsbench.data.images import open_rgb
-from fsbench.data.listing import Sample, SourceListing
+from fsbench.data.source import SourceImage, SourceListing
 
 LAYOUT = "DIR/<class>/*.jpg, one folder a class"
 VAL = ("val", "valid", "validation", "test")
 
 
-def own_target(folder: Path) -> TargetDataset:
+def load_folder_target(folder: Path) -> TargetDataset:
     """Images of DIR/<class>/ as a target. Raises DataError for no, one or empty classes."""
     names = _class_names(folder, LAYOUT)
     if set(names) <= {"train", *VAL}:
@@ -31,13 +31,13 @@ def own_target(folder: Path) -> TargetDataset:
             f"{folder} holds {', '.join(names)}, which look like splits and not like classes",
             fix=f"give one of them: folder:{folder / names[0]}",
         )
-    counts = [len(images_below(folder / name)) for name in names]
-    facts = own_facts(folder_name(str(folder)), names, counts, LAYOUT)
-    return assemble(facts, folder, tree_rows(folder, facts, (".",))).flagged("custom")
+    counts = [len(list_images(folder / name)) for name in names]
+    facts = make_custom_facts(folder_name(str(folder)), names, counts, LAYOUT)
+    return assemble(facts, folder, list_tree_rows(folder, facts, (".",))).with_flags("custom")
 
 
-def own_source(folder: Path) -> SourceListing:
-    """Images of DIR/train/<class>/ and DIR/val/<class>/ as a source; raises as own_target."""
+def list_folder_source(folder: Path) -> SourceListing:
+    """Images of DIR/train/<class>/ and DIR/val/<class>/ as a source."""
     layout = "DIR/train/<class>/*.jpg and DIR/val/<class>/*.jpg"
     val = next((folder / name for name in VAL if (folder / name).is_dir()), folder / VAL[0])
     names = _class_names(folder / "train", layout)
@@ -46,11 +46,11 @@ def own_source(folder: Path) -> SourceListing:
             f"{folder}: train and {val.name} have other classes ({', '.join(sorted(other)[:5])})",
             fix="give both the same class folders",
         )
-    train, train_stamp = tree_samples(folder / "train", names)
-    held, val_stamp = tree_samples(val, names)
-    counts = [len(images_below(folder / "train" / name)) for name in names]
+    train, train_stamp = list_tree_images(folder / "train", names)
+    held, val_stamp = list_tree_images(val, names)
+    counts = [len(list_images(folder / "train" / name)) for name in names]
     return SourceListing(
-        own_facts(folder_name(str(folder)), names, counts, layout),
+        make_custom_facts(folder_name(str(folder)), names, counts, layout),
         train,
         held,
         stamp=hash_lines([train_stamp, val_stamp]),
@@ -58,16 +58,14 @@ def own_source(folder: Path) -> SourceListing:
     )
 
 
-def tree_samples(tree: Path, names: Sequence[str]) -> tuple[list[Sample], str]:
+def list_tree_images(tree: Path, names: Sequence[str]) -> tuple[list[SourceImage], str]:
     """Samples of class folders, label = place in `names`, and a stamp of all their files."""
-    paths = [
-        (c, tree / name / p) for c, name in enumerate(names) for p in images_below(tree / name)
-    ]
-    samples = [Sample(label, partial(open_rgb, path)) for label, path in paths]
-    return samples, files_stamp([path for _, path in paths])
+    paths = [(c, tree / name / p) for c, name in enumerate(names) for p in list_images(tree / name)]
+    samples = [SourceImage(label, partial(open_rgb, path)) for label, path in paths]
+    return samples, stamp_files([path for _, path in paths])
 
 
-def files_stamp(paths: list[Path]) -> str:
+def stamp_files(paths: list[Path]) -> str:
     """sha-256 over path, size and mtime of the files, in the order given."""
     try:
         stats = [(path, path.stat()) for path in paths]
@@ -79,10 +77,10 @@ def files_stamp(paths: list[Path]) -> str:
 def _class_names(folder: Path, layout: str) -> list[str]:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder", fix=f"expected: {layout}")
-    names = [path.name for path in folders(folder)]
+    names = [path.name for path in list_folders(folder)]
     if len(names) < 2:
         raise DataError(f"{folder} holds {len(names)} class folders", fix=f"expected: {layout}")
-    if empty := [name for name in names if not images_below(folder / name)]:
+    if empty := [name for name in names if not list_images(folder / name)]:
         raise DataError(
             f"{folder} has class folders without an image: {', '.join(empty[:5])}",
             fix="fill or remove them",
@@ -90,7 +88,7 @@ def _class_names(folder: Path, layout: str) -> list[str]:
     return names
 
 
-def own_facts(
+def make_custom_facts(
     name: str, classes: Sequence[str], counts: Sequence[int], layout: str
 ) -> DatasetFacts:
     """FACTS of images that nobody published under a name that fsbench knows."""

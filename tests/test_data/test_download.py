@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.data import fetch as module
-from fsbench.data.archives import Archive
+from fsbench.data import download as module
 from fsbench.data.catalog import all_facts
-from fsbench.data.fetch import download, fetch, unpack
+from fsbench.data.download import Archive, download_dataset, extract_archive, fetch_file
 
 FACTS = all_facts()["eurosat"]
 
@@ -86,10 +85,10 @@ BODY = bytes(range(256)) * 40
 def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"], server.cut = BODY, 1000
     with pytest.raises(DataError, match="run the same command again"):
-        fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+        fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
     assert (tmp_path / "a.zip.part").read_bytes() == BODY[:1000]
     assert not (tmp_path / "a.zip").exists()
-    found = fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    found = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
     assert found.read_bytes() == BODY
     assert server.asked == [None, "bytes=1000-"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
@@ -98,32 +97,32 @@ def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Pa
 def test_a_server_without_ranges_starts_over(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"], server.ranges = BODY, False
     (tmp_path / "a.zip.part").write_bytes(b"old")
-    found = fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    found = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
     assert found.read_bytes() == BODY
 
 
 def test_a_whole_part_is_taken(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"] = BODY
     (tmp_path / "a.zip.part").write_bytes(BODY)
-    assert fetch(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path).read_bytes() == BODY
+    assert fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path).read_bytes() == BODY
 
 
 def test_a_file_that_is_there_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(BODY)
-    fetch(f"{server.url}/a.zip", f"md5:{hashlib.md5(BODY).hexdigest()}", tmp_path)
+    fetch_file(f"{server.url}/a.zip", f"md5:{hashlib.md5(BODY).hexdigest()}", tmp_path)
     assert server.asked == []
 
 
 def test_a_wrong_hash_leaves_nothing(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"] = BODY
     with pytest.raises(DataError, match="does not have the hash"):
-        fetch(f"{server.url}/a.zip", f"sha256:{'0' * 64}", tmp_path)
+        fetch_file(f"{server.url}/a.zip", f"sha256:{'0' * 64}", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_file_is_named(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot fetch http://127.0.0.1:\d+/gone.zip.*404"):
-        fetch(f"{server.url}/gone.zip", f"sha256:{'0' * 64}", tmp_path)
+        fetch_file(f"{server.url}/gone.zip", f"sha256:{'0' * 64}", tmp_path)
 
 
 def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None:
@@ -133,7 +132,7 @@ def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None
         Archive(f"{server.url}/1.zip", f"sha256:{sha(first)}"),
         Archive(f"{server.url}/2.zip"),
     ]
-    download(FACTS, archives, tmp_path / "new" / "set", [sha(second).upper()])
+    download_dataset(FACTS, archives, tmp_path / "new" / "set", [sha(second).upper()])
     files = sorted(p.relative_to(tmp_path / "new" / "set") for p in tmp_path.rglob("*.*"))
     assert [path.as_posix() for path in files] == ["c.txt", "x/a.txt", "x/b.txt"]
 
@@ -142,7 +141,7 @@ def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None
 def test_no_download_without_the_hashes(server: Server, tmp_path: Path, given: list[str]) -> None:
     archives = [Archive(f"{server.url}/1.zip", "md5:x"), Archive(f"{server.url}/2.zip")]
     with pytest.raises(UsageError, match=r"1 needed.*/2.zip(.|\n)*--sha256"):
-        download(FACTS, archives, tmp_path / "set", given)
+        download_dataset(FACTS, archives, tmp_path / "set", given)
     assert server.asked == []
 
 
@@ -151,7 +150,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> N
     (tmp_path / "set").mkdir()
     (tmp_path / "bad.zip").write_bytes(zipped({"fine.txt": b"", name: b"x"}))
     with pytest.raises(DataError, match="unsafe entry"):
-        unpack(tmp_path / "bad.zip", tmp_path / "set")
+        extract_archive(tmp_path / "bad.zip", tmp_path / "set")
     assert [path.name for path in tmp_path.rglob("*")] in (["bad.zip", "set"], ["set", "bad.zip"])
 
 
@@ -174,7 +173,7 @@ def test_tars_are_unpacked_and_single_files_kept(
     packed, plain = tarred({"./x/a.txt": b"1"}, mode), b"1 2\n"
     server.files |= {f"/{name}": packed, "/list.txt": plain}
     archives = [Archive(f"{server.url}/{name}"), Archive(f"{server.url}/list.txt")]
-    download(FACTS, archives, tmp_path / "set", [sha(packed), sha(plain)])
+    download_dataset(FACTS, archives, tmp_path / "set", [sha(packed), sha(plain)])
     found = {p.relative_to(tmp_path / "set").as_posix() for p in tmp_path.rglob("*.*")}
     assert found == {"x/a.txt", "list.txt"}
 
@@ -184,7 +183,7 @@ def test_tars_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> No
     (tmp_path / "set").mkdir()
     (tmp_path / "bad.tar").write_bytes(tarred({"fine.txt": b"", name: b"x"}))
     with pytest.raises(DataError, match="unsafe entry"):
-        unpack(tmp_path / "bad.tar", tmp_path / "set")
+        extract_archive(tmp_path / "bad.tar", tmp_path / "set")
     assert not list((tmp_path / "set").iterdir())
 
 
@@ -194,7 +193,7 @@ def test_links_in_tars_are_refused(tmp_path: Path) -> None:
         entry.type, entry.linkname = tarfile.SYMTYPE, "elsewhere"
         archive.addfile(entry)
     with pytest.raises(DataError, match="unsafe entry: 'link'"):
-        unpack(tmp_path / "bad.tar", tmp_path)
+        extract_archive(tmp_path / "bad.tar", tmp_path)
 
 
 @pytest.mark.parametrize("cut", [0, 30, 600])
@@ -202,7 +201,7 @@ def test_a_damaged_tar_is_named(tmp_path: Path, cut: int) -> None:
     whole = tarred({"a": b"".join(hashlib.sha256(bytes([n])).digest() for n in range(99))}, "w:gz")
     (tmp_path / "a.tgz").write_bytes(whole[:cut] if cut else b"no tar")
     with pytest.raises(DataError, match=r"a.tgz is damaged"):
-        unpack(tmp_path / "a.tgz", tmp_path)
+        extract_archive(tmp_path / "a.tgz", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
 
 
@@ -212,7 +211,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr(entry, "/etc/hosts")
     with pytest.raises(DataError, match="unsafe entry: 'link'"):
-        unpack(tmp_path / "bad.zip", tmp_path)
+        extract_archive(tmp_path / "bad.zip", tmp_path)
 
 
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
@@ -222,7 +221,7 @@ def test_huge_archives_are_refused(
     (tmp_path / "big.zip").write_bytes(zipped({"a": b"123", "b": b"4"}))
     monkeypatch.setattr(module, limit, 1)
     with pytest.raises(DataError, match="would unpack to 2 files, 4 bytes"):
-        unpack(tmp_path / "big.zip", tmp_path)
+        extract_archive(tmp_path / "big.zip", tmp_path)
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
@@ -231,5 +230,5 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     for data in (b"no zip", bytes(whole)):
         (tmp_path / "a.zip").write_bytes(data)
         with pytest.raises(DataError, match=r"a.zip is damaged"):
-            unpack(tmp_path / "a.zip", tmp_path)
+            extract_archive(tmp_path / "a.zip", tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures._roles import RoleMap, layer_names, weighted_names
+from fsbench.backbones.roles import RoleMap, layer_names, weighted_names
 from fsbench.core.errors import UsageError
 
 
@@ -72,7 +72,7 @@ def conv_unit(n_in: int, n_out: int, kernel: int, norm: bool) -> list[nn.Module]
     return [conv, *([nn.BatchNorm2d(n_out)] if norm else []), nn.ReLU(inplace=True)]
 
 
-def too_small(name: str, side: int, least: int) -> UsageError:
+def small_image_error(name: str, side: int, least: int) -> UsageError:
     """The error for images that the pooling would shrink to nothing."""
     return UsageError(
         f"fsbench/{name} needs images of at least {least} px, not {side}",
@@ -80,7 +80,7 @@ def too_small(name: str, side: int, least: int) -> UsageError:
     )
 
 
-def roles(model: nn.Module) -> RoleMap:
+def chain_roles(model: nn.Module) -> RoleMap:
     """Every stage is a block; the linear layers after the stages are the fully-connected ones."""
     if not isinstance(model, Chain):
         raise TypeError(f"{type(model).__name__} is no Chain")
@@ -101,9 +101,9 @@ UNIT = 3
 """Modules of a convolution in its stage: convolution, norm, ReLU."""
 
 
-def unit_roles(model: nn.Module) -> RoleMap:
+def chain_unit_roles(model: nn.Module) -> RoleMap:
     """As `roles` for stages of normed convolutions and a pooling: every convolution is a block."""
-    found = roles(model)
+    found = chain_roles(model)
     depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in found.stages}
     blocks = tuple(
         tuple(f"{stage}.{UNIT * unit + part}" for part in range(UNIT))
@@ -111,3 +111,28 @@ def unit_roles(model: nn.Module) -> RoleMap:
         for unit in range(depth)
     )
     return replace(found, blocks=blocks)
+
+
+INPUT_SIZE = 64
+"""Side (px) by default: that of TinyImageNet."""
+
+
+def layer_norm(channels: int) -> nn.GroupNorm:
+    """Over channels and positions of one image, with scale and shift of every channel."""
+    return nn.GroupNorm(1, channels)
+
+
+def normed_conv(n_in: int, n_out: int) -> list[nn.Module]:
+    """3x3 convolution that keeps the size, norm, ReLU."""
+    conv = nn.Conv2d(n_in, n_out, 3, padding=1, bias=False)
+    return [conv, layer_norm(n_out), nn.ReLU(inplace=True)]
+
+
+def initialize_he(model: nn.Module) -> nn.Module:
+    """The model with He-normal kernels (fan-in) and biases of zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return model

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsbench.data import DataRoots, SourceDataset, load_source, source_cache
+from fsbench.data import DataRoots, SourceDataset, load_source, source
 
 Draw = Callable[..., Path]
 
@@ -97,5 +97,5 @@ def test_other_files_size_or_version_make_another_cache(
     stat = changed.stat()
     os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     assert load(folder)[1] == ["decode train", "decode val"]
-    monkeypatch.setattr(source_cache, "VERSION", 2)
+    monkeypatch.setattr(source, "VERSION", 2)
     assert load(folder)[1] == ["decode train", "decode val"]
