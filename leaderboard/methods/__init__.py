@@ -1,6 +1,6 @@
-"""The method board: pretraining method x target, each row beside its matched-compute control.
+"""The method board: pretraining method x target, each row with its matched-compute control.
 
-grouping: entries -> rows of one method with its seeds; controls: which rows are matched; gains and
-seeds: the statistics; pareto: accuracy against cost; build joins them into the record that render
-and the site draw. All torch-free.
+runs: entries -> rows of one method with its seeds; controls: which rows are matched; gains and
+seeds: the statistics; board: the record of all of it; tables and figures: how it is shown. No
+module loads torch.
 """

@@ -1,8 +1,4 @@
-"""Rows that no other beats in accuracy and cost at once.
-
-Floating-point operations are comparable on any machine, hours only on one kind of device; a random
-init costs nothing on any.
-"""
+"""The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
 from __future__ import annotations
 
@@ -40,50 +36,20 @@ from leaderboard.methods.seeds import (
 from leaderboard.ranking.tiers import ALPHA, Contenders
 from leaderboard.reports.render import finite_or_none
 
-
-def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
-    """Row -> axes of cost on whose front it is; rows without an overall accuracy are on none."""
-    devices = {row.costs.device for row in rows if row.costs.steps} - {None}
-    by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
-    by_hours = set().union(*(names_on_front(own, "hours") for own in by_device or [list(rows)]))
-    by_flops = names_on_front(rows, "flops")
-    return {
-        row.name: (
-            *(("flops",) if row.name in by_flops else ()),
-            *(("hours",) if row.name in by_hours else ()),
-        )
-        for row in rows
-    }
-
-
-def names_on_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
-    """Names of the rows on the front of one axis."""
-    return {
-        point.label
-        for point in pareto_front(
-            [
-                Point(row.name, getattr(row.costs, axis), row.overall.mean)
-                for row in rows
-                if row.overall is not None
-            ]
-        )
-    }
-
-
 OVERALL = ""
-"""Stands for all columns together."""
+"""The key of the mean over all columns."""
 
 
 def read_method_boards(
     folder: Path, cache: Path | None = None, report: Reporter = SILENT
 ) -> tuple[MethodBoard, ...]:
-    """One a track. Raises ValidationFailed, UsageError."""
+    """Build one method board per track. Raises ValidationFailed, UsageError."""
     return tuple(build_from_table(view) for view in rank_board(folder, cache, report))
 
 
 def build_from_table(view: BoardTable) -> MethodBoard:
-    found = build_method_board(view.name, view.ranking.columns, view.contenders, view.backbones)
-    return found.model_copy(update={"track": view.track.label if view.track else ""})
+    board = build_method_board(view.name, view.ranking.columns, view.contenders, view.backbones)
+    return board.model_copy(update={"track": view.track.label if view.track else ""})
 
 
 def build_method_board(
@@ -92,59 +58,68 @@ def build_method_board(
     contenders: Contenders,
     backbones: Mapping[str, BackboneFacts],
 ) -> MethodBoard:
-    """contenders: entry -> column -> outcomes; backbones: entry -> what it is."""
-    runs = [MethodRun(entry, backbones[entry], held) for entry, held in contenders.items() if held]
+    """Build the record from the outcomes and backbone facts of the entries.
+
+    contenders: entry -> column -> outcomes; backbones: entry -> facts.
+    """
+    runs = [
+        MethodRun(entry, backbones[entry], outcomes)
+        for entry, outcomes in contenders.items()
+        if outcomes
+    ]
     groups, left_out = group_runs(runs)
     among = index_controls(groups)
-    found = {group.name: match_controls(group, among) for group in groups}
-    gains = adjust_gains(compute_gains(groups, found, columns))
-    rows = [build_row(group, found[group.name], columns, gains) for group in groups]
+    matches = {group.name: match_controls(group, among) for group in groups}
+    gains = adjust_gains(compute_gains(groups, matches, columns))
+    rows = [build_row(group, matches[group.name], columns, gains) for group in groups]
     on = find_fronts(rows)
     return MethodBoard(
         board=name,
         columns=tuple(columns),
         alpha=ALPHA,
         rows=tuple(
-            each.model_copy(update={"front": on[each.name]}) for each in sorted(rows, key=sort_key)
+            row.model_copy(update={"front": on[row.name]}) for row in sorted(rows, key=sort_key)
         ),
         left_out=left_out,
     )
 
 
 def sort_key(row: MethodRow) -> tuple[bool, float, str]:
-    """Best first, rows that lack a column last."""
+    """Sort by mean, best first; rows that lack a column come last."""
     return row.overall is None, -row.overall.mean if row.overall else 0.0, row.name
 
 
 def compute_gains(
     groups: Sequence[SeedGroup],
-    found: Mapping[str, Mapping[ControlKind, MatchedControl]],
+    matches: Mapping[str, Mapping[ControlKind, MatchedControl]],
     columns: Sequence[str],
 ) -> dict[tuple[str, str, ControlKind], Gain]:
-    """Of every row over each of its controls, by column and overall."""
+    """Return the gain of every row over each of its controls, by column and overall."""
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
-    every = {
+    gains = {
         (group.name, name, kind): gain_over(group.runs, kind, control, part)
         for group in groups
-        for kind, control in found[group.name].items()
+        for kind, control in matches[group.name].items()
         for name, part in parts.items()
     }
-    return {key: gain for key, gain in every.items() if gain is not None}
+    return {key: gain for key, gain in gains.items() if gain is not None}
 
 
 def build_row(
     group: SeedGroup,
-    found: Mapping[ControlKind, MatchedControl],
+    matches: Mapping[ControlKind, MatchedControl],
     columns: Sequence[str],
     gains: Mapping[tuple[str, str, ControlKind], Gain],
 ) -> MethodRow:
     training, facts = group.training, group.runs[0].facts
     accuracies = [run.facts.source_accuracy for run in group.runs]
-    known = [accuracy for accuracy in accuracies if accuracy is not None]
+    measured = [accuracy for accuracy in accuracies if accuracy is not None]
 
     def part(name: str, of: Sequence[str]) -> MethodScore | None:
-        own = {kind: gains[key] for kind in found if (key := (group.name, name, kind)) in gains}
-        return score_runs(group.runs, of, own) if of and set(of) <= group.columns else None
+        row_gains = {
+            kind: gains[key] for kind in matches if (key := (group.name, name, kind)) in gains
+        }
+        return score_runs(group.runs, of, row_gains) if of and set(of) <= group.columns else None
 
     cells = {column: part(column, [column]) for column in columns}
     return MethodRow(
@@ -159,10 +134,10 @@ def build_row(
         entries=tuple(run.entry for run in group.runs),
         seeds=group.seeds,
         n_seeds=len(group.seeds),
-        cells={column: held for column, held in cells.items() if held is not None},
+        cells={column: score for column, score in cells.items() if score is not None},
         overall=part(OVERALL, columns),
-        source_accuracy=float(np.mean(known)) if len(known) == len(accuracies) else None,
-        controls={kind: describe_control(control) for kind, control in found.items()},
+        source_accuracy=float(np.mean(measured)) if len(measured) == len(accuracies) else None,
+        controls={kind: describe_control(control) for kind, control in matches.items()},
         costs=average_costs(group),
     )
 
@@ -170,25 +145,25 @@ def build_row(
 def score_runs(
     runs: Sequence[MethodRun], columns: Sequence[str], gains: dict[ControlKind, Gain]
 ) -> MethodScore | None:
-    """These runs in one column, or over several; None where they share no outcome."""
-    ours, _, draws = both = pair_runs(runs, (), columns)
+    """Return the score of runs over one or more columns; None if they share no outcome."""
+    ours, _, draws = runs_pair = pair_runs(runs, (), columns)
     if not all(column.size for column in ours[0]):
         return None
     center = average_seeds(ours)
-    # its distance from zero outcomes: the standard error of a mean, columns added up as for gaps
-    found = statistics.paired(center, [np.zeros_like(column) for column in center], draws)
-    many = len(runs) > 1
+    # paired with zeros: the error of a mean, adding columns of equal draws as for gaps
+    paired = statistics.paired(center, [np.zeros_like(column) for column in center], draws)
+    several = len(runs) > 1
     if len(columns) == 1:
         spread = estimate_components(np.stack([column for (column,) in ours]))
     else:
-        spread = VarianceComponents(seeds=seed_variance(ours, draws) if many else None)
+        spread = VarianceComponents(seeds=seed_variance(ours, draws) if several else None)
     return MethodScore(
         mean=average_columns(center),
-        ci95=finite_or_none(found.ci95),
-        ci95_seeds=finite_or_none(interval_over_seeds(found.gap, [ours], found.se, draws).ci95)
-        if many
+        ci95=finite_or_none(paired.ci95),
+        ci95_seeds=finite_or_none(interval_over_seeds(paired.gap, [ours], paired.se, draws).ci95)
+        if several
         else None,
-        n=both.n,
+        n=runs_pair.n,
         spread=spread,
         gains=gains,
     )
@@ -201,19 +176,52 @@ def describe_control(control: MatchedControl) -> MethodControl:
 
 
 def average_costs(group: SeedGroup) -> MethodCosts:
-    """Means over the seeds; a random init took no step."""
-    known = [run.training for run in group.runs if run.training]
-    if not known:
+    """Return mean costs over the seeds; a random initialization costs nothing."""
+    trainings = [run.training for run in group.runs if run.training]
+    if not trainings:
         return MethodCosts(
             steps=0, samples=0, flops=0, hours=0, peak_memory_bytes=None, device=None
         )
-    memory = [training.peak_memory_bytes for training in known]
-    devices = {training.device for training in known}
+    memory = [training.peak_memory_bytes for training in trainings]
+    devices = {training.device for training in trainings}
     return MethodCosts(
-        steps=float(np.mean([training.steps for training in known])),
-        samples=float(np.mean([training.samples for training in known])),
-        flops=float(np.mean([training.flops for training in known])),
-        hours=float(np.mean([training.seconds for training in known])) / 3600,
+        steps=float(np.mean([training.steps for training in trainings])),
+        samples=float(np.mean([training.samples for training in trainings])),
+        flops=float(np.mean([training.flops for training in trainings])),
+        hours=float(np.mean([training.seconds for training in trainings])) / 3600,
         peak_memory_bytes=float(np.mean(memory)) if all(memory) else None,
         device=devices.pop() if len(devices) == 1 else None,
     )
+
+
+def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
+    """Return row -> the costs for which no other row is both better and cheaper.
+
+    Floating-point operations are comparable on any machine, hours only on one kind of device; a
+    random initialization costs nothing on any. Rows without an overall accuracy are on no front.
+    """
+    devices = {row.costs.device for row in rows if row.costs.steps} - {None}
+    by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
+    by_hours = set().union(*(names_on_front(some, "hours") for some in by_device or [list(rows)]))
+    by_flops = names_on_front(rows, "flops")
+    return {
+        row.name: (
+            *(("flops",) if row.name in by_flops else ()),
+            *(("hours",) if row.name in by_hours else ()),
+        )
+        for row in rows
+    }
+
+
+def names_on_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
+    """Return the names of the rows on the front of one cost."""
+    return {
+        point.label
+        for point in pareto_front(
+            [
+                Point(row.name, getattr(row.costs, axis), row.overall.mean)
+                for row in rows
+                if row.overall is not None
+            ]
+        )
+    }

@@ -1,8 +1,7 @@
-"""Which row is the matched-compute control of which: a fact of their recipes and costs.
+"""Matched-compute controls, from recipes and costs.
 
-Matched runs share everything but their methods (fsbench/core/training.py: `conditions`), the seed,
-and
-the steps and images that they really took; a row is never compared with any other.
+A row and its control share everything but their methods (`Training.conditions`), have common seeds,
+and took the same number of steps and images. No other rows are compared.
 """
 
 from __future__ import annotations
@@ -19,22 +18,26 @@ OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 
 
 class ControlIndex(NamedTuple):
-    """Rows that may be controls: plain ones by their conditions, random inits by their shape."""
+    """Possible controls: plain training by conditions, random initializations by shape."""
 
     plain: dict[str, SeedGroup]
     random: dict[str, SeedGroup]
 
 
 def index_controls(groups: Sequence[SeedGroup]) -> ControlIndex:
-    known = [(group, group.training) for group in groups]
+    trained = [(group, group.training) for group in groups]
     return ControlIndex(
-        {training.conditions(): group for group, training in known if training and training.plain},
-        {group.runs[0].shape: group for group, training in known if training is None},
+        {
+            training.conditions(): group
+            for group, training in trained
+            if training and training.plain
+        },
+        {group.runs[0].shape: group for group, training in trained if training is None},
     )
 
 
 class MatchedControl(NamedTuple):
-    """A control with the seeds that both sides have, or the reason why there is none."""
+    """A control with the common seeds, or the reason why there is none."""
 
     group: SeedGroup | None = None
     seeds: tuple[int, ...] = ()
@@ -42,7 +45,7 @@ class MatchedControl(NamedTuple):
 
 
 def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, MatchedControl]:
-    """Of a row, by kind; a random init has none."""
+    """Return the controls of a row by kind; a random initialization has none."""
     training = group.training
     if training is None:
         return {}
@@ -80,7 +83,7 @@ def match_random_init(group: SeedGroup, among: ControlIndex) -> MatchedControl:
 
 
 def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> MatchedControl:
-    """The plain row under these conditions, with the seeds on which both took as many steps."""
+    """Return plain training under these conditions, with the seeds of equal steps and images."""
     other = among.plain.get(conditions)
     if other is not None:
         return match_seeds(group, other)
@@ -90,8 +93,8 @@ def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> 
 def match_seeds(group: SeedGroup, other: SeedGroup) -> MatchedControl:
     both = sorted(set(group.seeds) & set(other.seeds))
     if not both:
-        held = ", ".join(map(str, other.seeds))
-        return MatchedControl(reason=f"{other.name} is there with other seeds only: {held}")
+        seeds = ", ".join(map(str, other.seeds))
+        return MatchedControl(reason=f"{other.name} has other seeds only: {seeds}")
     equal = [seed for seed in both if count_steps(group, seed) == count_steps(other, seed)]
     if not equal:
         (steps, images), (ours, mine) = count_steps(other, both[0]), count_steps(group, both[0])
@@ -102,6 +105,6 @@ def match_seeds(group: SeedGroup, other: SeedGroup) -> MatchedControl:
 
 
 def count_steps(group: SeedGroup, seed: int) -> tuple[int, int]:
-    """Steps and images of the run with this seed."""
-    found = [run.training for run in group.of([seed]) if run.training]
-    return found[0].steps, found[0].samples
+    """Return steps and images of the run with this seed."""
+    trainings = [run.training for run in group.of([seed]) if run.training]
+    return trainings[0].steps, trainings[0].samples

@@ -1,7 +1,7 @@
-"""The shape of a method board, as one frozen record that becomes JSON.
+"""The records of a method board, as they are written to JSON.
 
-Accuracies, gaps and variances are fractions; percent appears only where people read. What is
-unknown is None, and where a reader would ask why, the reason stands beside it.
+Accuracies, gaps and variances are fractions. Unknown values are None; a missing control has a
+reason.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import Field
 from fsbench.core.specs import Frozen
 
 ControlKind = Literal["normal", "other_schedule", "random_init"]
-"""Controls of a row. normal: plain training, all else equal; other_schedule: the same where the
-learning rate restarts at every round and the row's does not, or the other way round; random_init:
-the network before any training."""
+"""Controls of a row. normal: plain training, all else equal; other_schedule: the same, but with a
+learning rate that restarts at every round if the row's does not, and vice versa; random_init: the
+network before any training."""
 
 CostAxis = Literal["flops", "hours"]
 
@@ -25,7 +25,7 @@ def _ends(middle: float, half: float | None) -> tuple[float | None, float | None
 
 
 class VarianceComponents(Frozen):
-    """Variance components of one accuracy (seeds.py); episodes are test images of a probe."""
+    """Variance components of one accuracy (seeds.py); for a probe, episodes are test images."""
 
     seeds: float | None = Field(None, ge=0, description="over pretraining seeds; null for one seed")
     episodes: float | None = Field(
@@ -79,28 +79,28 @@ class MethodScore(Frozen):
 
 
 class MethodControl(Frozen):
-    """Which row is the control of this kind, or why there is none."""
+    """The control of one kind: a row, or the reason why there is none."""
 
     row: str | None = None
     reason: str | None = None
 
 
 class MethodCosts(Frozen):
-    """Of one pretraining run: means over the seeds."""
+    """Costs of one pretraining run, mean over the seeds."""
 
     steps: float = Field(ge=0)
     samples: float = Field(ge=0, description="training images seen, repeats counted")
     flops: float = Field(ge=0)
     hours: float = Field(ge=0, description="on `device`")
     peak_memory_bytes: float | None = Field(ge=0)
-    device: str | None = Field(description="null where the seeds ran on several, or none was used")
+    device: str | None = Field(description="null if the seeds ran on several, or none was used")
 
 
 class MethodRow(Frozen):
     """One method under one recipe; its seeds are entries of the board.
 
-    name: distinct on the board; method: names of its methods joined by +, or `random init`.
-    overall is null for a row that lacks a column. front: axes of cost on whose Pareto front it is.
+    name: unique on the board; method: names of its methods joined by +, or `random init`; overall:
+    null for a row that lacks a column; front: the costs for which it is on the Pareto front.
     """
 
     name: str
@@ -125,14 +125,14 @@ class MethodRow(Frozen):
 
 
 class MethodBoard(Frozen):
-    """The measured runs of our own on one track of a board; best row first, incomplete ones last.
+    """The fsbench runs on one track of a board; best row first, incomplete rows last.
 
-    left_out: entry -> why it is no row.
+    left_out: entry -> why it is in no row.
     """
 
     schema_version: Literal[1] = 1
     board: str
-    track: str = Field("", description="what all columns have in common, e.g. 'ibm 64px'")
+    track: str = Field("", description="what all columns share, e.g. 'ibm 64px'")
     columns: tuple[str, ...]
     alpha: float
     rows: tuple[MethodRow, ...]

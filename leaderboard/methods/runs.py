@@ -1,4 +1,4 @@
-"""Entries of a board as rows: runs of one composition of methods under one recipe, a run a seed."""
+"""Rows of a method board: runs of the same methods under the same recipe, one run per seed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from leaderboard.ranking.tiers import Outcomes
 
 RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
-"""Facts that a network shares with itself before training, beside its architecture's name."""
+"""Facts, beside the architecture, that a network shares with its random initialization."""
 TELLING = ("schedule", "plan.rounds", "plan.epochs", "batch_size", "optimizer", "lr", "source")
-"""Fields of a recipe that tell rows of one method apart best, where several do."""
+"""Fields of a recipe that are preferred for distinguishing rows of one method."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodRun:
-    """An entry: its backbone, and its outcomes by column."""
+    """An entry: its backbone and its outcomes by column."""
 
     entry: str
     facts: BackboneFacts
-    held: Mapping[str, Outcomes]
+    outcomes: Mapping[str, Outcomes]
 
     @property
     def training(self) -> Training | None:
-        """None where the weights are random, or nothing is known of their making."""
+        """None if the weights are random, or if their training is unknown."""
         return None if self.facts.random_init is not None else self.facts.training
 
     @property
@@ -42,27 +42,29 @@ class MethodRun:
 
     @property
     def shape(self) -> str:
-        """Digest of what it shares with its own random init."""
-        name, _, _width = self.facts.architecture.partition("@")  # the default is not always said
+        """Digest of what a network shares with its random initialization."""
+        name, _, _width = self.facts.architecture.partition(
+            "@"
+        )  # without the width, which is not always stated
         facts = self.facts.model_dump(mode="json", include=set(SHAPE))
         return digest({"name": name, **facts})
 
     @property
     def row(self) -> str:
-        """Equal for all seeds of a row."""
+        """Key of the row, equal for all its seeds."""
         return self.training.composition if self.training else f"{RANDOM} {self.shape}"
 
 
 @dataclass(frozen=True, eq=False)
 class SeedGroup:
-    """The runs of a row, one a seed, by seed; its name is distinct on the board."""
+    """The runs of a row, sorted by seed; the name is unique on the board."""
 
     name: str
     runs: tuple[MethodRun, ...]
 
     @property
     def training(self) -> Training | None:
-        """That of the first seed: but for seed and cost they are equal."""
+        """The training of the first seed; the others differ in seed and cost only."""
         return self.runs[0].training
 
     @property
@@ -75,23 +77,23 @@ class SeedGroup:
 
     @property
     def columns(self) -> set[str]:
-        """Columns that every seed holds."""
-        return set.intersection(*(set(run.held) for run in self.runs))
+        """Columns that every seed has."""
+        return set.intersection(*(set(run.outcomes) for run in self.runs))
 
     def of(self, seeds: Iterable[int]) -> tuple[MethodRun, ...]:
         return tuple(run for run in self.runs if run.seed in set(seeds))
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """What may tell it from another row of its method, by dotted name."""
+        """Fields that may distinguish the row from others of its method, by dotted name."""
         if self.training is None:
             return {"architecture": self.runs[0].facts.architecture}
-        kept = {k: v for k, v in self.training.recipe.items() if k not in ("name", "seed")}
-        return flatten_fields(kept)
+        recipe = {k: v for k, v in self.training.recipe.items() if k not in ("name", "seed")}
+        return flatten_fields(recipe)
 
 
 def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
-    """Nested JSON as dotted name -> text of the leaf; a method's settings stand under its name."""
+    """Flatten JSON to dotted name -> text; settings of a method are prefixed by its name."""
     if (
         isinstance(value, list)
         and value
@@ -100,35 +102,35 @@ def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
         value = {str(item["name"]): item for item in value}
     if not isinstance(value, dict):
         return {prefix: value if isinstance(value, str) else json.dumps(value)}
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for key, item in value.items():
-        found |= flatten_fields(item, key if prefix in ("", "methods") else f"{prefix}.{key}")
-    return found
+        fields |= flatten_fields(item, key if prefix in ("", "methods") else f"{prefix}.{key}")
+    return fields
 
 
 def group_runs(runs: Iterable[MethodRun]) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
-    """The rows, and for every entry that is in none the reason."""
+    """Return the rows, and the reason for every entry that is in no row."""
     rows: dict[str, dict[int, MethodRun]] = {}
     left_out: dict[str, str] = {}
-    for run in sorted(runs, key=lambda run: (-len(run.held), run.entry)):
+    for run in sorted(runs, key=lambda run: (-len(run.outcomes), run.entry)):
         if run.training is None and run.facts.random_init is None:
             left_out[run.entry] = explain_unknown(run.facts)
             continue
-        held = rows.setdefault(run.row, {}).setdefault(run.seed, run)
-        if held is not run:
-            left_out[run.entry] = f"a run of the same recipe and seed as {held.entry}"
-    ordered = [tuple(run for _, run in sorted(found.items())) for found in rows.values()]
-    return name_groups([SeedGroup("", found) for found in ordered]), left_out
+        first = rows.setdefault(run.row, {}).setdefault(run.seed, run)
+        if first is not run:
+            left_out[run.entry] = f"a run of the same recipe and seed as {first.entry}"
+    ordered = [tuple(run for _, run in sorted(by_seed.items())) for by_seed in rows.values()]
+    return name_groups([SeedGroup("", by_seed) for by_seed in ordered]), left_out
 
 
 def explain_unknown(facts: BackboneFacts) -> str:
     if facts.source != "run":
-        return "no run of our own: nothing is known of its training"
-    return "evaluated before results carried recipe and cost: evaluate it again with --overwrite"
+        return "not pretrained by fsbench: its training is unknown"
+    return "its results have no recipe and cost: evaluate it again with --overwrite"
 
 
 def name_groups(groups: Sequence[SeedGroup]) -> tuple[SeedGroup, ...]:
-    """With distinct names: the methods, and where several rows share them, what they differ in."""
+    """Name the rows by methods, and by differing fields if several rows share the methods."""
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
@@ -136,14 +138,14 @@ def name_groups(groups: Sequence[SeedGroup]) -> tuple[SeedGroup, ...]:
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
-    """e.g. `swr (lam=0.1)`: as few fields as tell it from the others of its method."""
-    every = {name for twin in twins for name in twin.fields}
-    own = {name for name in every if name.partition(".")[0] in group.method.split("+")}
+    """Return e.g. `swr (lam=0.1)`: the fewest fields that distinguish a row from its twins."""
+    names = {name for twin in twins for name in twin.fields}
+    preferred = {name for name in names if name.partition(".")[0] in group.method.split("+")}
     rivals, shown = [twin for twin in twins if twin is not group], []
     while rivals:
-        apart = {n: [r for r in rivals if r.fields.get(n) != group.fields.get(n)] for n in every}
-        best = min(every, key=lambda n: (-len(apart[n]), n not in own, *field_priority(n)))
-        if not apart[best]:  # they differ in the images of their source
+        apart = {n: [r for r in rivals if r.fields.get(n) != group.fields.get(n)] for n in names}
+        best = min(names, key=lambda n: (-len(apart[n]), n not in preferred, *field_priority(n)))
+        if not apart[best]:  # only the source images differ
             shown.append(group.runs[0].row[-6:])
             break
         shown.append(f"{best}={group.fields.get(best, 'none')}"[:60])
@@ -156,10 +158,10 @@ def field_priority(name: str) -> tuple[int, str]:
 
 
 def align_outcomes(runs: Sequence[MethodRun], column: str) -> list[NDArray[np.float64]]:
-    """Outcomes (n,) of each run over the episodes or test images that all of them have."""
-    held = [run.held[column] for run in runs]
-    first = held[0].index
-    if all(each.index is first or np.array_equal(each.index, first) for each in held):
-        return [each.values for each in held]
-    index = reduce(np.intersect1d, (each.index for each in held))
-    return [each.values[np.isin(each.index, index)] for each in held]
+    """Return the outcomes (n,) of each run on the episodes or test images that all have."""
+    outcomes = [run.outcomes[column] for run in runs]
+    first = outcomes[0].index
+    if all(o.index is first or np.array_equal(o.index, first) for o in outcomes):
+        return [o.values for o in outcomes]
+    index = reduce(np.intersect1d, (o.index for o in outcomes))
+    return [o.values[np.isin(o.index, index)] for o in outcomes]

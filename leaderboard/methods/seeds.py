@@ -9,7 +9,7 @@ Design and Analysis of Experiments, chapter on random factors).
     seeds = (MS_s - MS_r) / E      episodes = (MS_e - MS_r) / S      residual = MS_r
 
 The mean of S seeds over E episodes then has the variance (MS_s + MS_e - MS_r) / (S E); its interval
-is a t interval with Satterthwaite's degrees of freedom. Few seeds tell little, and it says so.
+is a t interval with Satterthwaite's degrees of freedom, which is wide for few seeds.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from fsbench.core import statistics
 from leaderboard.methods.record import VarianceComponents
 
 Columns = Sequence[NDArray[np.float64]]
-"""Outcomes of one seed: one array (n,) a column, over the same episodes for all seeds."""
+"""Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
 
 
 class SeedInterval(NamedTuple):
-    """Half-width of a 95 % interval and two-sided p of a value of zero; nan where unknown."""
+    """Half-width of a 95 % interval, and two-sided p of the value zero; nan if unknown."""
 
     ci95: float
     p: float
 
 
 def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
-    """Variance components of outcomes (S seeds, E episodes)."""
+    """Estimate the variance components of outcomes (S seeds, E episodes)."""
     seeds, n = values.shape
     if n < 2:
         return VarianceComponents()
@@ -53,7 +53,7 @@ def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
 
 
 def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
-    """Mean over seeds of every outcome, a column at a time."""
+    """Return the mean over seeds of every outcome, column by column."""
     return [np.mean(column, axis=0) for column in zip(*side, strict=True)]
 
 
@@ -62,9 +62,9 @@ def average_columns(columns: Columns) -> float:
 
 
 def residual_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """MS_r / (S E): the part of the variance of a mean over seeds that neither factor explains.
+    """Return MS_r / (S E), the unexplained variance of a mean over seeds.
 
-    Over columns as stats.paired adds them up: those of equal draws episode by episode.
+    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
     """
     center, seeds = average_seeds(side), len(side)
     errors = [statistics.paired(one, center, draws).se for one in side]
@@ -72,7 +72,7 @@ def residual_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
 
 
 def seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """The component of the pretraining seeds in the mean over columns, of two seeds and more."""
+    """Return the variance component of two or more seeds in the mean over columns."""
     between = float(np.var([average_columns(one) for one in side], ddof=1))
     return max(0.0, between - len(side) * residual_variance(side, draws))
 
@@ -80,28 +80,28 @@ def seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
 def interval_over_seeds(
     value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
 ) -> SeedInterval:
-    """Of a value over seeds and episodes.
+    """Return the interval of a value over seeds and episodes.
 
-    sides: the seeds that were drawn independently, two or more each: one side for a mean or for
-    gaps that share their seeds, two for a gap between others. se_episodes: for these seeds.
+    sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
+    independent sides otherwise. se_episodes: standard error over episodes for these seeds.
     """
     if math.isnan(se_episodes):
         return SeedInterval(math.nan, math.nan)
-    both = [residual_variance(side, draws) for side in sides]
+    residuals = [residual_variance(side, draws) for side in sides]
     between = [
         max(float(np.var([average_columns(one) for one in side], ddof=1)) / len(side), least)
-        for side, least in zip(sides, both, strict=True)
+        for side, least in zip(sides, residuals, strict=True)
     ]
-    variance = sum(between) + max(0.0, se_episodes**2 - sum(both))
+    variance = sum(between) + max(0.0, se_episodes**2 - sum(residuals))
     if variance == 0.0:
         return SeedInterval(0.0, float(value == 0.0))
-    known = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
-    freedom = variance**2 / known if known else math.inf
+    terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
+    freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
     return student_interval(value, math.sqrt(variance), freedom)
 
 
 def student_interval(value: float, se: float, freedom: float) -> SeedInterval:
-    """By Student's t with so many degrees of freedom."""
+    """Return the interval and p of Student's t distribution."""
     from scipy.special import stdtr, stdtrit
 
     freedom = min(freedom, 1e6)

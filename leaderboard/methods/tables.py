@@ -1,5 +1,7 @@
-"""A method board as CSV: fractions, empty where nothing is known, no text that a sheet would run
-(downloads/csv.py).
+"""A method board as text tables, Markdown and CSV.
+
+Text shows percent and points; CSV has fractions, empty fields for unknown values, and no text that
+a spreadsheet would run as a formula (reports/csv.py).
 """
 
 from __future__ import annotations
@@ -19,62 +21,28 @@ SCORE_FIELDS = ("mean", "ci95", "ci95_seeds", "n")
 VARIANCE_FIELDS = ("seeds", "episodes", "residual")
 GAIN_FIELDS = ("gap", "ci95", "p", "p_holm", "n", "covers")
 COST_FIELDS = ("steps", "samples", "flops", "hours", "peak_memory_bytes", "device")
-
-
-def render_csv(boards: Sequence[MethodBoard]) -> str:
-    """A line a row and column, and one overall, of every board."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    control = [f"{kind}_{name}" for kind in KINDS for name in ("control", *GAIN_FIELDS)]
-    spread = [f"variance_{name}" for name in VARIANCE_FIELDS]
-    writer.writerow(
-        ["track", *ROW_FIELDS, "column", *SCORE_FIELDS, *spread, *control, *COST_FIELDS, "front"]
-    )
-    for board in boards:
-        for row in board.rows:
-            cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
-            for column, cell in cells.items():
-                shown = (board.track, *csv_values(row, column, cell))
-                writer.writerow([guard_formula(v) if isinstance(v, str) else v for v in shown])
-    return out.getvalue()
-
-
-def csv_values(row: MethodRow, column: str, cell: MethodScore) -> Iterator[object]:
-    yield row.name
-    yield from (getattr(row, name) for name in ROW_FIELDS[1:])
-    yield column
-    yield from (getattr(cell, name) for name in SCORE_FIELDS)
-    yield from (getattr(cell.spread, name) for name in VARIANCE_FIELDS)
-    for kind in KINDS:
-        found = cell.gains.get(kind)
-        yield row.controls[kind].row if kind in row.controls else None
-        yield from (getattr(found, name) if found else None for name in GAIN_FIELDS)
-    yield from (getattr(row.costs, name) for name in COST_FIELDS)
-    yield " ".join(row.front)
-
-
 HEADINGS: dict[ControlKind, str] = {
     "normal": "over normal",
     "other_schedule": "over normal, other schedule",
     "random_init": "over random init",
 }
 GAIN_NOTE = (
-    "Percent; ± is the 95 % interval over shared episodes or test images; sd seeds: of the "
-    "pretraining seeds alone. Gains in points over the control of equal plan, steps and images "
-    "(other schedule: with restarts for a row without, and the other way round), paired; their "
-    "interval covers seeds and episodes (s) where both sides have two seeds, else episodes only. "
+    "Percent; ± is the 95 % interval over shared episodes or test images; sd seeds: standard "
+    "deviation over pretraining seeds. Gains in points over the control of equal plan, steps and "
+    "images (other schedule: with restarts for a row without, and vice versa), paired; the "
+    "interval covers seeds and episodes (s) if both sides have two seeds, else episodes only. "
     "*: significant after Holm over the rows, alpha {alpha:g}."
 )
 COST_NOTE = (
-    "Of one run, mean over its seeds. front: on the Pareto front of overall accuracy against that "
-    "cost; hours are compared on one kind of device."
+    "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
+    "that cost; hours are compared on one kind of device only."
 )
 TARGET_NOTE = "Accuracy (gain over normal) by column."
-NO_ROWS = "No runs of our own yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
+NO_ROWS = "No fsbench runs yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
 
 
 def make_tables(board: MethodBoard) -> list[TextTable]:
-    """Gains, gains by column, costs."""
+    """Return the tables of gains, gains by column, and costs."""
     if not board.rows:
         note = " ".join([NO_ROWS, *list_left_out(board)])
         return [TextTable(make_title(board), ("method",), (), note)]
@@ -86,7 +54,7 @@ def make_title(board: MethodBoard) -> str:
 
 
 def make_gain_table(board: MethodBoard) -> TextTable:
-    """Overall, and what each row has over its controls; '-' with the reason in the note."""
+    """Return the table of overall scores and gains; the note explains missing controls."""
     kinds = compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
     head = ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain")
@@ -106,13 +74,13 @@ def make_gain_table(board: MethodBoard) -> TextTable:
 
 
 def compared_kinds(board: MethodBoard) -> list[ControlKind]:
-    """Kinds of control that stand on the board; plain training in any case."""
+    """Return the kinds of control on the board; plain training in any case."""
     there = {k for row in board.rows for k, control in row.controls.items() if control.row}
     return [kind for kind in HEADINGS if kind in there or kind == "normal"]
 
 
 def make_target_table(board: MethodBoard) -> TextTable:
-    """Method x target."""
+    """Return the table of methods by columns."""
     short, common = shorten_columns(board.columns)
     rows = [
         (
@@ -148,7 +116,7 @@ def format_percent(fraction: float, sign: str = "") -> str:
 
 
 def format_accuracy(cell: MethodScore | None) -> str:
-    """e.g. 57.75 ± 0.88"""
+    """Return e.g. 57.75 ± 0.88."""
     if cell is None:
         return "-"
     return format_percent(cell.mean) + (
@@ -157,31 +125,31 @@ def format_accuracy(cell: MethodScore | None) -> str:
 
 
 def format_seed_sd(cell: MethodScore | None) -> str:
-    known = cell.spread.seeds if cell else None
-    return "-" if known is None else format_percent(known**0.5)
+    variance = cell.spread.seeds if cell else None
+    return "-" if variance is None else format_percent(variance**0.5)
 
 
 def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> str:
-    """e.g. +1.20 ± 0.45 s*"""
-    found = cell and cell.gains.get(kind)
-    if not found:
+    """Return e.g. +1.20 ± 0.45 s*."""
+    gain = cell and cell.gains.get(kind)
+    if not gain:
         return "-"
-    half = "" if found.ci95 is None else f" ± {format_percent(found.ci95)}"
-    seeds = " s" if found.covers == "seeds and episodes" else ""
-    return format_percent(found.gap, "+") + half + seeds + mark_significance(found, alpha)
+    half = "" if gain.ci95 is None else f" ± {format_percent(gain.ci95)}"
+    seeds = " s" if gain.covers == "seeds and episodes" else ""
+    return format_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
 
 
 def format_accuracy_and_gain(cell: MethodScore | None, alpha: float) -> str:
-    """e.g. 57.75 (+1.20*)"""
+    """Return e.g. 57.75 (+1.20*)."""
     if cell is None:
         return "-"
-    found = cell.gains.get("normal")
-    shown = f" ({format_percent(found.gap, '+')}{mark_significance(found, alpha)})" if found else ""
-    return format_percent(cell.mean) + shown
+    gain = cell.gains.get("normal")
+    suffix = f" ({format_percent(gain.gap, '+')}{mark_significance(gain, alpha)})" if gain else ""
+    return format_percent(cell.mean) + suffix
 
 
-def mark_significance(found: Gain, alpha: float) -> str:
-    return "*" if found.p_holm < alpha else ""
+def mark_significance(gain: Gain, alpha: float) -> str:
+    return "*" if gain.p_holm < alpha else ""
 
 
 def format_gigabytes(size: float | None) -> str:
@@ -189,14 +157,14 @@ def format_gigabytes(size: float | None) -> str:
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:
-    """Why a row has no control, rows of one reason together; plain rows are their own."""
-    found: dict[tuple[ControlKind, str], list[str]] = {}
+    """Yield why rows have no control, one sentence per reason; plain training needs none."""
+    rows_by_reason: dict[tuple[ControlKind, str], list[str]] = {}
     for row in board.rows:
         for kind, control in row.controls.items():
             plain = kind == "normal" and row.method == "normal"
             if control.reason and kind in compared_kinds(board) and not plain:
-                found.setdefault((kind, control.reason), []).append(row.name)
-    for (kind, reason), names in found.items():
+                rows_by_reason.setdefault((kind, control.reason), []).append(row.name)
+    for (kind, reason), names in rows_by_reason.items():
         yield f"{HEADINGS[kind].capitalize()}, {', '.join(names)}: {reason}."
 
 
@@ -208,5 +176,37 @@ def list_left_out(board: MethodBoard) -> list[str]:
 
 
 def render_markdown(board: MethodBoard) -> str:
-    """GitHub Markdown; every text escaped."""
+    """Return GitHub Markdown; every text is escaped."""
     return "\n\n".join(render_table(table) for table in make_tables(board)) + "\n"
+
+
+def render_csv(boards: Sequence[MethodBoard]) -> str:
+    """Return one line per row and column, and one for the overall score, of every board."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    control = [f"{kind}_{name}" for kind in KINDS for name in ("control", *GAIN_FIELDS)]
+    spread = [f"variance_{name}" for name in VARIANCE_FIELDS]
+    writer.writerow(
+        ["track", *ROW_FIELDS, "column", *SCORE_FIELDS, *spread, *control, *COST_FIELDS, "front"]
+    )
+    for board in boards:
+        for row in board.rows:
+            cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
+            for column, cell in cells.items():
+                shown = (board.track, *csv_values(row, column, cell))
+                writer.writerow([guard_formula(v) if isinstance(v, str) else v for v in shown])
+    return out.getvalue()
+
+
+def csv_values(row: MethodRow, column: str, cell: MethodScore) -> Iterator[object]:
+    yield row.name
+    yield from (getattr(row, name) for name in ROW_FIELDS[1:])
+    yield column
+    yield from (getattr(cell, name) for name in SCORE_FIELDS)
+    yield from (getattr(cell.spread, name) for name in VARIANCE_FIELDS)
+    for kind in KINDS:
+        gain = cell.gains.get(kind)
+        yield row.controls[kind].row if kind in row.controls else None
+        yield from (getattr(gain, name) if gain else None for name in GAIN_FIELDS)
+    yield from (getattr(row.costs, name) for name in COST_FIELDS)
+    yield " ".join(row.front)

@@ -108,7 +108,7 @@ def test_tables_say_why_there_is_no_control(call: Call) -> None:
     assert "over normal" in shown
     assert "over random init" in shown
     assert "other schedule |" not in shown, "no row has such a control here"
-    assert "entry-old: evaluated before results carried recipe and cost" in shown
+    assert "entry-old: its results have no recipe and cost" in shown
     assert "folder-blobs" in shown
     text = call()
     assert "TFLOPs" in text

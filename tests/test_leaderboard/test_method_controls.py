@@ -49,7 +49,7 @@ def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reaso
     assert [each.entry for group in found for each in group.runs] == ["whole"]
     assert "same recipe and seed as whole" in left_out["twin"]
     assert "--overwrite" in left_out["old"]
-    assert "no run of our own" in left_out["timm"]
+    assert "not pretrained by fsbench" in left_out["timm"]
 
 
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
