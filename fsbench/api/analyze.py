@@ -1,4 +1,7 @@
-"""Analyses of several backbones: all is checked first, every finding is stored as it comes."""
+"""Analyze backbones: measure them, store a record per analysis, compare models in table and figure.
+
+Everything is checked before any work; records are stored one by one as they are computed.
+"""
 
 from __future__ import annotations
 
@@ -29,242 +32,22 @@ from fsbench.results.names import model_name
 from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
 from protocols.analyses.inputs import AnalysisInput
 
-
-@dataclass(frozen=True, eq=False)
-class SubjectLoader:
-    """Loads models as subjects; equal images are loaded once.
-
-    source: a reference that replaces the runs' own.
-    """
-
-    models: Models
-    source: str | None
-    roots: DataRoots
-    cache: Path
-    device: str
-    report: Reporter
-    known: dict[tuple[str, int], SourceDataset] = field(default_factory=dict)
-
-    def subject(self, index: int, head: bool, images: bool) -> AnalysisInput:
-        """A model with its head and images, where they are wanted. Raises as they do."""
-        ref = self.models.refs[index]
-        backbone = self.models.load(index, self.device, self.report)
-        network = backbones.load_classifier(ref, device=self.device) if head else None
-        source = self.images(ref, backbone.facts.input_size) if images else None
-        if network is not None and source is not None:
-            self.compare(ref, network, source)
-        return AnalysisInput(backbone, network, source, self.device)
-
-    def images(self, ref: str, size: int) -> SourceDataset:
-        """The source at the size (px) that the backbone was trained at."""
-        name = self.source or training_source(ref)
-        if (name, size) not in self.known:
-            self.known[name, size] = load_source(name, self.roots, self.cache, size, self.report)
-        return self.known[name, size]
-
-    def compare(self, ref: str, network: Classifier, source: SourceDataset) -> None:
-        """Raises DataError for other classes; other images are worth a word."""
-        record = network.record
-        if record.n_classes != source.n_classes:
-            raise DataError(
-                f"{ref} was trained on {record.n_classes} classes, {source.name} has"
-                f" {source.n_classes}",
-                fix=f"leave --source out, or give the source of its training: {record.source}",
-            )
-        if record.source_fingerprint not in (None, source.fingerprint):
-            self.report.log(f"{ref} was trained on other images than this {source.name}")
-
-
-def training_source(ref: str) -> str:
-    """The source of a run, as its recipe names it. Raises UsageError for an old run."""
-    record = run.read_run(Path(parse_reference(ref)[1]))
-    found = record.recipe_fields.get("source", record.source)
-    if not isinstance(found, str):
-        raise UsageError(f"{ref} does not say what it was trained on", fix="give --source")
-    return found
-
-
 ALL = "all"
+SMALLER = "choose another --device, a smaller --limit or fewer of --what"
+NEEDS_HEAD, NEEDS_IMAGES = "source classifier of ours", "source images"
+HINTS = {
+    NEEDS_HEAD: "pass a run as run:DIR, without --random-init; meta-learners and other backbones"
+    " have weights and features only, and --what all runs what applies to them",
+    NEEDS_IMAGES: "name a source with --source",
+}
 
 AnalysisChoice = dict[str, Frozen]
 """Name of an analysis -> its settings."""
 
 
-def parse_analysis_settings(assignments: Sequence[str]) -> dict[str, str]:
-    """`analysis.field=value` as field -> text. Raises UsageError for anything else."""
-    texts = {}
-    for setting, value in split_assignments(assignments, "hessian.top=10"):
-        if "." not in setting:
-            raise UsageError(f"{setting}={value} sets nothing", fix="write hessian.top=10")
-        texts[setting.replace("-", "_")] = value
-    return texts
-
-
-def choose_analyses(
-    names: Sequence[str], texts: Mapping[str, str], limit: int | None = None
-) -> AnalysisChoice:
-    """Analyses with their settings; texts: `analysis.field` -> value; limit: images at most.
-
-    Raises UnknownName for an analysis or a field, UsageError for a value that does not fit.
-    """
-    given = dict.fromkeys(name.replace("-", "_") for name in names)
-    chosen = ANALYSES.names() if ALL in given else tuple(given)
-    found = {name: analysis_settings(name, settings_of(name, texts), limit) for name in chosen}
-    for text in texts:
-        if text.partition(".")[0] not in chosen:
-            raise UnknownName("setting", text, (f"{name}.FIELD" for name in chosen))
-    return found
-
-
-def settings_of(name: str, texts: Mapping[str, str]) -> dict[str, str]:
-    """The fields set for one analysis."""
-    prefix = f"{name}."
-    return {g.removeprefix(prefix): text for g, text in texts.items() if g.startswith(prefix)}
-
-
-def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> Frozen:
-    """Of one analysis, from the text of its fields."""
-    kind = ANALYSES.load(name).SETTINGS
-    for setting in texts:
-        if setting not in kind.model_fields:
-            raise UnknownName(f"setting of {name}", setting, kind.model_fields)
-    try:
-        made = kind.model_validate({name: parse_value(text) for name, text in texts.items()})
-    except ValidationError as error:
-        raise UsageError(
-            f"{name}: {explain_errors(error)}", fix=f"give --set {name}.FIELD=VALUE that fits"
-        ) from error
-    if limit is None or "images" not in kind.model_fields:
-        return made
-    images: int | None = getattr(made, "images", None)
-    return made.model_copy(update={"images": min(limit, images or limit)})
-
-
-def parse_value(text: str) -> object:
-    """JSON where it is such, else the text itself."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
-
-
-def possible_analyses(
-    models: Models, wanted: AnalysisChoice, source: str | None, lenient: bool, report: Reporter
-) -> AnalysisChoice:
-    """The analyses whose needs every model meets. Raises UsageError unless lenient."""
-    kept: AnalysisChoice = {}
-    for name, chosen in wanted.items():
-        file = ANALYSES.load(name)
-        short = {
-            ref: lack for ref in models.refs if (lack := missing_part(ref, models, source, file))
-        }
-        for ref, lack in short.items():
-            if not lenient:
-                raise UsageError(
-                    f"{name} cannot be made of {ref}: it has no {lack}", fix=HINTS[lack]
-                )
-            report.log(f"{name} is left out: {ref} has no {lack}")
-        if not short:
-            kept[name] = chosen
-    return kept
-
-
-NEEDS_HEAD, NEEDS_IMAGES = "source classifier of ours", "images to look at"
-HINTS = {
-    NEEDS_HEAD: "pass a run as run:DIR, without --random-init; meta-learners and other backbones"
-    " have weights and features only, and --what all takes what they have",
-    NEEDS_IMAGES: "name a source with --source",
-}
-
-
-def missing_part(ref: str, models: Models, source: str | None, file: AnalysisFile) -> str:
-    """What a model has not that an analysis needs; empty when it has all."""
-    kind, name = parse_reference(ref)
-    trained = kind == "run" and models.random_init is None
-    if "head" in file.NEEDS and not (trained and run.read_run(Path(name)).classifies_source):
-        return NEEDS_HEAD
-    return NEEDS_IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""
-
-
-SMALLER = "choose another --device, a smaller --limit or fewer of --what"
-
-
-@dataclass(frozen=True, eq=False)
-class ModelAnalysis:
-    """One model whose findings go to `output`.
-
-    lenient: an analysis that finds nothing to look at is left out with a word.
-    """
-
-    subject: AnalysisInput
-    output: Path
-    overwrite: bool
-    lenient: bool
-    device: str
-    report: Reporter
-
-    def question(self, name: str, settings: Frozen) -> Question:
-        needs, source = ANALYSES.load(name).NEEDS, self.subject.source
-        facts, images = self.subject.backbone.facts, None
-        if "images" in needs and source is not None:
-            size = facts.input_size
-            images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
-        whole = "head" in needs
-        return Question(
-            what=name,
-            weights=weights_hash(self.subject.network.model.state_dict())
-            if whole
-            else facts.weights_hash,
-            images=images,
-            settings=settings.model_dump(mode="json"),
-        )
-
-    def earlier(self, name: str, settings: Frozen) -> Analysis | None:
-        """The record already there, unless it is to be replaced."""
-        if self.overwrite:
-            return None
-        question = self.question(name, settings)
-        return store.earlier(self.output, self.subject.backbone.facts, question)
-
-    def answer(self, name: str, settings: Frozen) -> Analysis | None:
-        """The record, made if need be; None if the network has nothing to look at."""
-        if found := self.earlier(name, settings):
-            return found
-        context = RunContext(self.device)
-        try:
-            finding = ANALYSES.load(name).run(self.subject, settings, self.report)
-        except NotApplicable as error:
-            if not self.lenient:
-                raise
-            self.report.log(f"{name} is left out: {error.message}")
-            return None
-        made = Analysis(
-            question=self.question(name, settings),
-            backbone=self.subject.backbone.facts,
-            finding=finding,
-            provenance=context.provenance(),
-        )
-        store.write(self.output, made)
-        return made
-
-    def refuse_long(self, wanted: AnalysisChoice, yes: bool) -> None:
-        """Raises UsageError when what is left would take over an hour, unless `yes`."""
-        left = {
-            name: ANALYSES.load(name).estimate_passes(self.subject, settings)
-            for name, settings in wanted.items()
-            if self.earlier(name, settings) is None
-        }
-        if sum(left.values()) < WORTH_TIMING:
-            return
-        backbone = self.subject.backbone
-        one = seconds_per_image(backbone, backbone.facts.input_size, self.device)
-        estimates = [WorkEstimate(name, one * n) for name, n in left.items() if n]
-        require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
-
-
 def analyze(
     models: Models,
-    wanted: AnalysisChoice,
+    choice: AnalysisChoice,
     *,
     source: str | None = None,
     roots: Sequence[str] = (),
@@ -275,84 +58,303 @@ def analyze(
     yes: bool = False,
     report: Reporter = SILENT,
 ) -> list[Analysis]:
-    """Every analysis of every model; records already in `output` are read, not made again.
+    """Run every analysis on every model; records that are in `output` already are read.
 
-    source: images for all models, by default what each run was trained on; they have the size that
-    the backbone was trained at. lenient: leave out what a model has nothing for, and say so.
-    Raises UsageError, DataError, CheckpointError; without `yes` also for work of over an hour.
+    source: images for all models, by default those that each run was trained on, at the size that
+    the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
+    DataError, CheckpointError; without `yes` also if the work would take over an hour.
     """
     machine = machine or Machine()
     device = machine.start().device
-    wanted = possible_analyses(models, wanted, source, lenient, report)
-    needs = {need for name in wanted for need in ANALYSES.load(name).NEEDS}
-    loader = SubjectLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
-    found = []
+    choice = applicable_analyses(models, choice, source, lenient, report)
+    needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
+    loader = InputLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
+    analyses = []
     for i in range(len(models.refs)):
-        subject = loader.subject(i, "head" in needs, "images" in needs)
-        bench = ModelAnalysis(subject, output, overwrite, lenient, device, report)
-        bench.refuse_long(wanted, yes)
-        answers = [bench.answer(name, settings) for name, settings in wanted.items()]
-        found += [answer for answer in answers if answer is not None]
-    return found
+        inputs = loader.load(i, head="head" in needs, images="images" in needs)
+        model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
+        model.require_consent(choice, yes)
+        for name, settings in choice.items():
+            analysis = model.run(name, settings)
+            if analysis is not None:
+                analyses.append(analysis)
+    return analyses
+
+
+def choose_analyses(
+    names: Sequence[str], texts: Mapping[str, str], limit: int | None = None
+) -> AnalysisChoice:
+    """Return analyses with their settings.
+
+    texts: `analysis.field` -> value; limit: most images. Raises UnknownName for an analysis or a
+    field, UsageError for a value that does not fit.
+    """
+    named = dict.fromkeys(name.replace("-", "_") for name in names)
+    chosen = ANALYSES.names() if ALL in named else tuple(named)
+    choice = {}
+    for name in chosen:
+        prefix = f"{name}."
+        fields = {t.removeprefix(prefix): v for t, v in texts.items() if t.startswith(prefix)}
+        choice[name] = analysis_settings(name, fields, limit)
+    for text in texts:
+        if text.partition(".")[0] not in chosen:
+            raise UnknownName("setting", text, (f"{name}.FIELD" for name in chosen))
+    return choice
+
+
+def parse_analysis_settings(assignments: Sequence[str]) -> dict[str, str]:
+    """Return `analysis.field` -> value as text. Raise UsageError for anything else."""
+    texts = {}
+    for setting, value in split_assignments(assignments, "hessian.top=10"):
+        if "." not in setting:
+            raise UsageError(f"{setting}={value} sets nothing", fix="write hessian.top=10")
+        texts[setting.replace("-", "_")] = value
+    return texts
+
+
+def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> Frozen:
+    """Return the settings of one analysis, from the text of its fields."""
+    kind = ANALYSES.load(name).SETTINGS
+    for setting in texts:
+        if setting not in kind.model_fields:
+            raise UnknownName(f"setting of {name}", setting, kind.model_fields)
+    values = {setting: parse_value(text) for setting, text in texts.items()}
+    try:
+        settings = kind.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(
+            f"{name}: {explain_errors(error)}", fix=f"choose another --set {name}.FIELD=VALUE"
+        ) from error
+    if limit is None or "images" not in kind.model_fields:
+        return settings
+    images: int | None = getattr(settings, "images", None)
+    return settings.model_copy(update={"images": min(limit, images or limit)})
+
+
+def parse_value(text: str) -> object:
+    """Return JSON as its value, any other text as itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def applicable_analyses(
+    models: Models, choice: AnalysisChoice, source: str | None, lenient: bool, report: Reporter
+) -> AnalysisChoice:
+    """Return the analyses whose needs every model meets. Raise UsageError unless `lenient`."""
+    applicable: AnalysisChoice = {}
+    for name, settings in choice.items():
+        file = ANALYSES.load(name)
+        missing = {ref: missing_part(ref, models, source, file) for ref in models.refs}
+        for ref, part in missing.items():
+            if part and not lenient:
+                raise UsageError(
+                    f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part]
+                )
+            if part:
+                report.log(f"{name} is left out: {ref} has no {part}")
+        if not any(missing.values()):
+            applicable[name] = settings
+    return applicable
+
+
+def missing_part(ref: str, models: Models, source: str | None, file: AnalysisFile) -> str:
+    """Return what an analysis needs and a model lacks; empty if it lacks nothing."""
+    kind, name = parse_reference(ref)
+    trained = kind == "run" and models.random_init is None
+    if "head" in file.NEEDS and not (trained and run.read_run(Path(name)).classifies_source):
+        return NEEDS_HEAD
+    return NEEDS_IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class InputLoader:
+    """Loader of the inputs of analyses; equal images are loaded once.
+
+    source: a reference that replaces the source of the runs.
+    """
+
+    models: Models
+    source: str | None
+    roots: DataRoots
+    cache: Path
+    device: str
+    report: Reporter
+    sources: dict[tuple[str, int], SourceDataset] = field(default_factory=dict)
+
+    def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
+        """Return a model, with its classifier and source images if they are needed."""
+        ref = self.models.refs[index]
+        backbone = self.models.load(index, self.device, self.report)
+        network = backbones.load_classifier(ref, device=self.device) if head else None
+        source = self.images(ref, backbone.facts.input_size) if images else None
+        if network is not None and source is not None:
+            self.require_same_classes(ref, network, source)
+        return AnalysisInput(backbone, network, source, self.device)
+
+    def images(self, ref: str, size: int) -> SourceDataset:
+        """Return the source images at the size (px) that the backbone was trained at."""
+        name = self.source or training_source(ref)
+        if (name, size) not in self.sources:
+            self.sources[name, size] = load_source(name, self.roots, self.cache, size, self.report)
+        return self.sources[name, size]
+
+    def require_same_classes(self, ref: str, network: Classifier, source: SourceDataset) -> None:
+        """Raise DataError if the source has other classes; log if it has other images."""
+        record = network.record
+        if record.n_classes != source.n_classes:
+            raise DataError(
+                f"{ref} was trained on {record.n_classes} classes, {source.name} has"
+                f" {source.n_classes}",
+                fix=f"leave --source out, or name the source of its training: {record.source}",
+            )
+        if record.source_fingerprint not in (None, source.fingerprint):
+            self.report.log(f"{ref} was trained on other images than this {source.name}")
+
+
+def training_source(ref: str) -> str:
+    """Return the source of a run as its recipe names it. Raise UsageError for an old run."""
+    record = run.read_run(Path(parse_reference(ref)[1]))
+    source = record.recipe_fields.get("source", record.source)
+    if not isinstance(source, str):
+        raise UsageError(f"{ref} does not record its source data set", fix="add --source")
+    return source
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAnalysis:
+    """The analyses of one model; records go to `output`.
+
+    lenient: skip an analysis that does not apply to the network and log why.
+    """
+
+    inputs: AnalysisInput
+    output: Path
+    overwrite: bool
+    lenient: bool
+    device: str
+    report: Reporter
+
+    def run(self, name: str, settings: Frozen) -> Analysis | None:
+        """Return the record of an analysis, computed if it is missing; None if it is skipped."""
+        question = self.question(name, settings)
+        if stored := self.stored(question):
+            return stored
+        context = RunContext(self.device)
+        try:
+            finding = ANALYSES.load(name).run(self.inputs, settings, self.report)
+        except NotApplicable as error:
+            if not self.lenient:
+                raise
+            self.report.log(f"{name} is left out: {error.message}")
+            return None
+        analysis = Analysis(
+            question=question,
+            backbone=self.inputs.backbone.facts,
+            finding=finding,
+            provenance=context.provenance(),
+        )
+        store.write(self.output, analysis)
+        return analysis
+
+    def question(self, name: str, settings: Frozen) -> Question:
+        """Return all that decides the outcome of an analysis."""
+        needs, source = ANALYSES.load(name).NEEDS, self.inputs.source
+        facts, images = self.inputs.backbone.facts, None
+        if "images" in needs and source is not None:
+            size = facts.input_size
+            images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
+        weights = facts.weights_hash
+        if "head" in needs:
+            weights = weights_hash(self.inputs.network.model.state_dict())
+        return Question(
+            what=name, weights=weights, images=images, settings=settings.model_dump(mode="json")
+        )
+
+    def stored(self, question: Question) -> Analysis | None:
+        """Return the record that is there, unless it is to be replaced."""
+        if self.overwrite:
+            return None
+        return store.earlier(self.output, self.inputs.backbone.facts, question)
+
+    def require_consent(self, choice: AnalysisChoice, yes: bool) -> None:
+        """Log how long the missing analyses will take; refuse over an hour without `yes`."""
+        passes = {
+            name: ANALYSES.load(name).estimate_passes(self.inputs, settings)
+            for name, settings in choice.items()
+            if self.stored(self.question(name, settings)) is None
+        }
+        if sum(passes.values()) < WORTH_TIMING:
+            return
+        backbone = self.inputs.backbone
+        seconds = seconds_per_image(backbone, backbone.facts.input_size, self.device)
+        estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
+        require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
 
 MOST_NAMED = 8
-"""Positions that a picture still names one by one."""
+"""Most positions that a figure names one by one."""
 
 
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:
-    """A model's name for each record, with the start of the weights hash where two share one."""
-    names = [model_name(each.backbone) for each in analyses]
-    weights: dict[str, set[str]] = {}
-    for name, each in zip(names, analyses, strict=True):
-        weights.setdefault(name, set()).add(each.backbone.weights_hash)
+    """Return the model of each record, with the start of its weights hash if two share a name."""
+    names = [model_name(analysis.backbone) for analysis in analyses]
+    hashes = [analysis.backbone.weights_hash for analysis in analyses]
+    hashes_of: dict[str, set[str]] = {}
+    for name, weights in zip(names, hashes, strict=True):
+        hashes_of.setdefault(name, set()).add(weights)
     return [
-        name if len(weights[name]) == 1 else f"{name} {each.backbone.weights_hash[:6]}"
-        for name, each in zip(names, analyses, strict=True)
+        name if len(hashes_of[name]) == 1 else f"{name} {weights[:6]}"
+        for name, weights in zip(names, hashes, strict=True)
     ]
 
 
 def analysis_table(analyses: Sequence[Analysis]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: a row a number, a column a model, '-' where a model has none."""
-    named = column_labels(analyses)
-    header = list(dict.fromkeys(named))
+    """Return header and rows: one row per measure, one column per model, '-' where it is absent."""
+    labels = column_labels(analyses)
+    models = list(dict.fromkeys(labels))
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for label, each in zip(named, analyses, strict=True):
-        for measure in each.finding.measures:
-            rows.setdefault((each.question.what, measure.name), {})[label] = format_measure(measure)
-    body = [[what, name, *(row.get(h, "-") for h in header)] for (what, name), row in rows.items()]
-    return ["analysis", "number", *header], body
+    for label, analysis in zip(labels, analyses, strict=True):
+        for measure in analysis.finding.measures:
+            row = rows.setdefault((analysis.question.what, measure.name), {})
+            row[label] = format_measure(measure)
+    body = [
+        [what, name, *(row.get(model, "-") for model in models)]
+        for (what, name), row in rows.items()
+    ]
+    return ["analysis", "number", *models], body
 
 
 def format_measure(measure: Measure) -> str:
-    """Shares in percent, counts whole, other numbers with four digits."""
+    """Return a share in percent, a count whole, another number with four digits."""
     if measure.share:
         return f"{100 * measure.value:.2f} %"
     return f"{measure.value:,}" if isinstance(measure.value, int) else f"{measure.value:.4g}"
 
 
 def analysis_panels(analyses: Sequence[Analysis]) -> list[Panel]:
-    """Of one analysis: the views of all models, those of one title in one panel."""
+    """Return the panels of one analysis: views of one title share a panel."""
     views: dict[str, list[tuple[str, View]]] = {}
-    for label, each in zip(column_labels(analyses), analyses, strict=True):
-        for view in each.finding.views:
+    for label, analysis in zip(column_labels(analyses), analyses, strict=True):
+        for view in analysis.finding.views:
             views.setdefault(view.title, []).append((label, view))
-    return [analysis_panel(found) for found in views.values()]
+    return [analysis_panel(labelled) for labelled in views.values()]
 
 
-def analysis_panel(found: Sequence[tuple[str, View]]) -> Panel:
-    """Views of one title, under their models' names."""
-    first, places = found[0][1], {view.places for _, view in found}
+def analysis_panel(labelled: Sequence[tuple[str, View]]) -> Panel:
+    """Return views of one title as a panel, labelled by model."""
+    first, places = labelled[0][1], {view.places for _, view in labelled}
     return Panel(
         title=first.title,
         x=first.x,
         y=first.y,
         curves=tuple(
-            Curve(label=label, x=v.at, y=v.values, low=v.low, high=v.high) for label, v in found
+            Curve(label=label, x=v.at, y=v.values, low=v.low, high=v.high) for label, v in labelled
         ),
         log_x=first.log_x,
         y_scale=first.y_scale,
         from_zero=first.from_zero,
         ticks=first.places if len(places) == 1 and len(first.places) <= MOST_NAMED else (),
-        bars=all(len(view.at) == 1 for _, view in found),
+        bars=all(len(view.at) == 1 for _, view in labelled),
     )

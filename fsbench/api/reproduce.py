@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fsbench.api.pretrain import find_code
+from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance
 from fsbench.core.specs import EpisodicSpec
@@ -97,6 +98,11 @@ def require_harmless(name: str, cell: Loaded) -> None:
         )
     if name.startswith("-"):
         raise ValidationFailed(f"'{name}' would pass for an option", fix="rename the entry")
+    if facts.source == IN_MEMORY:
+        raise ValidationFailed(
+            f"'{name}' is computed by a module in the memory of its author: {facts.ref[:100]!r}",
+            fix="ask its author for the weights; no command can load it",
+        )
     code = facts.ref if facts.source == "py" else find_code(facts.ref)
     if code is None and facts.training is not None:
         code = find_code(facts.training.recipe)

@@ -1,4 +1,4 @@
-"""`fsbench analyze`: what networks look like inside, several side by side."""
+"""`fsbench analyze`: measure networks and compare them side by side."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from fsbench.core.findings import Analysis
 
 What = Annotated[
-    list[str], typer.Option("--what", help="Analyses (fsbench ls analyses) or all; commas.")
+    list[str],
+    typer.Option("--what", help="Analyses (fsbench ls analyses) or all; by commas."),
 ]
 Source = Annotated[
     str | None,
-    typer.Option("--source", help="Images to look at: default what a run was trained on."),
+    typer.Option("--source", help="Source images (default: those that a run was trained on)."),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting: hessian.top=10; repeatable."),
+    typer.Option("--set", help="Setting of an analysis, e.g. hessian.top=10; repeatable."),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", "-L", min=1, help="Images of an analysis at most; recorded."),
+    typer.Option("--limit", "-L", min=1, help="Use at most N images; the number is recorded."),
 ]
-PICTURES = "analyses"
+FIGURES = "analyses"
 
 
 def register(app: typer.Typer) -> None:
@@ -53,16 +54,16 @@ def analyze(
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
-    """Look inside one or more backbones: a record of each beside its results, one picture each."""
+    """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.api.request import Models
 
     names = options.split(what)
-    wanted = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
-    found = api.analyze(
+    choice = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
+    analyses = api.analyze(
         Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
-        wanted,
+        choice,
         source=source,
         roots=options.split(data),
         output=output,
@@ -72,27 +73,27 @@ def analyze(
         yes=yes,
         report=console.reporter(),
     )
-    draw(found, output / PICTURES)
-    show(found, as_json)
+    draw(analyses, output / FIGURES)
+    show(analyses, as_json)
 
 
-def draw(found: Sequence[Analysis], folder: Path) -> None:
+def draw(analyses: Sequence[Analysis], folder: Path) -> None:
     """Write a figure for each analysis, with all models in it."""
     from fsbench.api.analyze import analysis_panels
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
 
-    for name in dict.fromkeys(each.question.what for each in found):
-        drawn = analysis_panels([each for each in found if each.question.what == name])
-        write_figure(draw_panels(drawn, ""), folder / f"{name}.png")
-        console.log(f"picture: {folder / f'{name}.png'}")
+    for name in dict.fromkeys(analysis.question.what for analysis in analyses):
+        panels = analysis_panels([a for a in analyses if a.question.what == name])
+        write_figure(draw_panels(panels, ""), folder / f"{name}.png")
+        console.log(f"figure: {folder / f'{name}.png'}")
 
 
-def show(found: Sequence[Analysis], as_json: bool) -> None:
-    """A row a number, a column a model; or the records."""
+def show(analyses: Sequence[Analysis], as_json: bool) -> None:
+    """Print one row per measure and one column per model, or the records as JSON."""
     from fsbench.api.analyze import analysis_table
 
     if as_json:
-        console.emit_json([each.model_dump(mode="json") for each in found])
+        console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
         return
-    console.table("analyses", *analysis_table(found))
+    console.table("analyses", *analysis_table(analyses))

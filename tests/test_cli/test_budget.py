@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.pretrain import Killed, source
 
-from fsbench.api import budget
 from fsbench.api.budget import BudgetRun, accuracies_by_steps, budget_panel, format_accuracies
 from fsbench.cli.main import run
+from fsbench.core import estimates
 from pretrain.training.loop import train_recipe
 
 SMALL = ["width=2", "input_size=8", "batch_size=8", "plan.epochs=2", "plan.epoch_images=null"]
@@ -110,8 +110,8 @@ def test_a_killed_sweep_goes_on_where_it_was(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--steps", "four"], "--steps four is no number"),
-        (["--steps", "0"], "a sweep needs numbers of steps"),
+        (["--steps", "four"], "--steps 'four' is no whole number"),
+        (["--steps", "0"], "no steps per round"),
         (["--steps", "1"], "plan.round_steps=1 is fewer than a round has epochs"),
         (["--steps", "4", "--method", "nope"], "nope"),
         (["--steps", "4", "--method", "swr_reanchor"], "would never re-anchor"),
@@ -129,7 +129,7 @@ def test_a_long_sweep_wants_to_be_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = ["toy/welsr", *SETS, "--steps", "4", "-o", str(tmp_path / "out")]
-    monkeypatch.setattr(budget, "HOUR", 0.0)
+    monkeypatch.setattr(estimates, "HOUR", 0.0)
     assert command(*call) == 2
     assert "2 runs of toy/welsr" in capsys.readouterr().err
     assert command(*call, "--yes") == 0
