@@ -76,10 +76,13 @@ def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """What a reader must know of these numbers."""
+    """Return the notes that a reader of these results needs."""
     found = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
-        found.append("dense: the same heads on all images that could have been a query")
+        found.append(
+            "dense: same classifiers, scored on every non-support image of the episode's classes "
+            "(narrower interval)"
+        )
     found += rules(results)
     if any(result.spec.transductive for result in results):
         found.append("transductive: sees all queries at once; not comparable with the other rows")
@@ -91,13 +94,18 @@ def notes(results: Sequence[Result]) -> list[str]:
 
 
 def fallen(results: Sequence[Result]) -> list[str]:
-    """Where episodes collapsed or were not finite."""
-    return [
-        f"{model_name(result.backbone)} {result.column}: {result.collapsed} collapsed and "
-        f"{result.non_finite} non-finite of {result.score.n} episodes, counted in the mean"
-        for result in results
-        if result.collapsed or result.non_finite
-    ]
+    """Return a note on every result with collapsed or non-finite episodes."""
+    lines = []
+    for result in results:
+        counts = {
+            "predicted one class for every query": result.collapsed,
+            "had non-finite outputs": result.non_finite,
+        }
+        parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
+        if parts:
+            name = f"{model_name(result.backbone)} {result.column}"
+            lines.append(f"{name}: {', '.join(parts)} (kept in the mean)")
+    return lines
 
 
 def rules(results: Sequence[Result]) -> list[str]:

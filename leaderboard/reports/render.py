@@ -20,11 +20,9 @@ TIER_NOTE = (
     "or test images, Holm, alpha 0.05). Overall: unweighted mean over the columns. "
     "± is the 95 % interval over episodes or images, not over pretraining seeds."
 )
-PUBLISHED_NOTE = (
-    "Printed in papers, without outcomes: not ranked, and not comparable with the rows above."
-)
-SPREAD_NOTE = "(±): as printed, over seeds; the papers do not say what it is."
-"""What stands behind a published number that is no interval over episodes."""
+PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
+SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
+"""The spread of a published accuracy, which is not an interval over episodes."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,10 @@ def test_models_go_by_the_name_of_their_folder(
 def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     result = fakes.write(tmp_path).model_copy(update={"collapsed": 2, "non_finite": 1})
     _, _, notes = table.table([result])
-    assert "2 collapsed and 1 non-finite of 40 episodes" in notes[-1]
+    assert notes[-1].endswith(
+        "2 of 40 episodes predicted one class for every query, 1 of 40 episodes had non-finite "
+        "outputs (kept in the mean)"
+    )
 
 
 def test_json_is_a_list_of_records_with_mean(

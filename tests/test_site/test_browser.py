@@ -250,10 +250,10 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
 
 
 def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
-    assert "papers do not say what it is" in wait(opened, "#published .note").text
+    assert "papers do not state whether SD, SE or CI" in wait(opened, "#published .note").text
     shown = find(opened, "#published td")
     assert [cell.text for cell in shown] == ["43.48 (± 0.25)"]
-    assert shown[0].get_attribute("title").startswith("Table 1: (±): as printed, over seeds")
+    assert shown[0].get_attribute("title").startswith("Table 1: ± over seeds as printed")
 
 
 def test_text_of_every_colour_is_readable(opened: Any) -> None:

@@ -139,10 +139,10 @@ function quoted(text) {
 function againSection(row, facts) {
   const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
   return el("section", { id: "again" },
-    el("h2", {}, "Make it again"),
-    el("p", { class: "note" }, "The first prints commands and environment of every cell from checked facts, the second runs drawn episodes again from the weights."),
+    el("h2", {}, "Reproduce"),
+    el("p", { class: "note" }, "The first command prints the environment and the commands for all results, from their checked recipes and specs; the second recomputes random episodes from the weights."),
     el("pre", {}, `fsbench leaderboard reproduce ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
-    el("p", { class: "note given" }, "As the submitter gave them, unchecked:"),
+    el("p", { class: "note given" }, "Command reported by the submitter (not verified):"),
     el("pre", {}, facts.commands.join("\n")),
     facts.environments.map((made) => [
       factList(MADE, made),

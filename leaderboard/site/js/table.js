@@ -131,7 +131,7 @@ function bodies(track, rows, { sort }) {
   return [...groups].map(([tier, members]) => {
     const size = track.rows.filter((row) => row.tier === tier).length;
     if (tier === undefined) return { title: ["Unranked", "lack a column"], members };
-    const title = size > 1 ? [`Tier ${tier}`, `${size} tied: not worse than the leader`] : null;
+    const title = size > 1 ? [`Tier ${tier}`, `${size} entries statistically tied (episode noise only)`] : null;
     return { title, members };
   });
 }
