@@ -34,7 +34,7 @@ IMAGES = {
     "mit67": 6_700,
     "dogs": 20_580,
 }
-"""protocol.md Appendix B; train and test of SEAL Table 3."""
+"""Images of the CD-FSL targets; train and test images of SEAL (CVPR 2023), Table 3."""
 
 
 def test_no_version_is_ever_changed() -> None:

@@ -52,7 +52,7 @@ def test_cdfsl_counts_are_the_official_ones(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "classes", "split"),
-    [  # protocol.md 1b
+    [  # SEAL (CVPR 2023), Table 3
         ("flowers102", 102, (1020, 6149)),
         ("cub200", 200, (5994, 5794)),
         ("aircraft", 100, (3334, 3333)),

@@ -92,7 +92,7 @@ def test_seal_has_every_cell_of_its_tables(method: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "shots", "mode", "row"),
-    [  # protocol.md 7c
+    [  # SEAL (CVPR 2023), Tables 4 and 5
         ("normal", 1, "linear", (21.01, 25.70, 53.41, 50.31)),
         ("normal", 5, "affine", (20.82, 28.57, 53.35, 63.22)),
         ("normal", 50, "linear", (26.55, 46.29, 82.20, 90.51)),
@@ -100,7 +100,6 @@ def test_seal_has_every_cell_of_its_tables(method: str) -> None:
         ("seal", 5, "linear", (24.42, 37.58, 74.61, 85.00)),
         ("seal", 20, "affine", (26.99, 55.12, 87.70, 95.67)),
         ("seal", 50, "affine", (27.13, 60.59, 91.94, 97.91)),
-        # SEAL Tables 4 and 5, read by hand
         ("normal-long", 1, "linear", (20.40, 22.59, 36.60, 27.50)),
         ("llf", 5, "affine", (20.44, 22.01, 30.83, 28.06)),
         ("llf", 20, "linear", (22.54, 32.26, 67.79, 68.43)),

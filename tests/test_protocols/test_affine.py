@@ -1,4 +1,4 @@
-"""Affine tuning against a plain loop over single episodes, at the tolerances of design.md 5."""
+"""Affine tuning against a plain loop over single episodes (tolerances: protocols/README.md)."""
 
 from __future__ import annotations
 

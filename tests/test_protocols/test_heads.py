@@ -1,4 +1,4 @@
-"""Batched heads against one torch.optim.SGD loop an episode (design.md 5: tolerances)."""
+"""Batched heads against a torch.optim.SGD loop per episode (tolerances: protocols/README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published figures of a public checkpoint, run again (protocol.md 7a).
+"""Published figures of a public checkpoint, run again (protocols/README.md, reference numbers).
 
 torchvision's ResNet-18 on ImageNet, frozen, 224 px, a linear head, 600 episodes from the labelled
 80 %: the STARTUP evaluation as MosyMosy/BMS logged it. By hand, with official data below DATA:
@@ -11,8 +11,8 @@ As a test, on the same data and with the weights in torch.hub's checkpoints fold
     FSBENCH_TEST_DATA=DATA pytest -m "slow and realdata" \\
         tests/test_protocols/test_reference_figures.py
 
-The episodes are drawn otherwise than theirs, so the means agree within both intervals and a point,
-for the antialiased resize and the torch version (protocol.md appendix B).
+The episodes differ from theirs, so the means must agree within both intervals plus one point, which
+allows for the antialiased resize and the torch version.
 """
 
 from __future__ import annotations
