@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
     from pretrain.recipes.plan import TrainingClock
     from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+
 
 Indices = NDArray[np.int64]
 
@@ -83,12 +85,6 @@ class EpisodeLoader(BatchLoader):
         loaded = self._load(chosen, (*self.recipe.stream("augmentation"), *clock.names), rows)
         labels = tasks.labels.repeat(self.count)[rows].to(self.device)
         return Batch(loaded.images, labels, loaded.share)
-
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 class EpisodicValidation:

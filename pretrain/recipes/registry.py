@@ -1,7 +1,7 @@
-"""All recipes: every method at three scales, made from the method files.
+"""Registry of all recipes: every method at three scales, built from the method files.
 
-A method file adds `pilot/NAME` and `toy/NAME` (base recipe + its PILOT or TOY overrides) and one
-`paper/ROW` for every row in its PAPER. `normal` of the same scale is the control: same Plan, same
+A method file adds `pilot/NAME` and `toy/NAME` (base recipe plus its PILOT or TOY overrides) and one
+`paper/ROW` for every row in its PAPER. `normal` of the same scale is the control: same plan, same
 steps, same batches and initial weights.
 """
 
@@ -21,7 +21,7 @@ from pretrain.recipes.recipe import (
 )
 
 BASES: Mapping[str, Mapping[str, Any]] = {
-    # SEAL, section 4.1 and official config.py (methods.md D): ten generations of 160 epochs
+    # SEAL, section 4.1 and official config.py: ten generations of 160 epochs
     "paper": {
         "architecture": "seal_resnet50",
         "source": "tinyimagenet",
@@ -29,9 +29,9 @@ BASES: Mapping[str, Mapping[str, Any]] = {
         "plan": Plan(rounds=10, epochs=160),
         "validate_every": 2,
     },
-    # 324,000 images (meta-learners, slower by two to four times, a third): under three minutes on
-    # two cores. Six passes over the pack are too few for crops or smoothing to help; bf16 is half
-    # again as fast on CPUs that have it.
+    # 324,000 images (a third for meta-learners, which are two to four times slower): under three
+    # minutes on two cores. Six passes over the data are too few for crops or label smoothing to
+    # help; bf16 is half again as fast on CPUs that have it.
     "pilot": {
         "architecture": "pilot_resnet",
         "source": "tinyimagenet",
@@ -61,11 +61,11 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 def build_recipe(
     scale: str, row: str, method: type[MethodSettings], overrides: Mapping[str, object]
 ) -> Recipe:
-    """The scale's base with one method; its name is <scale>/<row>."""
+    """Return the base recipe of a scale with one method, named <scale>/<row>."""
     plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
     fields = {n: v for n, v in overrides.items() if not n.startswith(f"{_name(method)}.")}
     settings = {n.partition(".")[2]: v for n, v in overrides.items() if n not in fields}
-    # a method and the fields that it needs are checked together
+    # not validated yet: a method and the fields that it needs are checked together
     draft = Recipe.model_construct(**{**dict(plain), "methods": (method(**settings),)})
     return draft.replace(fields)
 
@@ -75,7 +75,7 @@ def _name(method: type[MethodSettings]) -> str:
 
 
 class RecipeRegistry:
-    """Recipes by full name."""
+    """Recipes by full name, built when they are loaded."""
 
     def __init__(self) -> None:
         self._rows: dict[str, PaperRecipe] = {}
@@ -92,24 +92,25 @@ class RecipeRegistry:
         return self._parts
 
     def names(self) -> tuple[str, ...]:
+        """Return the full names of all recipes."""
         return tuple(sorted(self._index()))
 
     def load(self, name: str) -> Recipe:
-        """The recipe. Raises UsageError for a name without scale, UnknownName for any other."""
+        """Return a recipe. Raises UsageError for a name without scale, UnknownName for others."""
         if name in self._index():
             return build_recipe(*self._index()[name])
-        full = [known for known in self.names() if known.split("/")[1] == name]
+        full = [full_name for full_name in self.names() if full_name.split("/")[1] == name]
         if full:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
         raise UnknownName("recipe", name, self.names())
 
     def paper_row(self, name: str) -> PaperRecipe | None:
-        """Where a paper has the recipe; None at the other scales."""
+        """Return the paper's row of a recipe; None at the other scales."""
         self._index()
         return self._rows.get(name)
 
     def figures(self, name: str) -> tuple[PublishedFigure, ...]:
-        """What the papers print for the recipe."""
+        """Return the accuracies that papers print for the recipe."""
         row = self.paper_row(name)
         return row.figures if row else ()
 
@@ -118,40 +119,42 @@ RECIPES = RecipeRegistry()
 
 
 def load_recipe(name: str) -> Recipe:
-    """The recipe called `name`, e.g. `pilot/seal`."""
+    """Return the recipe called `name`, e.g. `pilot/seal`."""
     return RECIPES.load(name)
 
 
 def compose_methods(
     recipe: Recipe, names: str, values: Mapping[str, object] | None = None
 ) -> Recipe:
-    """The recipe with these methods, e.g. `swr+weight_compander`, and then with `values`.
+    """Return the recipe with these methods, e.g. `swr+weight_compander`, and with `values` set.
 
     Methods that the recipe has keep their settings, others get those of its scale; its plan and all
     other fields stay. The name is <scale>/<methods in the order in which they act>. Raises
-    UnknownName for an unknown method, UsageError for a pair that does not compose.
+    UnknownName for an unknown method, UsageError for methods that cannot be combined.
     """
-    had = {method.name: method for method in recipe.methods}
-    methods = [had.get(name) or method_at_scale(name, recipe.scale) for name in names.split("+")]
+    current = {method.name: method for method in recipe.methods}
+    methods = [
+        current.get(name) or method_at_scale(name, recipe.scale) for name in names.split("+")
+    ]
     methods.sort(key=lambda method: (method.RANK, method.name))
     name = f"{recipe.scale}/{'+'.join(method.name for method in methods)}"
-    # values may be what makes the methods possible: checked once they are in
+    # not validated yet: the methods may need `values`
     draft = Recipe.model_construct(**{**dict(recipe), "name": name, "methods": tuple(methods)})
     return draft.replace(values or {})
 
 
 def method_at_scale(name: str, scale: str) -> MethodSettings:
-    """A method with its settings for recipes of this scale."""
+    """Return a method with its settings for recipes of this scale."""
     method = METHODS.load(name)
     overrides = {"pilot": method.PILOT, "toy": method.TOY}.get(scale, {})
-    own = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{name}.")}
-    return method(**own)
+    settings = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{name}.")}
+    return method(**settings)
 
 
 def control_recipe(recipe: Recipe) -> Recipe:
-    """Plain training under everything else of the recipe: same Plan, batches, schedule, seed.
+    """Return plain training with all other fields of the recipe: plan, batches, schedule, seed.
 
-    A meta-learner's control has as many images a step, and learns to classify them.
+    A meta-learner's control has as many images per step, and classifies them.
     """
     plain = {"name": f"{recipe.scale}/normal", "methods": (METHODS.load("normal")(),)}
     if recipe.loader == "episodes":

@@ -1,10 +1,10 @@
-"""The reinitialization study's small-data table as recipes: network x setting, any data set.
+"""The reinitialization study's small-data table as recipes: network x setting, for any data set.
 
 "The Impact of Reinitialization on Generalization in Convolutional Neural Networks", section 3.1,
-appendix C and Table 2 (methods.md A, I). `paper/study_NETWORK[_augmented[_dropout]]` is the
-baseline BL under the rounds that all methods get: K blocks of the network. The others are the same
-recipe with `--method welsr|dsd|wels|fc|lw`, on `--source pets`, `caltech101` or `folder:DIR`; every
-recipe has the table's figures of all data sets and methods, test accuracies.
+appendix C and Table 2. `paper/study_NETWORK[_augmented[_dropout]]` is the baseline BL with the
+number of rounds that all methods get: K, the blocks of the network. The other methods are the same
+recipe with `--method welsr|dsd|wels|fc|lw`, on `--source pets`, `caltech101` or `folder:DIR`. Every
+recipe lists the table's test accuracies of all data sets and methods (432 in reinit_table2.json).
 
 | setting     | paper                                | here                                     |
 |-------------|--------------------------------------|------------------------------------------|
@@ -13,8 +13,8 @@ recipe has the table's figures of all data sets and methods, test accuracies.
 | augmentation | flip, resize to 248, crop of 224    | the same                                 |
 | stopping    | early, by a validation part of 10 %  | the last weights; validation in the log  |
 
-The early end is not the paper's word for Table 2; a hundred thousand steps cost days on one GPU,
-and after convergence the gradient is close to none. `--set plan.stop_accuracy=null` goes on.
+The paper does not state the early end for Table 2; a hundred thousand steps take days on one GPU,
+and after convergence the gradient is close to zero. `--set plan.stop_accuracy=null` disables it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE = "reinit_table2.json"
 
 
 class Table2Row(NamedTuple):
-    """One setting on one data set and network; accuracies (%) and standard errors by method.
+    """One setting on one data set and network: accuracies (%) and standard errors by method.
 
     setting: plain, augmentation or augmentation+dropout (rate 0.25).
     """
@@ -47,18 +47,18 @@ class Table2Row(NamedTuple):
 
 @cache
 def load_table2() -> tuple[Table2Row, ...]:
-    """The 72 rows in the order of the paper."""
+    """Return the 72 rows in the order of the paper."""
     data = json.loads((files(__package__) / TABLE).read_text(encoding="utf8"))
     return tuple(_table2_row(data, *row) for row in data["rows"])
 
 
 def table2_methods() -> tuple[str, ...]:
-    """BL, WELSR, DSD, WELS, FC, LW."""
+    """Return the names of the methods: BL, WELSR, DSD, WELS, FC, LW."""
     return tuple(load_table2()[0].accuracy)
 
 
 def table2_networks() -> tuple[str, ...]:
-    """The four networks in the order of the paper."""
+    """Return the four networks in the order of the paper."""
     return tuple(dict.fromkeys(row.network for row in load_table2()))
 
 
@@ -110,7 +110,7 @@ PROTOCOL: Mapping[str, object] = {
 
 
 def study_figures(network: str, setting: str) -> Iterator[PublishedFigure]:
-    """The table's numbers for a recipe: six data sets, six methods."""
+    """Yield the table's accuracies for a recipe: six data sets, six methods."""
     for row in load_table2():
         if (row.network, row.setting) == (network, setting):
             for method, percent in row.accuracy.items():
@@ -127,7 +127,7 @@ def _study_figure(row: Table2Row, method: str, percent: float) -> PublishedFigur
 
 
 def study_rows() -> tuple[PaperRecipe, ...]:
-    """The twelve recipes."""
+    """Return the twelve recipes."""
     return tuple(
         PaperRecipe(
             name=f"study_{network}{end}",

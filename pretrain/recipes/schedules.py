@@ -1,10 +1,16 @@
-"""Learning-rate schedules as pure functions of the position: restarting one needs no state.
+"""Learning-rate schedules as functions of the position in a round.
 
-SEAL's code (utils/schedulers.py) sets the rate once an epoch: linear warm-up (e+1)/w over the
-first w epochs of a round, then (1 + cos(pi (e-w) / (E-w))) / 2. `single_cycle` is its long cosine,
-one cycle over all rounds, warmed up once. `step` multiplies by gamma at fractions of a round.
-With `schedule_by="step"` the position e is a fraction that moves with every batch. A round that
-ends early cuts its schedule off. `plateau` alone depends on more than the position.
+`cosine` is that of SEAL's code (utils/schedulers.py), which sets the rate once per epoch: linear
+warm-up (e+1)/w over the first w epochs of a round, then (1 + cos(pi (e-w) / (E-w))) / 2.
+`single_cycle` is SEAL's long cosine: one cycle over all rounds with one warm-up. `step` multiplies
+by gamma at fractions of a round. With `schedule_by="step"` the position e is a fraction that moves
+with every batch. A round that ends early cuts its schedule off.
+
+`plateau` is the only schedule with a state. "The Impact of Reinitialization", section 3.1, halves
+the rate when the validation error has not improved for 20 epochs. Epochs are counted since the last
+improvement or drop of the round, and only validated epochs count (`validate_every`). The study also
+stops early on its validation split and does not state which weights continue; here a round starts
+from the last weights of the one before, as in the official codes of the other methods.
 """
 
 from __future__ import annotations
@@ -15,12 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 from pretrain.recipes.plan import TrainingClock
 
+if TYPE_CHECKING:
+    from pretrain.recipes.recipe import Recipe
+
 
 @dataclass
 class PlateauSchedule:
-    """best: validation accuracy (fraction); since: epoch of the round that the wait counts from;
-    drops: of the rate, so far; fell: whether the epoch that is just over made one. A round starts
-    with a new one.
+    """State of the schedule `plateau`; every round starts with a new one.
+
+    best: validation accuracy (fraction). since: epoch of the round from which the wait counts.
+    drops: number of drops so far. fell: whether the last epoch caused a drop.
     """
 
     best: float = -1.0
@@ -28,8 +38,8 @@ class PlateauSchedule:
     drops: int = 0
     fell: bool = False
 
-    def see(self, epoch: int, accuracy: float | None, wait: int) -> None:
-        """The epoch is over, with this accuracy if it was validated; wait: epochs until a drop."""
+    def update(self, epoch: int, accuracy: float | None, wait: int) -> None:
+        """Record the accuracy of an epoch (None: not validated); wait: epochs until a drop."""
         self.fell = False
         if accuracy is None:
             return
@@ -39,35 +49,33 @@ class PlateauSchedule:
             self.since, self.drops, self.fell = epoch, self.drops + 1, True
 
     def state(self) -> dict[str, Any]:
+        """Return the fields, for a checkpoint."""
         return asdict(self)
 
 
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-
-UNTOUCHED = PlateauSchedule()
-"""Of a round at its start."""
+ROUND_START = PlateauSchedule()
+"""The state at the start of a round."""
 
 
 def cosine_factor(position: float, length: float, warmup: float) -> float:
-    """Half a cosine from 1 at `warmup` to 0 at `length`; all in epochs."""
+    """Return half a cosine from 1 at `warmup` to 0 at `length`; all in epochs."""
     return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
 def step_factor(
     position: float, length: float, milestones: tuple[float, ...], gamma: float
 ) -> float:
-    """gamma to the power of the milestones (fractions of `length`) that are reached."""
+    """Return gamma to the power of the number of milestones (fractions of `length`) passed."""
     reached: float = gamma ** sum(position >= fraction * length for fraction in milestones)
     return reached
 
 
 def lr_factor(
-    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule = UNTOUCHED
+    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule = ROUND_START
 ) -> float:
-    """What the base learning rate is multiplied by at this position.
+    """Return the factor of the base learning rate at this position.
 
-    steps: of an epoch; plateau: what the round's validation has shown, of that schedule only.
+    steps: optimizer steps per epoch. plateau: state of the schedule `plateau`.
     """
     unit = 1.0 if recipe.schedule_by == "epoch" else 1.0 / steps
     position = clock.epoch + (0.0 if recipe.schedule_by == "epoch" else clock.batch * unit)
@@ -87,7 +95,7 @@ def lr_factor(
 
 
 def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
-    """Epochs of a round at whose start a `step` schedule has dropped the rate."""
+    """Return the epochs of a round at whose start a `step` schedule drops the rate."""
     if recipe.schedule != "step":
         return ()
     clocks = [TrainingClock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
@@ -98,7 +106,7 @@ def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
 def lr_drop(
     recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule
 ) -> tuple[float, float] | None:
-    """The learning rates before and after a drop at the start of this epoch of a round."""
+    """Return the learning rates before and after a drop at the start of this epoch, or None."""
     if recipe.schedule == "plateau" and plateau.fell:
         high = recipe.lr * recipe.plateau_factor ** (plateau.drops - 1)
         return high, high * recipe.plateau_factor
@@ -110,5 +118,5 @@ def lr_drop(
 
 
 def can_drop(recipe: Recipe) -> bool:
-    """Whether `lr_changed` can ever be called."""
+    """Return whether the schedule can call the hook `lr_changed`."""
     return recipe.schedule == "plateau" or bool(drop_epochs(recipe))

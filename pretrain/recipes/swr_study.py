@@ -1,7 +1,7 @@
 """The soft-weight-rescaling paper's protocol and tables as data: TinyImageNet rows as recipes.
 
 "Soft Weight Rescaling", appendices D, E, Tables 1 to 5; official code
-CILAB-RL-TEAM/soft-weight-rescaling (methods.md B). Adam at 1e-3, batches of 256, no augmentation,
+CILAB-RL-TEAM/soft-weight-rescaling. Adam at 1e-3, batches of 256, no augmentation,
 no decay; generalization is 200 epochs, every stage of a scenario 100. With decay the rate falls to
 a tenth at epochs 100 and 150. Warm-start and continual results are curves: rows without a figure.
 """
@@ -71,38 +71,38 @@ LAMBDAS: Mapping[str, Mapping[str, tuple[float | None, ...]]] = {
         "tinyimagenet swr_vgg16": (None, 0.8, 0.8, 0.4),
     },
 }
-"""The chosen coefficients: method.field -> data set and network -> one a setting."""
+"""The chosen coefficients: method.field -> data set and network -> one per setting."""
 
 
 def chosen_coefficients(
     method: str, setting: str, network: str = "tinyimagenet swr_vgg16"
 ) -> dict[str, float]:
-    """The method's chosen coefficients, e.g. {"swr.lambda_f": .01, "swr.lambda_c": .1}."""
+    """Return a method's coefficients in the paper, e.g. {"swr.lambda_f": .01}."""
     column = SETTINGS.index(setting)
     chosen = {n: table[network][column] for n, table in LAMBDAS.items()}
     return {n: v for n, v in chosen.items() if n.split(".")[0] == method and v is not None}
 
 
 def stationary_row(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
-    """The generalization row (Table 1)."""
+    """Return the generalization row (Table 1)."""
     return table_row(name, "Table 1", {**PROTOCOL, **lambdas}, accuracy)
 
 
 def decay_row(name: str, lambdas: Mapping[str, float], accuracy: float) -> PaperRecipe:
-    """The row with learning-rate decay (Table 5)."""
+    """Return the row with learning-rate decay (Table 5)."""
     return table_row(name, "Table 5", {**PROTOCOL, **DECAY, **lambdas}, accuracy)
 
 
 def table_row(
     name: str, table: str, overrides: Mapping[str, object], accuracy: float
 ) -> PaperRecipe:
-    """A row of a table, in its column of TinyImageNet."""
+    """Return a row of a table, in its column TinyImageNet."""
     row, figures = f"{table}, {COLUMN}", (PublishedFigure(accuracy=accuracy),)
     return PaperRecipe(name=name, paper=PAPER, row=row, overrides=overrides, figures=figures)
 
 
 def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
-    """The method's warm-start and continual rows (Figures 2 to 4): 100 epochs a stage."""
+    """Return a method's warm-start and continual rows (Figures 2 to 4): 100 epochs per stage."""
     return tuple(
         PaperRecipe(
             name=f"{row}_{setting.replace('-', '_')}",
@@ -120,7 +120,7 @@ def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
 
 
 def paper_rows(method: str, table1: float, table5: float, row: str = "") -> tuple[PaperRecipe, ...]:
-    """All rows of a method that acts at every step, or of plain training under the name `row`."""
+    """Return all rows of a method that acts at every step, or of plain training as `row`."""
     row = row or method
     lambdas = chosen_coefficients(method, "stationary")
     return (

@@ -1,6 +1,7 @@
-"""Training batches: order, stages and augmentation drawn from named streams, images in memory.
+"""Training batches: shuffled images of a stage, held in memory and augmented on the device.
 
-Every draw is keyed by (seed, position), so batch i needs no batch i - 1 and resuming is exact.
+Every random draw is keyed by (seed, position), so batch i does not depend on batch i - 1 and
+resuming is exact.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Batch(NamedTuple):
     """Normalised images (B, 3, s, s) float32 and labels (B,) int64 on the run's device.
 
-    share: which part of the step's images they are, below 1 where several ranks share a step.
+    share: their fraction of the step's images, below 1 if several processes share a step.
     """
 
     images: Tensor
@@ -38,16 +39,16 @@ class Batch(NamedTuple):
 
 
 def load_split(split: Split, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Images uint8 and labels of a split on the device."""
+    """Return the uint8 images and the labels of a split on the device."""
     images = split.images if split.images.flags.writeable else np.array(split.images)
     return torch.from_numpy(images).to(device), torch.from_numpy(np.array(split.labels)).to(device)
 
 
 class BatchLoader:
-    """The recipe's loader `batches`: shuffled classification batches of the current stage."""
+    """Loader `batches`: shuffled classification batches of the current stage."""
 
     unit = 1
-    """Images that ranks never part: those of a task."""
+    """Consecutive images that stay on one process; with episodes, those of a task."""
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device, self.classes = recipe, device, source.n_classes
@@ -62,19 +63,19 @@ class BatchLoader:
             )
 
     def _stage_images(self, stage: Stage) -> NDArray[np.int64]:
-        """Indices of the images that the stage trains on."""
+        """Return the indices of the images that the stage trains on."""
         n = len(self.labels)
         order = seeding.permutations(1, n, *self.recipe.stream("stages"))[0]
-        chosen: NDArray[np.int64] = order[round(stage.start * n) : round(stage.stop * n)]
-        return chosen
+        indices: NDArray[np.int64] = order[round(stage.start * n) : round(stage.stop * n)]
+        return indices
 
     def epoch_size(self, stage: int) -> int:
-        """Images drawn an epoch, before the incomplete last batch is left out."""
+        """Return the images per epoch, including those of the incomplete last batch."""
         available = len(self.stages[stage])
         return min(available, self.recipe.plan.epoch_images or available)
 
     def steps(self, stage: int) -> int:
-        """Optimizer steps an epoch."""
+        """Return the optimizer steps per epoch."""
         return max(1, self.epoch_size(stage) // self.recipe.batch_size)
 
     @property
@@ -84,16 +85,17 @@ class BatchLoader:
         return plan.rounds * plan.epochs * sum(map(self.steps, range(len(plan.stages))))
 
     def batch(self, clock: TrainingClock, ranks: Ranks = ALONE) -> Batch:
-        """The batch of this position, or this rank's rows of it: the same images, bit by bit."""
+        """Return the batch of this position, or this process's rows of exactly that batch."""
         size = self.recipe.batch_size
         chosen = self._epoch_order(clock)[clock.batch * size : (clock.batch + 1) * size]
         names = (*self.recipe.stream("augmentation"), *clock.names)
         return self._load(chosen, names, ranks.rows(len(chosen)))
 
     def passes(self, size: int, stage: int, names: tuple[seeding.Name, ...]) -> Iterator[Batch]:
-        """Endless batches of `size` images, in shuffled passes over a stage under a stream's name.
+        """Yield endless batches of `size` images, in shuffled passes over a stage.
 
-        Augmented as in training. A stage with fewer images gives all of them every time.
+        names: the random stream. The images are augmented as in training. A stage with fewer
+        images gives all of them every time.
         """
         images = self.stages[stage]
         size = min(size, len(images))
@@ -106,7 +108,7 @@ class BatchLoader:
     def _load(
         self, chosen: Tensor, names: tuple[seeding.Name, ...], rows: slice | None = None
     ) -> Batch:
-        """These images or some rows of them, augmented under the stream called `names`."""
+        """Return these images, or some rows of them, augmented under the stream `names`."""
         rows = rows or slice(0, len(chosen))
         part = chosen[rows]
         kind = self.recipe.augmentation
@@ -114,7 +116,7 @@ class BatchLoader:
         return Batch(self.normalise(images), self.labels[part], len(part) / len(chosen))
 
     def _epoch_order(self, clock: TrainingClock) -> Tensor:
-        """Image indices of this epoch, shuffled; kept until the epoch changes."""
+        """Return the shuffled image indices of this epoch; cached until the epoch changes."""
         names = (*self.recipe.stream("order"), clock.stage, clock.round, clock.epoch)
         if self._order[0] != names:
             images = self.stages[clock.stage]
@@ -125,7 +127,7 @@ class BatchLoader:
 
 
 class InputNormalizer:
-    """uint8 images to float32 with the source's mean and std, in the wanted memory format."""
+    """Conversion of uint8 images to float32, normalized by the source's mean and std."""
 
     def __init__(self, source: SourceDataset, device: torch.device, channels_last: bool) -> None:
         mean, std = (
@@ -140,19 +142,14 @@ class InputNormalizer:
         return values.mul_(self.scale).add_(self.shift)
 
 
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.plan import TrainingClock
-    from pretrain.recipes.recipe import Recipe
-
-
 class FullBatchLoader(BatchLoader):
-    """The recipe's loader `full_batch`: plan.epoch_images / batch_size steps an epoch, or one.
+    """Loader `full_batch`: gradient descent, every step on all images of the stage in one order.
 
-    Raises UsageError when batch_size is not the number of images of every stage.
+    An epoch has plan.epoch_images / batch_size steps, or one; many steps per epoch write fewer logs
+    and checkpoints. Raises UsageError if batch_size is not the number of images of every stage.
     """
 
-    _held: tuple[tuple[int, Ranks], Batch] | None = None
+    _cached: tuple[tuple[int, Ranks], Batch] | None = None
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         super().__init__(recipe, source, device)
@@ -171,11 +168,11 @@ class FullBatchLoader(BatchLoader):
         if self.recipe.augmentation != "none":
             return self._all(clock, ranks, *self.recipe.stream("augmentation"), *clock.names)
         key = clock.stage, ranks
-        if self._held is None or self._held[0] != key:
-            self._held = key, self._all(clock, ranks)
-        return self._held[1]
+        if self._cached is None or self._cached[0] != key:
+            self._cached = key, self._all(clock, ranks)
+        return self._cached[1]
 
     def _all(self, clock: TrainingClock, ranks: Ranks, *augmentation: Name) -> Batch:
-        """This rank's images of the stage, augmented by the stream of this name, if any."""
+        """Return this process's images of the stage, augmented under a stream if it is named."""
         chosen = torch.from_numpy(self.stages[clock.stage]).to(self.device)
         return self._load(chosen, augmentation, ranks.rows(len(chosen)))

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a kill at any moment: a tensor file and a JSON sidecar that names it.
+"""Checkpoints of a run that survive a kill at any moment: a tensor file and a JSON sidecar.
 
 `checkpoint-<n>.safetensors` is written first, then `checkpoint.json` is replaced, then the older
 tensor file is removed; whichever moment the process dies at, the sidecar names a complete file.
@@ -19,12 +19,16 @@ from fsbench.core.errors import CheckpointError, FsbenchError
 from fsbench.core.io import replacing, write_atomic
 from pretrain.training.validation import freeze_modules, frozen_modules
 
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+
 FORMAT = "fsbench-pretrain-2"
 SIDECAR = "checkpoint.json"
 
 
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Replace the folder's checkpoint by tensors and JSON state."""
+    """Replace the folder's checkpoint."""
     number = state["saves"] = state.get("saves", 0) + 1
     path = folder / f"checkpoint-{number}.safetensors"
     write_tensors(path, tensors)
@@ -36,21 +40,21 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Tensors and state of the folder's checkpoint; None where there is none.
+    """Return tensors and state of the folder's checkpoint; None if there is none.
 
-    Raises CheckpointError naming the file when it is corrupt, foreign or half missing.
+    Raises CheckpointError with the file's name if it is corrupt, foreign or incomplete.
     """
     sidecar = folder / SIDECAR
     if not sidecar.exists():
         return None
     try:
-        found = json.loads(sidecar.read_text(encoding="utf8"))
-        name, expected, state = found["tensors"], found["sha256"], found["state"]
-        known = found["format"] == FORMAT and Path(name).name == name
+        record = json.loads(sidecar.read_text(encoding="utf8"))
+        name, expected, state = record["tensors"], record["sha256"], record["state"]
+        is_ours = record["format"] == FORMAT and Path(name).name == name
     except (ValueError, KeyError, TypeError) as error:
-        raise _unusable(sidecar, f"is no checkpoint of ours ({error})", folder) from error
-    if not known:
-        raise _unusable(sidecar, f"is of format '{found['format']}', not '{FORMAT}'", folder)
+        raise _unusable(sidecar, f"is no checkpoint of fsbench ({error})", folder) from error
+    if not is_ours:
+        raise _unusable(sidecar, f"is of format '{record['format']}', not '{FORMAT}'", folder)
     path = folder / name
     if not path.is_file() or file_digest(path) != expected:
         raise _unusable(path, "is missing or corrupt (its sha-256 differs)", folder)
@@ -68,32 +72,28 @@ def _unusable(path: Path, why: str, folder: Path) -> CheckpointError:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write a safetensors file that is visible only when it is complete. Raises FsbenchError."""
-    held = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
         with replacing(path, shared=False) as part:
-            save_file(held, part)
+            save_file(on_cpu, part)
     except SafetensorError as error:
         raise FsbenchError(
             f"{path} cannot be written: {error}",
-            fix="free some disk and run the command again: it goes on where it stopped",
+            fix="free disk space and run the command again; it continues where it stopped",
         ) from error
 
 
 def file_digest(path: Path) -> str:
-    """sha-256 of a file."""
+    """Return the sha-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
-
-
 def pack_state(ctx: Context) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights, optimizer buffers and memories, and the rest as JSON values."""
+    """Return a run's weights, optimizer buffers and memories as tensors, the rest as JSON."""
     tensors = {f"model/{name}": value for name, value in ctx.model.state_dict().items()}
-    for name, held in ctx.optimizer_state().items():
-        tensors |= {f"optimizer/{name}/{key}": value for key, value in held.items()}
+    for name, buffers in ctx.optimizer_state().items():
+        tensors |= {f"optimizer/{name}/{key}": value for key, value in buffers.items()}
     values: dict[str, dict[str, Any]] = {}
     for method, memory in ctx.memories.items():
         for key, value in memory.items():
@@ -111,18 +111,18 @@ def pack_state(ctx: Context) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def unpack_state(ctx: Context, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Put a packed state into a context whose methods are set up; the optimizer comes later.
+    """Restore a packed state in a context whose methods are set up; the optimizer comes later.
 
-    Raises CheckpointError when the weights are those of another network.
+    Raises CheckpointError if the weights are those of another network.
     """
     weights = {n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")}
-    own = ctx.model.state_dict()
-    differing = sorted(own.keys() ^ weights.keys()) or sorted(
-        name for name in own if own[name].shape != weights[name].shape
+    expected = ctx.model.state_dict()
+    differing = sorted(expected.keys() ^ weights.keys()) or sorted(
+        name for name in expected if expected[name].shape != weights[name].shape
     )
     if differing:
         raise CheckpointError(
-            f"the checkpoint holds another network; differing: {', '.join(differing[:5])}",
+            f"the checkpoint is of another network; differing: {', '.join(differing[:5])}",
             fix="delete the run folder and run the command again",
         )
     ctx.model.load_state_dict(weights)

@@ -1,11 +1,11 @@
-"""What a run costs, over all its parts: samples, floating-point operations, seconds, memory.
+"""Cost of a run, measured (TrainingCost) or estimated before it starts (estimate_training).
 
 FLOPs are those of matrix products and convolutions by the formulas of torch.utils.flop_counter (a
-multiply-add is two). Counted are the training steps, forward and backward with everything that
-methods add to them, as the first step of every round times the round's steps; and what hooks do
-between steps (NIO's search, layerwise statistics). Not counted: validation, elementwise operations.
-Of several ranks the steps are summed; what hooks do between them, which each rank repeats, counts
-once. Seconds and memory are those of the rank that writes.
+multiply-add is two). They include the training steps, forward and backward with everything that
+methods add, as the first step of every round times the steps of the round, and the work of hooks
+between steps (NIO's search, layerwise statistics). Validation and elementwise operations are not
+counted. With several processes the FLOPs of steps are summed; the work of hooks, which every
+process repeats, counts once. Seconds and memory are those of the process that writes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,19 @@ from pretrain.recipes.recipe import fit_round_steps
 from pretrain.training.factory import build_context
 from pretrain.training.validation import autocast
 
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+
+
 TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
 
 
 class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the operations that run inside, which run as they would without it.
+    """Counter of the floating-point operations of a block, which it does not change.
 
-    FlopCounterMode itself also follows modules by hooks on their tensors, which costs memory.
+    torch's FlopCounterMode also tracks modules by tensor hooks, which costs memory.
     """
 
     def __init__(self) -> None:
@@ -57,7 +63,10 @@ class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class TrainingCost:
-    """Totals so far. peak_memory_bytes: of the GPU, or resident of the whole process on a CPU."""
+    """Totals of a run so far.
+
+    peak_memory_bytes: of the GPU, or the resident memory of the whole process on a CPU.
+    """
 
     def __init__(self, device: torch.device, ranks: Ranks = ALONE) -> None:
         self.device, self.ranks = device, ranks
@@ -69,14 +78,14 @@ class TrainingCost:
 
     @contextmanager
     def event(self) -> Iterator[None]:
-        """What hooks do between steps."""
+        """Count the operations of hooks between steps."""
         with FlopCounter() as counter:
             yield
         self.event_flops += counter.flops
 
     @contextmanager
     def step(self, first: bool) -> Iterator[None]:
-        """A training step; the first one of a round is measured."""
+        """Count a training step; only the first one of a round is measured."""
         if first:
             with FlopCounter() as counter:
                 yield
@@ -91,27 +100,27 @@ class TrainingCost:
         return time.monotonic() - self._last
 
     def state(self) -> dict[str, float]:
-        """The totals up to now, for a checkpoint."""
+        """Return the totals up to now, for a checkpoint."""
         now = time.monotonic()
         self.seconds, self._last = self.seconds + now - self._last, now
         self.peak_memory_bytes = max(self.peak_memory_bytes, peak_memory(self.device))
         return {name: getattr(self, name) for name in TOTALS}
 
     def resume(self, state: dict[str, float]) -> None:
-        """Go on from the totals of a checkpoint."""
+        """Continue from the totals of a checkpoint."""
         for name in TOTALS:
             setattr(self, name, state[name])
 
     def facts(self) -> dict[str, float]:
-        """For the run's record; flops: of steps and events, event_flops: of the latter alone."""
-        found = self.state()
-        del found["step_flops"]
-        found["flops"] += found["event_flops"]
-        return found | {"seconds": round(self.seconds, 3)}
+        """Return the totals for the run's record; flops includes event_flops, those of hooks."""
+        totals = self.state()
+        del totals["step_flops"]
+        totals["flops"] += totals["event_flops"]
+        return totals | {"seconds": round(self.seconds, 3)}
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most bytes so far: of tensors on a GPU, else of the whole process (0: unknown)."""
+    """Return the peak bytes of tensors on a GPU, else of the whole process (0: unknown)."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":
@@ -122,14 +131,9 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
-
 TIMED_STEPS = 3
 FORWARD_SHARE = 1 / 3
-"""A validation image costs a forward pass, a third of a training image."""
+"""Cost of a forward pass relative to a training step on the same image."""
 
 
 def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> WorkEstimate:
@@ -148,7 +152,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     validated = count_validation_images(recipe, source) * epochs / recipe.validate_every
     validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
     size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
-    # weights, momentum and the export; the next checkpoint stands beside the last one for a moment
+    # weights, momentum and the export; two checkpoints exist while one replaces the other
     buffers = 2 if recipe.optimizer == "adam" else 1
     disk = size * (2 * (1 + buffers) + 1)
     duration = steps * seconds + validation
@@ -156,7 +160,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
 
 
 def count_validation_images(recipe: Recipe, source: SourceDataset) -> float:
-    """Images of one validation, as forward passes; adapting to a task costs as training does."""
+    """Return the forward passes of one validation; adapting to a task costs as much as training."""
     if recipe.loader != "episodes":
         return len(source.val)
     learner = meta_learner_of(recipe)
@@ -164,14 +168,14 @@ def count_validation_images(recipe: Recipe, source: SourceDataset) -> float:
 
 
 def measure_step(ctx: Context) -> tuple[float, int]:
-    """Seconds and FLOPs of one training step: the fastest one, after one to warm up and count."""
+    """Return seconds (the fastest of a few, after a warm-up) and FLOPs of one training step."""
     with FlopCounter() as counter:
-        time_step(ctx)
-    return min(time_step(ctx) for _ in range(TIMED_STEPS)), counter.flops
+        _time_step(ctx)
+    return min(_time_step(ctx) for _ in range(TIMED_STEPS)), counter.flops
 
 
-def time_step(ctx: Context) -> float:
-    """Seconds of a training step, of which nothing is kept."""
+def _time_step(ctx: Context) -> float:
+    """Return the seconds of one training step; its results are discarded."""
     started = time.monotonic()
     batch = ctx.loader.batch(ctx.clock)
     with autocast(ctx.recipe, ctx.device):

@@ -1,17 +1,16 @@
-"""One run by several processes: `torchrun --nproc-per-node N -m fsbench pretrain ...`.
+"""Training of one run by several processes: `torchrun --nproc-per-node N -m fsbench pretrain ...`.
 
-Every rank holds the whole state of the run and takes its rows of the same global batch; gradients
-are summed, so that each step is the step of the mean loss over that batch, and everything that
-follows a gradient (penalties, masks, SWR, the optimizer) happens on every rank alike and once.
-Streams are keyed by names, not by ranks, so masks, re-draws, NIO scales and layerwise statistics
-(all of them on the whole batch) are the same everywhere. Rank 0 alone writes.
+Every process (rank) has the whole state of the run and takes its rows of the same global batch.
+Gradients are summed, so each step is the step of the mean loss over that batch, and everything
+after the gradients (penalties, masks, SWR, the optimizer) happens identically on every rank. Random
+streams are keyed by names, not by ranks, so masks, re-draws, NIO scales and layerwise statistics
+are the same everywhere. Only rank 0 writes files.
 
-torch.distributed does the work, its DistributedDataParallel does not: that averages gradients from
-hooks on the backward pass of its own forward. Meta-learners call copies of the network, not its
-forward; metasgd trains tensors that are in no module; penalties on reparametrized weights take a
-second backward pass in a step; ranks of unequal rows need unequal weights; and `after_backward`
-must see the gradients when all of them are final. One all-reduce after the backward pass is right
-for all of these and knows no method.
+DistributedDataParallel is not used: it averages gradients in hooks on the backward pass of its own
+forward. Meta-learners call copies of the network, metasgd trains tensors that are in no module,
+penalties on reparametrized weights need a second backward pass per step, ranks with unequal rows
+need unequal weights, and `after_backward` needs the final gradients. One all-reduce after the
+backward pass is correct for all of these.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 MIN_ROWS = 2
-"""Images of a step that a rank needs: batch norm has no statistics of a single one."""
+"""Images per step that a rank needs: batch norm has no statistics of a single image."""
 
 
 def require_enough_images(
     recipe: Recipe, loader: BatchLoader, ranks: Ranks, device: torch.device
 ) -> None:
-    """Raises UsageError for a recipe that these ranks cannot train."""
+    """Raise UsageError if a step has too few images for the ranks, or sync_bn cannot run."""
     if ranks.size == 1:
         return
     if recipe.sync_bn and device.type == "cpu":
@@ -60,20 +59,20 @@ def require_enough_images(
 
 
 def copy_first_rank(ctx: Context, ranks: Ranks) -> None:
-    """Weights and memories of rank 0 on every rank, after hooks that compute on their own.
+    """Copy weights and memories of rank 0 to every rank, after hooks that each rank computes.
 
-    Needed on GPUs alone, where two equal computations may differ in the last bits.
+    Only needed on GPUs, where equal computations may differ in the last bits.
     """
     if ctx.device.type != "cpu":
-        held = [value for memory in ctx.memories.values() for value in memory.values()]
-        tensors = [t for t in held if isinstance(t, Tensor) and t.device == ctx.device]
+        values = [value for memory in ctx.memories.values() for value in memory.values()]
+        tensors = [v for v in values if isinstance(v, Tensor) and v.device == ctx.device]
         ranks.lead([*ctx.model.state_dict().values(), *tensors])
 
 
 def backward(ctx: Context, ranks: Ranks, loss: Tensor, share: float) -> None:
-    """The gradients of the whole step's loss, a share of which is this rank's.
+    """Compute the gradients of the whole step's loss, of which this rank has a share.
 
-    Afterwards all ranks hold the same gradients, and the running statistics of rank 0.
+    Afterwards all ranks have the same gradients, and the running statistics of rank 0.
     """
     torch.autograd.backward(loss if share == 1 else share * loss)
     if ranks.size > 1:
@@ -82,14 +81,14 @@ def backward(ctx: Context, ranks: Ranks, loss: Tensor, share: float) -> None:
 
 
 def check_ranks_agree(ctx: Context, ranks: Ranks) -> None:
-    """Raises FsbenchError when ranks differ in a bit of weights, buffers, memories or the step."""
+    """Raise FsbenchError if ranks differ in a bit of weights, buffers, memories or the step."""
     if ranks.size == 1:
         return
     digest = int(weights_hash(pack_state(ctx)[0])[:15], 16)
     if not ranks.agree((ctx.clock.step, digest), ctx.device):
         raise FsbenchError(
-            f"the processes of {ctx.recipe.name} hold different states at step {ctx.clock.step}",
-            fix="give all of them the same folder, machine and versions; on GPUs, try --set"
+            f"the processes of {ctx.recipe.name} have different states at step {ctx.clock.step}",
+            fix="use the same folder, machine and versions for all; on GPUs, try --set"
             " deterministic=true",
         )
 
@@ -98,15 +97,16 @@ PER_RANK = {
     "batch norm": "normalises by a rank's own images and keeps the statistics of rank 0",
     "dropout": "every rank draws a mask of its own",
 }
-"""What makes several ranks differ from one process in more than rounding, and why."""
+"""Layers that make several ranks differ from one process by more than rounding, and why."""
 
 
 def describe_rank_effects(recipe: Recipe, model: nn.Module, ranks: Ranks) -> dict[str, Any]:
-    """For the run's record: which parts of PER_RANK it has; nothing for a single process."""
+    """Return the parts of PER_RANK in the model, for the run's record; {} for one process."""
     if ranks.size == 1:
         return {}
     modules = list(model.modules())
-    own = [m for m in modules if isinstance(m, _BatchNorm) and not isinstance(m, nn.SyncBatchNorm)]
-    drops = [m for m in modules if isinstance(m, _DropoutNd) and m.p > 0]
-    found = {"batch norm": bool(own), "dropout": recipe.dropout > 0 or bool(drops)}
-    return {"unlike_one_process": {name: PER_RANK[name] for name in found if found[name]}}
+    norms = [m for m in modules if isinstance(m, _BatchNorm)]
+    norms = [m for m in norms if not isinstance(m, nn.SyncBatchNorm)]
+    dropouts = [m for m in modules if isinstance(m, _DropoutNd) and m.p > 0]
+    present = {"batch norm": bool(norms), "dropout": recipe.dropout > 0 or bool(dropouts)}
+    return {"unlike_one_process": {name: PER_RANK[name] for name in present if present[name]}}

@@ -1,9 +1,4 @@
-"""Dropout in front of the head, on any architecture, without a module of its own.
-
-"The Impact of Reinitialization", appendix C, draws it in front of the classifier head of scnn and
-does not say where the other networks have it; here it is the same place in all. A hook leaves the
-names of all weights alone, so an exported run is the plain architecture.
-"""
+"""Construction of a run from its recipe: network, loader, context and validation."""
 
 from __future__ import annotations
 
@@ -26,9 +21,18 @@ from pretrain.training.context import Context, Rewrite
 from pretrain.training.distributed import require_enough_images
 from pretrain.training.validation import Validation
 
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
+    from pretrain.recipes.recipe import Recipe
+
 
 def add_dropout(head: nn.Module, rate: float) -> None:
-    """Values reaching the head in training are zeroed with this probability, others scaled up."""
+    """Zero inputs of the head with this probability in training, and scale the others up.
+
+    "The Impact of Reinitialization", appendix C, places dropout before the classifier of scnn and
+    does not state its place in the other networks; here it is the same in all. A hook leaves the
+    names of all weights alone, so an exported run has the plain architecture.
+    """
 
     def drop(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         values, *rest = inputs
@@ -37,16 +41,12 @@ def add_dropout(head: nn.Module, rate: float) -> None:
     head.register_forward_pre_hook(drop)
 
 
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-
 LOADERS: dict[str, type[BatchLoader]] = {
     "batches": BatchLoader,
     "full_batch": FullBatchLoader,
     "episodes": EpisodeLoader,
 }
-"""Recipe field `loader` -> what hands out the batches."""
+"""Classes of batch loaders by recipe field `loader`."""
 
 
 def build_context(
@@ -56,10 +56,10 @@ def build_context(
     log_rewrite: Callable[[Rewrite], None],
     ranks: Ranks = ALONE,
 ) -> Context:
-    """A context at step 0.
+    """Return a context at step 0; the network is drawn from the stream `init`.
 
-    Raises DataError when the source's images have another size, UsageError where the ranks cannot
-    train the recipe.
+    Raises DataError if the source's images have another size than the recipe's, UsageError if the
+    processes cannot train the recipe.
     """
     side = source.train.images.shape[-1]
     if side != recipe.input_size:
@@ -89,17 +89,17 @@ def build_context(
 def build_validation(
     recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
 ) -> Validation | EpisodicValidation:
-    """What measures a run: as its loader has it."""
+    """Return the validation that fits the recipe's loader."""
     kind = EpisodicValidation if recipe.loader == "episodes" else Validation
     return kind(recipe, source, device, ranks)
 
 
 @contextmanager
-def deterministic_kernels(wanted: bool) -> Iterator[None]:
-    """Deterministic kernels inside, if wanted; a GPU also needs CUBLAS_WORKSPACE_CONFIG=:4096:8."""
+def deterministic_kernels(enabled: bool) -> Iterator[None]:
+    """Use deterministic kernels for the block; GPUs also need CUBLAS_WORKSPACE_CONFIG=:4096:8."""
     before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
-    torch.use_deterministic_algorithms(wanted or before[0])
-    torch.backends.cudnn.benchmark = before[1] and not wanted
+    torch.use_deterministic_algorithms(enabled or before[0])
+    torch.backends.cudnn.benchmark = before[1] and not enabled
     try:
         yield
     finally:

@@ -1,10 +1,10 @@
-"""Round 0 trained once for all runs in which it is plain training: they branch off after it.
+"""Sharing of round 0: it is trained once for all runs in which it is plain training.
 
-A recipe whose methods all leave round 0 alone (`Method.PLAIN_ROUND_0`) has the round 0 of its
+A recipe whose methods do not act in round 0 (`Method.PLAIN_ROUND_0`) has the round 0 of its
 control, to the bit: same network, source, seed, plan and schedule. That round is trained in a
-folder of its own, which belongs to the control, and its checkpoint is copied into the folder of
-every branch. A branch belongs to its own recipe from the start; shared.jsonl and, at the end,
-`shared_rounds` of run.json say which run the round came from. Cost is that of the whole run.
+separate folder, which belongs to the control, and its checkpoint is copied into the folder of every
+run that starts from it. Such a run belongs to its recipe from the start; shared.jsonl and, at the
+end, `shared_rounds` of run.json name the run of the copied round. Costs are those of the whole run.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 
 
 def can_share_first_round(recipe: Recipe) -> bool:
-    """Whether a run of the recipe may start from the round 0 of its control."""
+    """Return whether a run of the recipe may start from round 0 of its control."""
     plain = all(method.PLAIN_ROUND_0 for method in recipe.methods)
     return plain and recipe.plan.total_rounds > 1 and recipe.loader != "episodes"
 
 
 def shared_recipe(recipe: Recipe) -> Recipe:
-    """The recipe whose round 0 a run of this one may start from. Raises UsageError for no such."""
+    """Return the control, whose round 0 a run may start from. Raises UsageError if it may not."""
     if not can_share_first_round(recipe):
         names = "+".join(method.name for method in recipe.methods)
         raise UsageError(
-            f"round 0 of {recipe.name} is its own: {names} acts in it, or it is the only one",
+            f"{recipe.name} cannot share round 0: {names} acts in it, or it is the only round",
             fix="train the run as a whole",
         )
     return registry.control_recipe(recipe)
 
 
 class FirstRoundTrainer(Trainer):
-    """A run that ends after round 0, with a checkpoint instead of an export."""
+    """Trainer that stops after round 0, with a checkpoint instead of an export."""
 
     def run(self) -> None:
         self._start()
@@ -73,7 +73,7 @@ def train_first_round(
     device: str = "cpu",
     report: Reporter = SILENT,
 ) -> Path:
-    """Train round 0 of the recipe in `out`, or go on there. Raises as `pretrain` does."""
+    """Train or resume round 0 of the recipe in `out`. Raises the errors of `train_recipe`."""
     recipe = fit_round_steps(recipe, source)
     with run_folder.claim_folder(out, recipe, source):
         if not has_ended(out):
@@ -82,21 +82,21 @@ def train_first_round(
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether round 0 is over in the folder. Raises CheckpointError for one that is no good."""
-    found = checkpoint.load_checkpoint(folder)
-    return found is not None and found[1]["clock"]["round"] > 0
+    """Return whether round 0 is over in the folder. Raises CheckpointError if unreadable."""
+    saved = checkpoint.load_checkpoint(folder)
+    return saved is not None and saved[1]["clock"]["round"] > 0
 
 
 def has_started(folder: Path) -> bool:
-    """Whether a run in the folder has a state of its own to go on from."""
+    """Return whether the folder contains a checkpoint or a finished run."""
     return run_folder.is_finished(folder) or (folder / checkpoint.SIDECAR).is_file()
 
 
 def start_from_first_round(recipe: Recipe, source: SourceDataset, shared: Path, out: Path) -> None:
-    """Give the run of `recipe` in `out` the round 0 in `shared`; one that has started is let be.
+    """Copy round 0 from the folder `shared` to the run of `recipe` in `out`.
 
-    Raises UsageError when `shared` is not the round 0 of the recipe's control on this source, or
-    has not ended, and CheckpointError when it is damaged.
+    Runs that already started are left unchanged. Raises UsageError if `shared` is not round 0 of
+    the recipe's control on this source or has not ended, CheckpointError if it is damaged.
     """
     recipe = fit_round_steps(recipe, source)
     with run_folder.claim_folder(out, recipe, source):
@@ -109,7 +109,7 @@ def start_from_first_round(recipe: Recipe, source: SourceDataset, shared: Path, 
 
 
 def copy_first_round(shared: Path, out: Path) -> None:
-    """The checkpoint and logs of a round 0, the file that makes them count last."""
+    """Copy the checkpoint and logs of round 0; the sidecar that makes them valid comes last."""
     sidecar = json.loads((shared / checkpoint.SIDECAR).read_text(encoding="utf8"))
     identity = json.loads((shared / "recipe.json").read_text(encoding="utf8"))
     for name in (sidecar["tensors"], "log.jsonl", "rewrites.jsonl"):

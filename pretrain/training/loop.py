@@ -1,4 +1,4 @@
-"""The one training loop; methods differ from plain training by nothing but their hooks.
+"""The training loop; methods differ from plain training only by their hooks.
 
     setup                                    model built, before any weight is restored
     for round in plan:                       stages x rounds; a kill anywhere resumes to the bit
@@ -20,10 +20,10 @@
         round_end                            after the last validation of the round
     finalize                                 back to the plain architecture, export
 
-Random streams (fsbench/core/seeding.py): `init`, `order`, `augmentation`, `stages` and `step`
-(dropout)
-are keyed by the recipe's seed and the position alone, `method` by the method's name too. Several
-processes share the steps of one run (pretrain/training/distributed.py).
+A round is what the papers call a generation. Random streams (fsbench/core/seeding.py): `init`,
+`order`, `augmentation`, `stages` and `step` (dropout) are keyed by the recipe's seed and the
+position alone, `method` also by the method's name. Several processes can share the steps of one run
+(pretrain/training/distributed.py).
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint inside an epoch is written when the last one is older than this."""
 GPU_CHECK_STEPS = 25
-"""Steps between looks at the loss on a GPU, where every look waits for the device."""
+"""Steps between checks of the loss on a GPU, where every check waits for the device."""
 
 Observer = Callable[["Context"], None]
 
 
 def ignore(ctx: Context) -> None:
-    """Nobody looks."""
+    """Do nothing."""
 
 
 def train_recipe(
@@ -88,12 +88,13 @@ def train_recipe(
     report: Reporter = SILENT,
     watch: Observer = ignore,
 ) -> Path:
-    """Train in `out`, or resume there, and return the folder; a finished run returns at once.
+    """Train a recipe in the folder `out`, or resume there, and return the folder.
 
-    watch sees the context after setup and after every epoch, and may look but not touch. The folder
-    then loads as `run:DIR`. Raises UsageError when it holds another run or a package is missing,
-    CheckpointError when its checkpoint is unusable, FsbenchError when the loss is not finite,
-    Stopped after a checkpoint on a signal that the command line handles.
+    A finished run returns at once; its folder loads as `run:DIR`. watch is called with the context
+    after setup and after every epoch and must not change it. Raises UsageError if the folder holds
+    another run or a package is missing, CheckpointError if its checkpoint is unusable, FsbenchError
+    if the loss is not finite, and Stopped after a checkpoint on a signal that the command line
+    handles.
     """
     recipe = fit_round_steps(recipe, source)
     if not run_folder.is_finished(out):
@@ -105,7 +106,7 @@ def train_recipe(
 
 
 class Trainer:
-    """One run: a context, its journal, and what an epoch has seen so far."""
+    """The training of one run: its context, logs, cost and the sums of the current epoch."""
 
     def __init__(
         self,
@@ -123,15 +124,12 @@ class Trainer:
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.validation = build_validation(recipe, source, device, ranks)
-        self.tally, self.cost, self.plateau = (
-            EpochSums(ranks),
-            TrainingCost(device, ranks),
-            PlateauSchedule(),
-        )
+        self.sums, self.plateau = EpochSums(ranks), PlateauSchedule()
+        self.cost = TrainingCost(device, ranks)
         self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
 
     def run(self) -> None:
-        """From wherever the folder stands to a finished run."""
+        """Train from the folder's checkpoint, or from the start, to a finished run."""
         self._start()
         clock, size = self.ctx.clock, self.recipe.batch_size
         total, done = self.ctx.loader.total_steps * size, clock.step * size
@@ -145,31 +143,31 @@ class Trainer:
         self._finish()
 
     def _start(self) -> None:
-        """Set the methods up and restore the checkpoint, if there is one."""
-        ctx, found = self.ctx, checkpoint.load_checkpoint(self.out)
-        ctx.resumed = found is not None
+        """Set up the methods and restore the checkpoint, if there is one."""
+        ctx, saved = self.ctx, checkpoint.load_checkpoint(self.out)
+        ctx.resumed = saved is not None
         ctx.model.train()
-        if found is None:
+        if saved is None:
             self.journal.rewind({})
         with self.cost.event():
             ctx.call("setup")
         if self.recipe.compile:
             ctx.forward = torch.compile(ctx.model, dynamic=False)
-        if found is None:
+        if saved is None:
             copy_first_rank(ctx, self.ranks)
             self.watch(ctx)
         else:
-            self._restore(*found)
+            self._restore(*saved)
         check_ranks_agree(ctx, self.ranks)
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         ctx = self.ctx
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
         warn_if_bits_may_differ(
             state["machine"], machine_facts(ctx.device, self.ranks), self.report
         )
-        self.tally.load(tensors.pop("seen"))
+        self.sums.load(tensors.pop("seen"))
         unpack_state(ctx, tensors, state)
         self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
         self.plateau = PlateauSchedule(**state["plateau"])
@@ -179,7 +177,7 @@ class Trainer:
             ctx.rebuild_optimizer("none")
 
     def _epoch(self, advance: Advance) -> None:
-        """The rest of the current epoch."""
+        """Run the rest of the current epoch."""
         clock = self.ctx.clock
         steps = self.ctx.loader.steps(clock.stage)
         if clock.batch == 0:
@@ -189,17 +187,19 @@ class Trainer:
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            asked = self.ranks.largest(self.stop.asked, self.ctx.device) if self._looks else 0
-            if asked or self.cost.unsaved >= CHECKPOINT_SECONDS:
+            signal = 0
+            if self._reads_device:
+                signal = self.ranks.largest(self.stop.asked, self.ctx.device)
+            if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
-            if asked:
-                raise Stopped(asked)
+            if signal:
+                raise Stopped(signal)
         self._close_epoch()
 
     def _open_epoch(self, steps: int) -> None:
-        """Hooks before an epoch; at a round start the events and the new optimizer too."""
+        """Run the hooks before an epoch; at a round start also its events and a new optimizer."""
         ctx, clock = self.ctx, self.ctx.clock
-        self.tally.reset()
+        self.sums.reset()
         if clock.epoch == 0:
             self.plateau = PlateauSchedule()
             ctx.call("round_start")
@@ -212,7 +212,7 @@ class Trainer:
             ctx.call("lr_changed", *dropped)
 
     def _step(self, steps: int) -> None:
-        """One optimizer step."""
+        """Take one optimizer step."""
         ctx, recipe = self.ctx, self.recipe
         self.lr = recipe.lr * schedules.lr_factor(recipe, ctx.clock, steps, self.plateau)
         optimizer.set_learning_rate(ctx.optimizer, self.lr)
@@ -223,38 +223,38 @@ class Trainer:
                 with seeding.stream(*names, device=str(ctx.device)):
                     for parameter in ctx.parameters.values():
                         parameter.grad = None
-                    loss, right = self._task_loss(batch)
+                    loss, correct = self._task_loss(batch)
                     backward(ctx, self.ranks, sum(ctx.call("loss_term"), loss), batch.share)
                 ctx.call("after_backward")
                 ctx.call("before_step")
             ctx.optimizer.step()
             ctx.call("after_step")
-        self._count(loss.detach(), right, batch)
+        self._count(loss.detach(), correct, batch)
         ctx.clock.tick()
 
     def _task_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Loss of the batch and its number of right answers (nan where a method steps itself)."""
+        """Return loss and correct predictions of the batch (nan if a method replaces the step)."""
         ctx = self.ctx
         with autocast(self.recipe, ctx.device):
-            own = ctx.call("training_step", batch)
-            if own:
-                return own[0], torch.full_like(own[0], math.nan)
+            losses = ctx.call("training_step", batch)
+            if losses:
+                return losses[0], torch.full_like(losses[0], math.nan)
             logits = ctx.forward(batch.images)
             smoothing = self.recipe.label_smoothing
             loss = functional.cross_entropy(logits, batch.labels, label_smoothing=smoothing)
         return loss, (logits.detach().argmax(dim=1) == batch.labels).count_nonzero()
 
-    def _count(self, loss: Tensor, right: Tensor, batch: Batch) -> None:
-        """Add to the epoch's sums. Raises FsbenchError when the loss is not finite."""
-        of = round(len(batch.labels) / batch.share)
-        self.tally.add(loss, right, len(batch.labels), of)
-        self.cost.samples += of
-        if self._looks and not self.tally.finite:
+    def _count(self, loss: Tensor, correct: Tensor, batch: Batch) -> None:
+        """Add a batch to the epoch's sums. Raises FsbenchError if the loss is not finite."""
+        step_images = round(len(batch.labels) / batch.share)
+        self.sums.add(loss, correct, len(batch.labels), step_images)
+        self.cost.samples += step_images
+        if self._reads_device and not self.sums.finite:
             self._fail("the loss is not finite")
 
     @property
-    def _looks(self) -> bool:
-        """Whether to look at numbers of the device after this step."""
+    def _reads_device(self) -> bool:
+        """Whether to read numbers from the device after this step."""
         every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
         return self.ctx.clock.step % every == 0
 
@@ -267,16 +267,16 @@ class Trainer:
         )
 
     def _close_epoch(self) -> None:
-        """Validate where due, log, move on to the next epoch, checkpoint."""
+        """Validate if due, log, move to the next epoch and write a checkpoint."""
         ctx, clock = self.ctx, self.ctx.clock
-        loss, learned = self.tally.means()
-        clock.record_accuracy(learned)
+        loss, train_accuracy = self.sums.means()
+        clock.record_accuracy(train_accuracy)
         due = clock.last_epoch or (clock.epoch + 1) % self.recipe.validate_every == 0
         if due:
             self.accuracy = self.validation.measure(ctx)
-        seen = self.accuracy if due else None
-        self.plateau.see(clock.epoch, seen, self.recipe.plateau_epochs)
-        line = log_line(clock, self.lr, loss, learned) | {self.validation.column: seen}
+        accuracy = self.accuracy if due else None
+        self.plateau.update(clock.epoch, accuracy, self.recipe.plateau_epochs)
+        line = log_line(clock, self.lr, loss, train_accuracy) | {self.validation.column: accuracy}
         self.journal.append("log.jsonl", line)
         if clock.last_epoch:
             with self.cost.event():
@@ -289,7 +289,7 @@ class Trainer:
         self._save()
 
     def _save(self) -> None:
-        """Write a checkpoint. Raises FsbenchError instead when a weight is not finite."""
+        """Write a checkpoint. Raises FsbenchError instead if a weight is not finite."""
         if not self.ranks.first:
             return
         tensors, state = pack_state(self.ctx)
@@ -302,14 +302,14 @@ class Trainer:
             "logs": self.journal.positions(),
             "machine": machine_facts(self.ctx.device, self.ranks),
         }
-        checkpoint.save_checkpoint(self.out, tensors | {"seen": self.tally.sums()}, state)
+        checkpoint.save_checkpoint(self.out, tensors | {"seen": self.sums.sums()}, state)
         self.saves = state["saves"]
 
     def _finish(self) -> None:
-        """Back to the plain architecture, and export."""
+        """Return to the plain architecture and export the run."""
         with self.cost.event():
             self.ctx.call("finalize")
         if self.ranks.first:
             log = summarize_rounds(self.journal.read("log.jsonl"))
-            told = run_record(self.ctx, self.source, log, self.cost)
-            run_folder.write_finished_run(self.out, dict(self.ctx.model.state_dict()), told)
+            record = run_record(self.ctx, self.source, log, self.cost)
+            run_folder.write_finished_run(self.out, dict(self.ctx.model.state_dict()), record)

@@ -1,9 +1,9 @@
-"""A run's folder: whose run it is, its logs, and the finished run that `run:DIR` loads.
+"""The folder of a run: its identity, its logs and the record of the finished run.
 
-recipe.json is written first and says which recipe and data the folder belongs to; log.jsonl (one
-line an epoch) and rewrites.jsonl (one line a rewrite) grow; shared.jsonl has a line for a round
-that was taken over from another run (branching.py); checkpoint.* carry the state; run.json is
-written last, so its presence means that the run is complete.
+recipe.json is written first and names the recipe and the data. log.jsonl has a line per epoch,
+rewrites.jsonl a line per rewrite of weights, shared.jsonl a line for a round that was copied from
+another run (first_round.py). checkpoint.* contain the state. run.json is written last, so its
+presence means that the run is complete; `run:DIR` loads it as a backbone.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ from pretrain.training.distributed import describe_rank_effects
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset
+    from pretrain.recipes.plan import TrainingClock
     from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+    from pretrain.training.cost import TrainingCost
+
 
 LOG_FILES = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the folder holds a complete run."""
+    """Return whether the folder contains a complete run."""
     return (folder / "run.json").is_file()
 
 
@@ -47,9 +51,9 @@ def is_finished(folder: Path) -> bool:
 def claim_folder(
     folder: Path, recipe: Recipe, source: SourceDataset, ranks: Ranks = ALONE
 ) -> Iterator[None]:
-    """The folder belongs to this recipe, data and run while the block runs, which rank 0 sees to.
+    """Reserve the folder for this recipe and data during the block; rank 0 does it for all ranks.
 
-    Raises UsageError when it holds another run, FsbenchError when another process works in it.
+    Raises UsageError if it contains another run, FsbenchError if another process trains in it.
     """
     with lock_folder(folder, recipe, source) if ranks.first else nullcontext():
         ranks.wait()
@@ -59,14 +63,14 @@ def claim_folder(
 
 @contextmanager
 def lock_folder(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
-    """No other process trains in the folder, and it is this run's. Raises as `claimed`."""
+    """Lock the folder for this process and check its identity. Raises as `claim_folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
         raise FsbenchError(
-            f"another process is training in {folder}", fix="wait for it, or give another -o"
+            f"another process is training in {folder}", fix="wait for it, or use another -o"
         ) from error
     with lock:
         check_identity(folder, recipe, source)
@@ -74,7 +78,7 @@ def lock_folder(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator
 
 
 def check_identity(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
-    """Write who the folder belongs to, or check it."""
+    """Write the recipe and data of the folder, or compare them with those written before."""
     path = folder / "recipe.json"
     identity = {"recipe": recipe.model_dump(mode="json"), "recipe_digest": recipe.digest()}
     identity |= {"source": source.name, "source_fingerprint": source.fingerprint}
@@ -82,70 +86,71 @@ def check_identity(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
         write_atomic(path, json.dumps(identity, indent=1).encode())
         return
     try:
-        found = flatten_fields(json.loads(path.read_text(encoding="utf8")))
+        existing = _flatten(json.loads(path.read_text(encoding="utf8")))
     except ValueError as error:
         raise CheckpointError(f"{path} is corrupt: {error}", fix=f"delete {folder}") from error
-    wanted = flatten_fields(identity)
+    expected = _flatten(identity)
     differing = [
         key
-        for key in sorted(wanted.keys() | found.keys() - {"recipe_digest"})
-        if key != "recipe_digest" and wanted.get(key) != found.get(key)
+        for key in sorted(expected.keys() | existing.keys())
+        if key != "recipe_digest" and expected.get(key) != existing.get(key)
     ]
     if differing:
-        changes = ", ".join(f"{k} {found.get(k)} -> {wanted.get(k)}" for k in differing)
+        changes = ", ".join(f"{k} {existing.get(k)} -> {expected.get(k)}" for k in differing)
         raise UsageError(
             f"{folder} holds another run; differing: {changes}",
-            fix="give another -o, or delete the folder to start over",
+            fix="use another -o, or delete the folder to start over",
         )
 
 
-def flatten_fields(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested JSON as dotted name -> leaf; a method's settings stand under its name."""
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return nested JSON as dotted name -> leaf; a method's settings are under its name."""
     if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
         value = {item["name"]: item for item in value}
     if not isinstance(value, dict):
         return {prefix: value}
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, item in value.items():
-        found |= flatten_fields(item, f"{prefix}.{key}" if prefix else key)
-    return found
+        leaves |= _flatten(item, f"{prefix}.{key}" if prefix else key)
+    return leaves
 
 
 class RunLogs:
-    """The run's line logs, cut back to the checkpoint on resuming so that no line stands twice."""
+    """The run's line logs; resuming cuts them back to the checkpoint, so no line is repeated."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
+        """Append a line to a log."""
         data = line.model_dump(mode="json") if isinstance(line, BaseModel) else line
         with (self.folder / name).open("a", encoding="utf8") as file:
             file.write(json.dumps(data) + "\n")
 
     def positions(self) -> dict[str, int]:
-        """Bytes of every log."""
+        """Return the size of every log in bytes."""
         paths = {name: self.folder / name for name in LOG_FILES}
         return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
 
     def read(self, name: str) -> list[dict[str, Any]]:
-        """The lines of a log."""
+        """Return the lines of a log."""
         lines = (self.folder / name).read_text(encoding="utf8").splitlines()
         return [json.loads(line) for line in lines]
 
     def shared(self) -> dict[str, Any]:
-        """Which rounds were taken over from which run, for the run's record; {} for none."""
+        """Return the rounds that were copied from another run, for the run's record; {} if none."""
         rounds = self.read("shared.jsonl") if (self.folder / "shared.jsonl").exists() else []
         return {"shared_rounds": rounds} if rounds else {}
 
     def rewind(self, positions: dict[str, int]) -> None:
-        """Cut every log to this many bytes."""
+        """Cut every log to its size in `positions`."""
         for name in LOG_FILES:
             with (self.folder / name).open("ab") as file:
                 file.truncate(positions.get(name, 0))
 
 
 class DiscardedLogs(RunLogs):
-    """That of a rank which does not write."""
+    """Logs of a process that does not write."""
 
     def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
         return None
@@ -161,18 +166,15 @@ def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 
-if TYPE_CHECKING:
-    from pretrain.recipes.plan import TrainingClock
-
 LogLine = Mapping[str, Any]
 VALIDATION_COLUMNS = ("val_accuracy", "episodic_accuracy")
 """The columns of validation; only meta-learners have the second one."""
 
 
 def log_line(
-    clock: TrainingClock, lr: float, loss: float, learned: float | None
+    clock: TrainingClock, lr: float, loss: float, accuracy: float | None
 ) -> dict[str, float | None]:
-    """An epoch's line of log.jsonl; accuracies are fractions, null where not measured.
+    """Return an epoch's line of log.jsonl; accuracies are fractions, null if not measured.
 
     A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
     """
@@ -183,23 +185,24 @@ def log_line(
         "epoch": clock.epoch,
         "lr": lr,
         "train_loss": loss,
-        "train_accuracy": learned,
+        "train_accuracy": accuracy,
         "val_accuracy": None,
     }
 
 
 def summarize_rounds(log: Iterable[LogLine]) -> list[dict[str, Any]]:
-    """log: the lines of log.jsonl in order. Accuracies are fractions, of the round's last epoch.
+    """Return steps, epochs and accuracies (fractions) of every round from the lines of log.jsonl.
 
-    steps_to_fit: steps of the round until the end of its first epoch with 100 % training accuracy
-    (of the batches as they were trained on); null when none had it.
+    Accuracies are those of the round's last epoch. steps_to_fit: steps of the round until the end
+    of its first epoch with 100 % training accuracy (on the augmented batches); null if none had it.
     """
-    found, start = [], 0
+    rounds: list[dict[str, Any]] = []
+    start = 0
     for number, lines in groupby(log, key=lambda row: row["round"]):
         epochs = list(lines)
         last = epochs[-1]
         fitting = (row["step"] - start for row in epochs if row["train_accuracy"] == 1)
-        found.append(
+        rounds.append(
             {
                 "stage": last["stage"],
                 "round": number,
@@ -211,18 +214,12 @@ def summarize_rounds(log: Iterable[LogLine]) -> list[dict[str, Any]]:
             }
         )
         start = last["step"]
-    return found
+    return rounds
 
 
 def stage_accuracies(rounds: Iterable[LogLine]) -> list[float | None]:
-    """Validation accuracy (fraction) at the end of every stage; None where it is not measured."""
+    """Return the validation accuracy (fraction) after every stage; None if not measured."""
     return list({r["stage"]: r["val_accuracy"] for r in rounds}.values())
-
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.training.context import Context
-    from pretrain.training.cost import TrainingCost
 
 
 def run_record(
@@ -264,7 +261,7 @@ def run_record(
 
 
 def episodic_facts(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """A meta-learner's own accuracy, on which tasks; its `source_accuracy` is null."""
+    """Return the accuracy of a meta-learner and its tasks; its `source_accuracy` is null."""
     if ctx.recipe.loader != "episodes":
         return {}
     accuracy = rounds[-1]["episodic_accuracy"]
@@ -272,7 +269,7 @@ def episodic_facts(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
-    """What equal bits depend on (design.md 5)."""
+    """Return the versions and hardware on which equal bits depend."""
     return {
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -283,7 +280,7 @@ def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
 
 
 def warn_if_bits_may_differ(then: dict[str, Any], now: dict[str, Any], report: Reporter) -> None:
-    """Say so when a resumed run cannot repeat the bits of an uninterrupted one."""
+    """Log a warning if a resumed run may differ from an uninterrupted one in the last bits."""
     then, now = ({"processes": 1, "backend": None} | facts for facts in (then, now))
     changed = [
         f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name]

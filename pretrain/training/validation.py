@@ -1,4 +1,7 @@
-"""Accuracy on the source's validation split, without leaving a trace in the model or a stream."""
+"""Measurements during training: validation accuracy, sums of an epoch, outputs of inner modules.
+
+None of them changes the model, its batch-norm statistics or a random stream.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,33 @@ if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 PIXELS, MIN_IMAGES = 512_000, 32
-"""Of the validation images of a forward pass: 500 of 32 px, 125 of 64 px, and never fewer than 32.
+"""Size of a validation batch in pixels and in images at least: 500 images of 32 px, 125 of 64 px.
 
-Validation then takes the same memory at 32 px and at 64 px.
+Validation then needs the same memory at every resolution.
 """
 
 
 def autocast(recipe: Recipe, device: torch.device) -> AbstractContextManager[object]:
-    """bfloat16 autocast where the recipe wants it."""
+    """Return bfloat16 autocast if the recipe's precision is bf16, else a null context."""
     if recipe.precision == "bf16":
         return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()
 
 
 def frozen_modules(model: nn.Module) -> list[str]:
-    """Names of the modules that are in eval mode."""
+    """Return the names of the modules that are in eval mode."""
     return [name for name, module in model.named_modules() if not module.training]
 
 
 def freeze_modules(model: nn.Module, names: list[str]) -> None:
-    """Training mode everywhere but in these modules."""
+    """Put these modules in eval mode and all others in training mode."""
     for name, module in model.named_modules():
         module.training = name not in names
 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Eval mode inside; afterwards every module has the mode that it had."""
+    """Put the model in eval mode for the block, then restore the mode of every module."""
     frozen = frozen_modules(model)
     model.eval()
     try:
@@ -56,7 +59,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 class Validation:
-    """The validation split on the device; ranks take turns at its blocks."""
+    """Accuracy on the source's validation split; processes share its batches."""
 
     column = "val_accuracy"
 
@@ -72,27 +75,28 @@ class Validation:
         self.normalise = InputNormalizer(source, device, recipe.channels_last)
 
     def measure(self, ctx: Context) -> float:
-        """The accuracy of the run as it stands."""
+        """Return the current accuracy of the run."""
         return self.accuracy(ctx.model)
 
     @torch.no_grad()
     def accuracy(self, model: nn.Module) -> float:
-        """Fraction of the validation images whose largest logit is their label's."""
-        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        """Return the fraction of validation images whose largest logit is that of their label."""
+        correct = torch.zeros((), dtype=torch.int64, device=self.device)
         with eval_mode(model), autocast(self.recipe, self.device):
             size = max(MIN_IMAGES, PIXELS // self.recipe.input_size**2)
-            every = range(0, len(self.labels), size)
-            for start in every[self.ranks.rank :: self.ranks.size]:
+            starts = range(0, len(self.labels), size)
+            for start in starts[self.ranks.rank :: self.ranks.size]:
                 block = slice(start, start + size)
                 logits: Tensor = model(self.normalise(self.images[block]))
-                right += (logits.argmax(dim=1) == self.labels[block]).sum()
-        return self.ranks.total(int(right), self.device) / len(self.labels)
+                correct += (logits.argmax(dim=1) == self.labels[block]).sum()
+        return self.ranks.total(int(correct), self.device) / len(self.labels)
 
 
 class EpochSums:
-    """Sums of an epoch's training batches, each as it was before its step, over all ranks.
+    """Sums of loss and correct predictions over an epoch's training batches, over all processes.
 
-    A batch waits on the device until somebody asks, so that no step has to wait for a GPU.
+    Each batch counts as it was before its step. The numbers of a batch stay on the device until a
+    sum is read, so that no step waits for a GPU.
     """
 
     def __init__(self, ranks: Ranks = ALONE) -> None:
@@ -100,57 +104,57 @@ class EpochSums:
         self.reset()
 
     def reset(self) -> None:
-        self._loss = self._right = 0.0
+        self._loss = self._correct = 0.0
         self._images = 0
         self._unread: list[tuple[Tensor, Tensor, int]] = []
 
-    def add(self, loss: Tensor, right: Tensor, images: int, of: int) -> None:
-        """The mean loss of a batch, its right answers (nan: not measured) and its images.
+    def add(self, loss: Tensor, correct: Tensor, images: int, step_images: int) -> None:
+        """Add the mean loss of a batch, its correct predictions (nan: not measured), its images.
 
-        Every rank adds its own part `of` the step's images and sees the sums, so that all of them
-        decide alike.
+        Every process adds its part of the `step_images` and gets the sums of all, so that all
+        processes decide alike.
         """
         if self.ranks.size > 1:
-            seen = torch.stack([loss.float() * images, right.float()])
-            self.ranks.sum([seen])
-            loss, right, images = seen[0], seen[1], 1
-        self._unread.append((loss, right, images))
-        self._images += of
+            sums = torch.stack([loss.float() * images, correct.float()])
+            self.ranks.sum([sums])
+            loss, correct, images = sums[0], sums[1], 1
+        self._unread.append((loss, correct, images))
+        self._images += step_images
 
     def _read(self) -> None:
-        """Wait for the device."""
-        for loss, right, images in self._unread:
+        """Read the numbers of all batches so far, which waits for the device."""
+        for loss, correct, images in self._unread:
             self._loss += loss.item() * images
-            self._right += right.item()
+            self._correct += correct.item()
         self._unread.clear()
 
     @property
     def finite(self) -> bool:
-        """Whether the loss is."""
+        """Whether the sum of the losses is finite."""
         self._read()
         return math.isfinite(self._loss)
 
     def means(self) -> tuple[float, float | None]:
-        """Loss and training accuracy (fraction; None: not measured)."""
+        """Return mean loss and training accuracy (fraction; None: not measured)."""
         self._read()
-        measured = math.isfinite(self._right)
-        return self._loss / self._images, self._right / self._images if measured else None
+        measured = math.isfinite(self._correct)
+        return self._loss / self._images, self._correct / self._images if measured else None
 
     def sums(self) -> Tensor:
-        """Loss times images, right answers, images, shape (3,) float64, for a checkpoint."""
+        """Return loss times images, correct predictions, images: (3,) float64, for a checkpoint."""
         self._read()
-        return torch.tensor([self._loss, self._right, self._images], dtype=torch.float64)
+        return torch.tensor([self._loss, self._correct, self._images], dtype=torch.float64)
 
     def load(self, sums: Tensor) -> None:
-        """Go on from these sums."""
+        """Continue from the sums of a checkpoint."""
         self.reset()
-        self._loss, self._right, images = sums.tolist()
+        self._loss, self._correct, images = sums.tolist()
         self._images = int(images)
 
 
 @contextmanager
 def use_batch_statistics(model: nn.Module) -> Iterator[None]:
-    """Inside, batch norm in training mode uses the batch's statistics and keeps its own."""
+    """Let batch norm in training mode use batch statistics without updating the running ones."""
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     tracked = [norm.track_running_stats for norm in norms]
     for norm in norms:
@@ -164,12 +168,12 @@ def use_batch_statistics(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def module_outputs(model: nn.Module, modules: Iterable[str], images: Tensor) -> dict[str, Tensor]:
-    """What these modules give for the images, before their normalisers."""
-    found: dict[str, Tensor] = {}
+    """Return the outputs of these modules for the images, before their normalizers."""
+    outputs: dict[str, Tensor] = {}
 
     def hook(name: str) -> torch.utils.hooks.RemovableHandle:
         def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            found[name] = output.clone()
+            outputs[name] = output.clone()
 
         return model.get_submodule(name).register_forward_hook(keep, prepend=True)
 
@@ -179,4 +183,4 @@ def module_outputs(model: nn.Module, modules: Iterable[str], images: Tensor) -> 
     finally:
         for handle in hooks:
             handle.remove()
-    return found
+    return outputs

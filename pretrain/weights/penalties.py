@@ -67,9 +67,6 @@ def _pull_through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: 
         torch.autograd.backward(weight, lam * (weight.detach() - anchor))
 
 
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
-
 ANCHOR_KEY = "stored "
 """Memory key of a stored tensor: this and its name."""
 

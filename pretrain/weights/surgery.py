@@ -20,6 +20,8 @@ from pretrain.weights import parametrizations
 
 if TYPE_CHECKING:
     from fsbench.backbones.architectures import Architecture
+    from pretrain.recipes.recipe import Recipe
+
 
 END = "end"
 """Threshold after the last layer: everything is early."""
@@ -106,10 +108,6 @@ def fraction_changed(old: Iterable[Tensor], new: Iterable[Tensor]) -> float:
     return sum(changed for changed, _ in pairs) / max(1, sum(n for _, n in pairs))
 
 
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-
-
 def build_on_meta(recipe: Recipe) -> tuple[nn.Module, RoleMap]:
     """A model on the meta device (two classes) and its roles; not to be changed."""
     return _build_on_meta(recipe.architecture, recipe.width, recipe.input_size)
@@ -122,9 +120,6 @@ def _build_on_meta(architecture: str, width: int | None, side: int) -> tuple[nn.
         model = found.build(2, width)
     return model, found.roles(model)
 
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
 
 AUTO = "auto"
 PAPER_THRESHOLD = "layer3"

@@ -65,8 +65,8 @@ def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.M
         (json.dumps(whole), f"{tensors} is missing or corrupt"),
         (json.dumps({**whole, "tensors": "../x"}), "is of format"),
         (json.dumps({**whole, "format": "theirs"}), "is of format 'theirs'"),
-        ("{", f"{sidecar} is no checkpoint of ours"),
-        ("[]", f"{sidecar} is no checkpoint of ours"),
+        ("{", f"{sidecar} is no checkpoint of fsbench"),
+        ("[]", f"{sidecar} is no checkpoint of fsbench"),
     ]:
         sidecar.write_text(text)
         with pytest.raises(CheckpointError, match="delete") as caught:

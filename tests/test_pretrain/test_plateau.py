@@ -24,7 +24,7 @@ def test_halvings_by_hand() -> None:
     """Best at epoch 1; 2 and 3 are no better: halved after 3, again after 5, not after 7."""
     plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((0.3, 0.5, 0.5, 0.4, 0.1, 0.5, 0.2, 0.6, 0.6)):
-        plateau.see(epoch, accuracy, wait=2)
+        plateau.update(epoch, accuracy, wait=2)
         fell.append(plateau.fell)
     assert fell == [False, False, False, True, False, True, False, False, False]
     assert (plateau.best, plateau.drops) == (0.6, 2)
@@ -33,7 +33,7 @@ def test_halvings_by_hand() -> None:
 def test_epochs_without_validation_count_but_decide_nothing() -> None:
     plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((None, 0.5, None, None, None, 0.5, None, 0.5, None, 0.5)):
-        plateau.see(epoch, accuracy, wait=4)
+        plateau.update(epoch, accuracy, wait=4)
         fell.append(plateau.fell)
     assert [e for e, f in enumerate(fell) if f] == [5, 9]
 
@@ -45,7 +45,7 @@ def test_as_torch_counts(accuracies: list[int], wait: int) -> None:
     ours = PlateauSchedule()
     for epoch, accuracy in enumerate(accuracies):
         theirs.step(accuracy / 6)
-        ours.see(epoch, accuracy / 6, wait)
+        ours.update(epoch, accuracy / 6, wait)
         assert 0.5**ours.drops == optimizer.param_groups[0]["lr"]
 
 
