@@ -1,8 +1,6 @@
-"""What the commands do, as functions: the only place that joins data, backbones, training,
-protocols, results and the leaderboard.
+"""The public functions, one module per job; `import fsbench` offers them under its own name.
 
-    from fsbench.api import benchmark
-    results = benchmark(["timm/resnet18"], ["cdfsl"], data=["DATA"], output="results")
+Only this package joins data, backbones, pretraining, protocols, results and the leaderboard.
 """
 
 from __future__ import annotations
@@ -18,6 +16,6 @@ for _name in ("pretrain", "protocols", "leaderboard"):
     _origin = _spec.origin if _spec else None
     if _origin is None or Path(_origin).resolve().parent.parent != _HOME:
         raise ImportError(
-            f"package '{_name}' was found at {_origin}, not beside fsbench in {_HOME}: "
+            f"package '{_name}' is imported from {_origin}, not from {_HOME} as fsbench is: "
             "use the fsbench command, or work from another folder"
         )

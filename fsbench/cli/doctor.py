@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CORE = (
-    "torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub",
-    "numpy", "scipy", "scikit-learn", "matplotlib", "pydantic", "typer", "rich",
-)  # fmt: skip
-EXTRAS = {
-    "learn2learn": "make meta",
-    "ray": "ray",
-}
+    *("torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub"),
+    *("pooch", "numpy", "pandas", "pillow", "scipy", "scikit-learn", "matplotlib", "pydantic"),
+    *("typer", "rich", "jinja2", "pyyaml", "filelock"),
+)
+INSTALL = {"learn2learn": "make meta", "ray": 'pip install "fsbench[ray]"'}
+"""Optional packages and how to install them."""
 LOW_DISK = 5.0
 """GB of free disk below which features of all targets may not fit."""
 
@@ -45,18 +44,19 @@ def doctor(
 
 
 def package_rows() -> list[tuple[str, str, str]]:
+    """Return name, state and version of every package."""
     rows = []
     for name in CORE:
         installed = version(name)
         rows.append((name, "ok" if installed else "missing", installed or "pip install fsbench"))
-    for name, extra in EXTRAS.items():
+    for name, command in INSTALL.items():
         installed = version(name)
-        hint = extra if " " in extra else f'pip install "fsbench[{extra}]"'
-        rows.append((name, "ok" if installed else "optional", installed or hint))
+        rows.append((name, "ok" if installed else "optional", installed or command))
     return rows
 
 
 def version(name: str) -> str | None:
+    """Return the version of an installed package."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -64,6 +64,7 @@ def version(name: str) -> str | None:
 
 
 def device_rows() -> list[tuple[str, str, str]]:
+    """Return the devices that torch can use."""
     import torch
 
     cpu = f"{torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads"
@@ -74,6 +75,7 @@ def device_rows() -> list[tuple[str, str, str]]:
 
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
+    """Return the folders of the CD-FSL data sets, or how to get them."""
     from fsbench.core.errors import DataError
     from fsbench.data import TARGETS, dataset_groups
     from fsbench.data.roots import DataRoots
@@ -89,6 +91,7 @@ def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
 
 
 def disk_rows(cache: Path | None) -> list[tuple[str, str, str]]:
+    """Return the free disk space of the cache folder."""
     from fsbench.api.machine import cache_folder
 
     folder = cache_folder(cache)

@@ -24,6 +24,7 @@ GROUPS: Registry[Any] = Registry(
     machinery=("main", "options", "console"),
 )
 
+HELP = "Evaluate whether a backbone transfers, and whether a gain is real."
 PANELS = {
     "Evaluate": (
         *("benchmark", "episodic", "probe", "analyze", "show", "report"),
@@ -56,7 +57,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="fsbench",
         cls=OrderedGroup,
-        help="Does a backbone transfer, and is the gain real?",
+        help=HELP,
         no_args_is_help=True,
         add_completion=False,
         context_settings=SETTINGS,
@@ -87,7 +88,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Does a backbone transfer, and is the gain real?"""
+    """Evaluate whether a backbone transfers, and whether a gain is real."""
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
