@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fsbench import data as datasets
+from fsbench.api.machine import data_texts
 from fsbench.core import tasks
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import ImageSpec
@@ -48,7 +50,7 @@ class Episodes:
     ----------
     task : str or TaskId
         One episodic task, e.g. `eurosat:5w5s` or `eurosat:5w1s@startup`; its head plays no role.
-    data : str or sequence of str
+    data : str, Path, or sequence of them
         Folder with the data sets, or NAME=DIR for one, as `--data`; default FSBENCH_DATA.
     episodes : int
         How many there are; 600 is the official number.
@@ -83,7 +85,7 @@ class Episodes:
         self,
         task: str | tasks.TaskId,
         *,
-        data: str | Sequence[str] = (),
+        data: str | Path | Sequence[str | Path] = (),
         episodes: int = 600,
         input_size: int = 224,
         seed: int = 0,
@@ -92,8 +94,9 @@ class Episodes:
         if episodes < 1:
             raise UsageError(f"{episodes} episodes", fix="give a number of at least 1")
         self.task = parse_episodic_task(task) if isinstance(task, str) else task
-        roots = DataRoots.parse([data] if isinstance(data, str) else list(data))
-        self.dataset, self.sampler = load_episodes(self.task, roots, seed)
+        self.dataset, self.sampler = load_episodes(
+            self.task, DataRoots.parse(data_texts(data)), seed
+        )
         self.image, self.transform = ImageSpec(input_size=input_size), transform
         self._n_episodes = episodes
 

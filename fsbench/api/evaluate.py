@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fsbench import data as datasets
 from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
-from fsbench.api.machine import Machine, RunContext, cache_folder, progress_reporter
+from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
 from fsbench.api.request import (
     EvaluationRequest,
     Models,
@@ -63,7 +63,7 @@ def evaluate(
     model: str | Backbone | Sequence[str | Backbone],
     tasks: str | TaskId | Sequence[str | TaskId] | None = None,
     *,
-    data: str | Sequence[str] = (),
+    data: str | Path | Sequence[str | Path] = (),
     episodes: int = 600,
     input_size: int | str = 224,
     shots: Sequence[int] | None = None,
@@ -100,7 +100,7 @@ def evaluate(
     tasks : str, TaskId, or a list of them, optional
         A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
         `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`, the default).
-    data : str or sequence of str
+    data : str, Path, or sequence of them
         Folder with the data sets, or NAME=DIR for one; default FSBENCH_DATA.
     episodes : int
         Episodes per task; official boards require 600.
@@ -193,7 +193,7 @@ def evaluate(
     results = run_request(
         Models.of(model, arch, random_init, name),
         request,
-        roots=[data] if isinstance(data, str) else list(data),
+        roots=data_texts(data),
         output=Path(temporary.name if temporary else output or ""),
         machine=Machine(
             device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)

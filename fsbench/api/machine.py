@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -72,6 +73,11 @@ class RunContext:
     def environment(self) -> dict[str, str]:
         """What equal bits depend on; results of other environments are not mixed."""
         return provenance.environment(self.provenance())
+
+
+def data_texts(data: str | Path | Sequence[str | Path]) -> list[str]:
+    """Return one or more data folders as --data takes them."""
+    return [str(folder) for folder in ([data] if isinstance(data, str | Path) else data)]
 
 
 def progress_reporter(progress: bool | Reporter) -> Reporter:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fsbench import backbones
-from fsbench.api.machine import Machine, cache_folder, progress_reporter
+from fsbench.api.machine import Machine, cache_folder, data_texts, progress_reporter
 from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.estimates import require_consent
@@ -177,9 +177,9 @@ def pretrain(
     )
     place = machine.start().device
     report = progress_reporter(progress)
-    texts = [data] if isinstance(data, str | Path) else data
-    roots = DataRoots.parse([str(text) for text in texts])
-    source = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
+    size = chosen.input_size
+    roots = DataRoots.parse(data_texts(data))
+    source = load_source(chosen.source, roots, machine.cache, size, report)
     folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
     if speaks():
         announce(chosen, source, folder, place, yes, report)

@@ -59,13 +59,13 @@ class Models:
         name: str | None = None,
     ) -> Models:
         """Return the models that a user names; raise UsageError if they share a name."""
-        each = [models] if isinstance(models, str | Backbone) else list(models)
-        if name is not None and len(each) > 1:
+        several = [models] if isinstance(models, str | Backbone) else list(models)
+        if name is not None and len(several) > 1:
             raise UsageError(
-                f"--name {name} for {len(each)} models", fix="name one model at a time"
+                f"--name {name} for {len(several)} models", fix="name one model at a time"
             )
-        refs = tuple(model if isinstance(model, str) else model.facts.ref for model in each)
-        in_memory = {model.facts.ref: model for model in each if isinstance(model, Backbone)}
+        refs = tuple(model if isinstance(model, str) else model.facts.ref for model in several)
+        in_memory = {model.facts.ref: model for model in several if isinstance(model, Backbone)}
         repeated = [ref for ref in in_memory if refs.count(ref) > 1]
         if repeated:
             raise UsageError(f"two models are called {repeated[0]}", fix="give each its own name")
@@ -364,8 +364,8 @@ def request_of_specs(
         if not names:
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")
         for name in names:
-            known = name if name.startswith(FOLDER) else data.resolve_alias(name)
-            task = TaskId.of(known, file.spec)
+            dataset = name if name.startswith(FOLDER) else data.resolve_alias(name)
+            task = TaskId.of(dataset, file.spec)
             if specs.setdefault(task, file.spec) != file.spec:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")
     episodic = [file for file in files.values() if isinstance(file.spec, EpisodicSpec)]

@@ -130,8 +130,11 @@ class Backbone:
         )
 
     def on(self, device: str) -> Backbone:
-        """Return the backbone with its module moved to `device`."""
-        return Backbone(self.facts, self.module.to(torch.device(device)), self.fingerprint)
+        """Return the backbone on `device`: a copy, unless it is there already."""
+        place = torch.device(device)
+        if all(tensor.device == place for tensor in self.module.state_dict().values()):
+            return self
+        return Backbone(self.facts, copy.deepcopy(self.module).to(place), self.fingerprint)
 
     def normalised(self, images: Tensor) -> Tensor:
         """Return what the module takes for images (B, 3, H, W), uint8 or float in [0, 1].
@@ -213,9 +216,9 @@ def source_code_mark(module: nn.Module) -> str:
     return f" (class source {hashlib.sha256(code.encode()).hexdigest()[:12]})"
 
 
-def spread_channels(values: tuple[float, ...], like: Tensor) -> Tensor:
+def spread_channels(values: tuple[float, ...], images: Tensor) -> Tensor:
     """Return one value per channel as an image (1, 3, H, W), laid out like images (B, 3, H, W).
 
     Elementwise work then runs along the memory, not over three channels at a time.
     """
-    return torch.empty_like(like[:1]).copy_(like.new_tensor(values).view(1, 3, 1, 1))
+    return torch.empty_like(images[:1]).copy_(images.new_tensor(values).view(1, 3, 1, 1))

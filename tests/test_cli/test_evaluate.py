@@ -140,3 +140,19 @@ def test_errors_come_before_any_work_with_fix_and_exit_code(
     assert "fix:" in shown
     assert "Traceback" not in shown
     assert not (tmp_path / "results").exists()
+
+
+def test_a_spec_file_gives_the_same_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    task = ("-t", "toy_scan:5w1s", "--adapt", "ridge", "--set", "ridge.lam=2", "--seed", "4")
+    assert call("episodic", *CONTROL, *task, "--limit", "6", "-o", str(first)) == 0
+    (path,) = first.glob("*/*/*/*.json")
+    model = ("-m", "fsbench/toy_resnet", "--random-init", "0")
+    assert call("benchmark", *model, "--spec", str(path), "-o", str(again)) == 0
+    assert digests(again) == digests(first)
+    assert [file.name for file in again.glob("*/*/*/*.json")] == [path.name]
+    capsys.readouterr()
+    assert call("episodic", *model, "--spec", str(path), "--seed", "5", "-o", str(again)) == 2
+    assert "which states them all" in capsys.readouterr().err
