@@ -77,7 +77,7 @@ def pretrain(
 
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
-    from fsbench.api.pretrain import build_recipe, write_recipe
+    from fsbench.api.pretrain import choose_recipe, write_recipe
     from fsbench.api.pretrain import pretrain as run_pretraining
     from fsbench.core.distributed import speaks
 
@@ -85,7 +85,7 @@ def pretrain(
     flags += [f"seed={seed}"] if seed is not None else []
     settings = [*(assignments or []), *flags]
     if export_recipe is not None:
-        built = build_recipe(recipe, settings=settings, method=method, scenario=scenario)
+        built = choose_recipe(recipe, settings=settings, method=method, scenario=scenario)
         write_recipe(built, export_recipe)
         console.log(f"wrote {export_recipe}")
         return

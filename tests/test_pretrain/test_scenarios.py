@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.pretrain import epochs, lines, source, tiny, trainer
 
-from fsbench.api.pretrain import build_recipe
+from fsbench.api.pretrain import choose_recipe
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
 from pretrain.recipes import plan as scenarios
@@ -104,10 +104,10 @@ def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str)
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:
-    chosen = build_recipe(
+    chosen = choose_recipe(
         "toy/swr_reanchor", {"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
     )
     assert len(chosen.plan.stages) == 2
     assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
     with pytest.raises(UsageError, match="on=none"):
-        build_recipe("toy/swr_reanchor", scenario="warm-start")
+        choose_recipe("toy/swr_reanchor", scenario="warm-start")
