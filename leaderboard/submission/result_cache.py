@@ -286,7 +286,9 @@ def code_version() -> str:
 
 
 def list_sources() -> list[Path]:
-    """Return the modules of PACKAGES and of their subpackages."""
+    """Return the modules of PACKAGES and of their subpackages, and fsbench/__init__.py."""
     specs = [find_spec(name) for name in PACKAGES]
     folders = [Path(p) for spec in specs if spec for p in spec.submodule_search_locations or ()]
-    return [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    modules = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    package = find_spec("fsbench")
+    return [Path(package.origin), *modules] if package and package.origin else modules

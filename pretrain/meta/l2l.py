@@ -1,14 +1,14 @@
-"""learn2learn behind one door: imported here alone, and only when it is used.
+"""Interface to learn2learn, which only this module imports, and only when it is used.
 
-Its last release (0.2.0, 2023) builds on no Python that torch still runs on, so it is an extra with
-a recipe of its own (`make meta`). It gives the suite copies of a network that are adapted through
-gradients (MAML, Meta-SGD) and the prototypical classifier; the suite gives it frozen episodes.
+Its last release (0.2.0, 2023) builds on no Python that torch still supports, so it is an extra with
+a separate install command (`make meta`). It provides copies of a network that are adapted by
+gradient steps (MAML, Meta-SGD) and the prototypical classifier; fsbench provides the episodes.
 
-Batch norm: `clone` copies parameters and shares buffers. A copy in training mode normalises by the
-images that it is given and moves the running statistics of the network itself; in eval mode it
-normalises by these and leaves them alone. learn2learn's own examples stay in training mode when
-they evaluate, as MAML's code does (learn2learn issue 207): an answer then depends on the other
-queries. What the suite measures never does (pretrain/meta/episodes.py).
+Batch norm: `clone` copies parameters and shares buffers. A copy in training mode normalizes by the
+images of the batch and updates the running statistics of the network; in eval mode it normalizes by
+these and leaves them unchanged. learn2learn's examples evaluate in training mode, as MAML's code
+does (learn2learn issue 207), so a prediction depends on the other queries. fsbench evaluates in
+eval mode (pretrain/meta/episodes.py).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ INSTALL = (
 
 
 class AdaptedCopy(Protocol):
-    """An adapted copy of a network."""
+    """Copy of a network that adapts by gradient steps."""
 
     def __call__(self, inputs: Tensor) -> Tensor: ...
 
     def adapt(self, loss: Tensor) -> None:
-        """One gradient step of the copy."""
+        """Take one gradient step of the copy."""
 
 
 def import_learn2learn() -> Any:
-    """learn2learn. Raises UsageError with the install command where it is missing."""
+    """Import learn2learn. Raises UsageError with the install command if it is missing."""
     try:
         with redirect_stderr(io.StringIO()):  # gym, which it imports, prints that it is retired
             import learn2learn
@@ -58,13 +58,13 @@ def import_learn2learn() -> Any:
 
 
 def maml_copy(module: nn.Module, lr: float, first_order: bool) -> AdaptedCopy:
-    """A copy that `adapt` moves by -lr gradient; first_order: not differentiated twice."""
+    """Return a copy that `adapt` moves by -lr gradient; first_order: not differentiated twice."""
     wrapped = import_learn2learn().algorithms.MAML(module, lr=lr, first_order=first_order)
     return cast("AdaptedCopy", wrapped.clone())
 
 
 def metasgd_copy(module: nn.Module, rates: Iterable[Tensor], first_order: bool) -> AdaptedCopy:
-    """A copy that `adapt` moves by -rate gradient; rates: as module.parameters(), same shapes."""
+    """Return a copy that `adapt` moves by -rate gradient; rates have the shapes of parameters."""
     wrapped = import_learn2learn().algorithms.MetaSGD(
         module, lrs=list(rates), first_order=first_order
     )
@@ -72,9 +72,9 @@ def metasgd_copy(module: nn.Module, rates: Iterable[Tensor], first_order: bool) 
 
 
 def prototype_classifier(support: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
-    """Features (B, D) to minus squared distances to the classes' mean features, (B, classes).
+    """Return a classifier of features (B, D) by minus squared distances to class means.
 
-    support (N, D); labels (N,), whose sorted values are the columns.
+    support: (N, D). labels: (N,); their sorted values are the columns of the logits (B, classes).
     """
     classifier = import_learn2learn().nn.PrototypicalClassifier(
         support, labels, distance="euclidean"
@@ -88,15 +88,15 @@ def build_taskset(
     by_class: Mapping[int, NDArray[np.int64]],
     n: int,
 ) -> Any:
-    """Episodes 0 .. n - 1 of the sampler as a `learn2learn.data.Taskset`: task i is episode i.
+    """Return episodes 0 .. n - 1 of the sampler as a `learn2learn.data.Taskset`.
 
-    images: item j is image j as a tensor; by_class: official class id -> image indices in rank
-    order (`TargetDataset.by_class`). A task is (images, labels 0 .. n_way - 1), class by class,
+    images: item j is image j as a tensor. by_class: official class id -> image indices in rank
+    order (`TargetDataset.by_class`). A task is (images, labels 0 .. n_way - 1), ordered by class,
     the support of each before its queries, so that
-    `learn2learn.data.partition_task(*task, shots=k_shot)` parts it as every protocol here does.
+    `learn2learn.data.partition_task(*task, shots=k_shot)` splits it into support and query set.
     """
     data = import_learn2learn().data
-    owners = {int(j): c for c, found in by_class.items() for j in found}
+    owners = {int(j): c for c, indices in by_class.items() for j in indices}
     tasks = data.Taskset(data.MetaDataset(images, indices_to_labels=owners), num_tasks=n)
     for i in range(n):
         support, query = sampler.episode(i).images(by_class)
@@ -108,7 +108,7 @@ def build_taskset(
 
 
 def _describe(data: Any, images: Dataset[Tensor], index: int, label: int) -> Any:
-    """How a task loads image `index`, whose label in the task is given."""
-    found = data.DataDescription(index)
-    found.transforms.append(lambda j: (images[j], label))
-    return found
+    """Return how a task loads image `index` with its label in the task."""
+    description = data.DataDescription(index)
+    description.transforms.append(lambda j: (images[j], label))
+    return description

@@ -1,9 +1,9 @@
-"""Meta-learners: methods that train on tasks, by the loss of queries answered after the support.
+"""Meta-learners: methods that train on tasks, by the query loss after adapting to the support set.
 
-A task has `way` classes of the source with `shots` labelled and `queries` asked images each (loader
-`episodes`). Its labels 0 .. way - 1 are drawn anew with the classes, so the network of the run gets
-a head of `way` outputs. The exported run is the plain architecture with that head, and as
-`run:DIR` it is a backbone as any other: the head is left out.
+A task has `way` classes of the source with `shots` support and `queries` query images each (loader
+`episodes`). Its labels 0 .. way - 1 are drawn with the classes, so the network has a head of `way`
+outputs. The exported run is the plain architecture with that head; `run:DIR` loads it as a backbone
+like any other, without the head.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ OUTER_LOOP: Mapping[str, object] = {
     "label_smoothing": 0.0,
     "precision": "fp32",
 }
-"""The papers of all four train by Adam on plain cross-entropy, at 0.001 and far longer."""
+"""All four papers train with Adam on plain cross-entropy, at 0.001 and far longer."""
 
 
 class TaskImages(NamedTuple):
-    """Images (way * shots, 3, s, s) and (way * queries, 3, s, s), class by class, and labels."""
+    """Support (way * shots, 3, s, s) and query images (way * queries, 3, s, s) with labels."""
 
     support: Tensor
     support_labels: Tensor
@@ -50,10 +50,11 @@ class TaskImages(NamedTuple):
 
 
 class MetaLearner(Method):
-    """way: classes of a task; shots, queries: images a class; val_episodes: validation tasks.
+    """Base of the meta-learners.
 
-    val_norm: batch norm of validation, by the running statistics or by those of the images given.
-    A step's images are whole tasks: batch_size = tasks x way x (shots + queries).
+    way: classes per task. shots, queries: images per class. val_episodes: validation tasks.
+    val_norm: statistics of batch norm in validation, the running ones or those of the batch. A
+    step's images are whole tasks: batch_size = tasks x way x (shots + queries).
     """
 
     way: int = Field(5, ge=2)
@@ -76,7 +77,7 @@ class MetaLearner(Method):
         return self.way * (self.shots + self.queries)
 
     def spec(self, seed: int) -> EpisodeSpec:
-        """What its tasks are drawn by."""
+        """Return the spec by which tasks are drawn."""
         return EpisodeSpec(n_way=self.way, k_shot=self.shots, n_query=self.queries, seed=seed)
 
     def check(self, recipe: Recipe) -> None:
@@ -106,18 +107,19 @@ class MetaLearner(Method):
     def require_installed(self) -> None:
         l2l.import_learn2learn()
 
-    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
-        """Logits (way * queries, way) of the task's queries, after learning from its support."""
+    def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
+        """Return the logits (way * queries, way) of a task's queries, adapted to its support."""
         raise NotImplementedError
 
     def training_step(self, ctx: Context, batch: Batch) -> Tensor:
         losses = [
-            task_loss(ctx, self.answers(ctx, task), task.query_labels) for task in self.tasks(batch)
+            task_loss(ctx, self.query_logits(ctx, task), task.query_labels)
+            for task in self.tasks(batch)
         ]
         return torch.stack(losses).mean()
 
     def tasks(self, batch: Batch) -> Iterator[TaskImages]:
-        """The batch's tasks, whose images stand class by class, support first."""
+        """Yield the batch's tasks; images are ordered by class, the support of each first."""
         places = torch.arange(self.task_images, device=batch.labels.device).view(self.way, -1)
         parts = places[:, : self.shots].flatten(), places[:, self.shots :].flatten()
         for first in range(0, len(batch.labels), self.task_images):
@@ -131,9 +133,10 @@ class MetaLearner(Method):
 
 
 class InnerLoop(MetaLearner):
-    """inner_lr, steps: of the adaptation to a support set; first_order: without second derivatives.
+    """Meta-learner that adapts by gradient steps on the support set.
 
-    The step size and number of MAML's miniImageNet experiment (Finn et al. 2017, appendix A.1).
+    inner_lr, steps: of the adaptation; the defaults are those of MAML's miniImageNet experiment
+    (Finn et al. 2017, appendix A.1). first_order: without second derivatives.
     """
 
     inner_lr: float = Field(0.01, gt=0)
@@ -143,35 +146,35 @@ class InnerLoop(MetaLearner):
     def adapted(
         self, ctx: Context, learner: AdaptedCopy, inputs: Tensor, labels: Tensor
     ) -> AdaptedCopy:
-        """The learner after its steps on the support."""
+        """Return the learner after its steps on the support."""
         for _ in range(self.steps):
             learner.adapt(task_loss(ctx, learner(inputs), labels))
         return learner
 
     def differentiates_once(self, ctx: Context) -> bool:
-        """Whether no gradient flows through the steps' own gradients: never in validation."""
+        """Return whether the steps are not differentiated again: by setting, and in validation."""
         return self.first_order or not ctx.model.training
 
 
 def task_loss(ctx: Context, logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy with the recipe's label smoothing, in float32."""
+    """Return the cross-entropy with the recipe's label smoothing, in float32."""
     smoothing = ctx.recipe.label_smoothing
     return functional.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
 
 
 def head_inputs(ctx: Context, images: Tensor) -> Tensor:
-    """What the network hands to its head, before dropout: the features (B, D) of a backbone."""
-    found: list[Tensor] = []
+    """Return the inputs of the head, before dropout: the features (B, D) of a backbone."""
+    features: list[Tensor] = []
     hook = ctx.model.get_submodule(ctx.roles.head).register_forward_pre_hook(
-        lambda head, inputs: found.append(inputs[0]), prepend=True
+        lambda head, inputs: features.append(inputs[0]), prepend=True
     )
     try:
         ctx.model(images)
     finally:
         hook.remove()
-    return found[0]
+    return features[0]
 
 
 def meta_learner_of(recipe: Recipe) -> MetaLearner:
-    """The recipe's meta-learner."""
+    """Return the recipe's meta-learner."""
     return next(method for method in recipe.methods if isinstance(method, MetaLearner))

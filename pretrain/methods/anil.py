@@ -36,7 +36,7 @@ class Anil(InnerLoop):
     PILOT: ClassVar = {**InnerLoop.PILOT, "anil.inner_lr": 0.1}
     TOY: ClassVar = {**InnerLoop.TOY, "anil.inner_lr": 0.1}
 
-    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
+    def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         head = ctx.model.get_submodule(ctx.roles.head)
         learner = l2l.maml_copy(head, self.inner_lr, self.differentiates_once(ctx))
         support, query = head_inputs(ctx, task.support), head_inputs(ctx, task.query)

@@ -41,6 +41,6 @@ class Maml(InnerLoop):
     PILOT: ClassVar = {**InnerLoop.PILOT, "maml.inner_lr": 0.5, "maml.steps": 1}
     TOY: ClassVar = {**InnerLoop.TOY, "maml.inner_lr": 0.5, "maml.steps": 1}
 
-    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
+    def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         learner = l2l.maml_copy(ctx.model, self.inner_lr, self.differentiates_once(ctx))
         return self.adapted(ctx, learner, task.support, task.support_labels)(task.query)

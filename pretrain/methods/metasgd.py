@@ -68,7 +68,7 @@ class Metasgd(InnerLoop):
                 memory[name] = nn.Parameter(memory[name])
         return {name: memory[name] for name in names}
 
-    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
+    def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         rates = self.rates(ctx).values()
         learner = l2l.metasgd_copy(ctx.model, rates, self.differentiates_once(ctx))
         return self.adapted(ctx, learner, task.support, task.support_labels)(task.query)

@@ -36,7 +36,7 @@ class Protonet(MetaLearner):
         "Prototypical Networks (Snell et al. 2017), algorithm 1; code learnables/learn2learn"
     )
 
-    def answers(self, ctx: Context, task: TaskImages) -> Tensor:
+    def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         support, query = (
             head_inputs(ctx, images).flatten(1).float() for images in (task.support, task.query)
         )

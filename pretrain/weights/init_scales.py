@@ -1,4 +1,4 @@
-"""Learning one positive factor for every parameter tensor before training: NIO and GradInit.
+"""Learned initial scales: one positive factor for every parameter tensor (NIO and GradInit).
 
 Both keep the random directions and move only norms: w_j = m_j w_j0. The gradient by m_j is
 <d objective / d w_j, w_j0>, clipped to [-1, 1]; the optimizer is GradInit's Adam, with a first
@@ -39,24 +39,24 @@ Named = dict[str, nn.Parameter]
 
 
 def parameters_by_kind(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named:
-    """`weight` and `bias` of all modules of these kinds by name; a shared one once."""
-    found: Named = {}
-    seen: set[int] = set()
+    """Return `weight` and `bias` of all modules of these kinds by name; shared ones once."""
+    parameters: Named = {}
+    ids: set[int] = set()
     for name, module in model.named_modules():
         for leaf, tensor in module.named_parameters(recurse=False):
-            wanted = isinstance(module, kinds) and leaf in ("weight", "bias")
-            if wanted and id(tensor) not in seen:
-                seen.add(id(tensor))
-                found[f"{name}.{leaf}" if name else leaf] = tensor
-    return found
+            scalable = isinstance(module, kinds) and leaf in ("weight", "bias")
+            if scalable and id(tensor) not in ids:
+                ids.add(id(tensor))
+                parameters[f"{name}.{leaf}" if name else leaf] = tensor
+    return parameters
 
 
 @contextmanager
 def search_mode(model: nn.Module) -> Iterator[None]:
-    """Eval mode (no dropout), batch norm on batch statistics without tracking, plain attention.
+    """Use eval mode (no dropout), untracked batch statistics and plain attention for the block.
 
-    Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are as
-    they were, no buffer has changed, and no gradient is left.
+    Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are
+    restored, no buffer has changed, and no gradient is left.
     """
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     with eval_mode(model), sdpa_kernel(SDPBackend.MATH):
@@ -74,12 +74,12 @@ def search_mode(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def explain_double_backward() -> Iterator[None]:
-    """Raises FsbenchError where an operation inside has no double backward."""
+    """Raise FsbenchError if an operation in the block has no double backward."""
     try:
         yield
     except (RuntimeError, NotImplementedError) as error:
-        known = ("not implemented", "differentiate twice", "does not require grad")
-        if not any(text in str(error) for text in known):
+        messages = ("not implemented", "differentiate twice", "does not require grad")
+        if not any(text in str(error) for text in messages):
             raise
         raise FsbenchError(
             f"an operation of this network cannot be differentiated twice: {error}",
@@ -88,7 +88,7 @@ def explain_double_backward() -> Iterator[None]:
 
 
 def require_double_backward(method: Method, recipe: Recipe) -> None:
-    """Raises UsageError for a recipe whose network has none."""
+    """Raise UsageError if the recipe's network has no double backward."""
     if recipe.sync_bn:
         raise UsageError(
             f"{method.name} differentiates twice, which torch.nn.SyncBatchNorm cannot",
@@ -97,17 +97,17 @@ def require_double_backward(method: Method, recipe: Recipe) -> None:
 
 
 def gradients_of(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
-    """Gradients, zero where nothing depends; the graph of `of` stays."""
+    """Return gradients, zero for tensors on which `of` does not depend; its graph is retained."""
     return torch.autograd.grad(
         of, by, create_graph=graph, retain_graph=True, materialize_grads=True
     )
 
 
 class ScaleOptimizer:
-    """Factors m (J,) of named tensors, written into the model at every step.
+    """Optimizer of factors m (J,) of named tensors, which writes them into the model at every step.
 
-    live: those with a norm, the only ones that are scaled; steps: taken for the objective and for
-    the constraint.
+    live: the tensors with a nonzero norm, which alone are scaled. steps: counts for the objective
+    and for the constraint.
     """
 
     def __init__(self, tensors: Named, rate: float) -> None:
@@ -124,7 +124,7 @@ class ScaleOptimizer:
         self.steps = [0, 0]
 
     def gradient(self, objective: Tensor) -> Tensor:
-        """d objective / d m (J,), before clipping."""
+        """Return d objective / d m (J,), before clipping."""
         # not autograd.grad: it skips the nodes that once-differentiable functions raise from
         with explain_double_backward():
             torch.autograd.backward(objective)
@@ -137,7 +137,7 @@ class ScaleOptimizer:
 
     @torch.no_grad()
     def descend(self, gradient: Tensor, constraint: bool) -> None:
-        """One step of GradInit's Adam. Raises FsbenchError when the gradient is not finite."""
+        """Take a step of GradInit's Adam. Raises FsbenchError if the gradient is not finite."""
         if not torch.isfinite(gradient).all():
             raise FsbenchError(
                 "the gradient of the initialization's objective is not finite",
@@ -155,10 +155,10 @@ class ScaleOptimizer:
 
     @torch.no_grad()
     def write(self, m: Tensor) -> None:
-        """Make the tensors m times what they were at the start."""
+        """Set the tensors to m times their initial values."""
         for parameter, w, scale in zip(self.live.values(), self.initial, m.tolist(), strict=True):
             parameter.copy_(w * scale)
 
     def factors(self) -> dict[str, float]:
-        """m by name."""
+        """Return m by tensor name."""
         return dict(zip(self.live, self.m.tolist(), strict=True))

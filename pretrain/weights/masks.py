@@ -1,7 +1,7 @@
-"""Masks over weights: which elements a method takes, and what it puts in their place.
+"""Masks over weights: the elements that a method selects, and what replaces them.
 
-WELSR, DSD, WELS, KELS and IMP are one primitive, a mask and a fill (methods.md G3). A mask is a
-bool tensor in the shape of its weight, True where the element is taken.
+WELSR, DSD, WELS, KELS and IMP are all a mask and a fill. A mask is a bool tensor in the shape of
+its weight, True for the selected elements.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Fill = Literal["init", "zero"]
 
 
 def floor_count(fraction: float, n: int) -> int:
-    """floor(fraction n), without losing one to rounding: 0.29 of 100 is 29."""
+    """Return floor(fraction n) without a rounding error: 0.29 of 100 is 29."""
     return math.floor(fraction * n + 1e-9)
 
 
 def bernoulli_mask(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:
-    """Every element on its own with probability p."""
+    """Return a mask that selects every element independently with probability p."""
     return torch.rand(shape, generator=generator) < p
 
 
 def uniform_mask(shape: torch.Size, fraction: float, generator: torch.Generator) -> Tensor:
-    """floor(fraction n) elements, uniform among all such choices."""
+    """Return a mask of floor(fraction n) elements, uniform among all such masks."""
     n = shape.numel()
     mask = torch.zeros(n, dtype=torch.bool)
     mask[torch.randperm(n, generator=generator)[: floor_count(fraction, n)]] = True
@@ -44,7 +44,7 @@ def uniform_mask(shape: torch.Size, fraction: float, generator: torch.Generator)
 def smallest_masks(
     values: Mapping[str, Tensor], fraction: float, scope: Scope
 ) -> dict[str, Tensor]:
-    """The floor(fraction n) elements of smallest |value|, n counted per tensor or over all.
+    """Return masks of the floor(fraction n) smallest |values|, n per tensor or over all tensors.
 
     Ties go to the earlier element, so that the count is exact.
     """
@@ -65,28 +65,31 @@ def _smallest_mask(value: Tensor, fraction: float) -> Tensor:
 
 
 def effective_kernels(ctx: Context) -> dict[str, Tensor]:
-    """The effective weights of all convolutions and linear layers, the head's included."""
+    """Return the effective weights of all convolutions and linear layers, including the head."""
     names = [f"{layer}.weight" for layer in ctx.roles.layers]
     return {name: surgery.get_weight(ctx.model, name).detach() for name in names}
 
 
 def refill_masked(ctx: Context, masks: Masks, note: str, fill: Fill = "init") -> None:
-    """Rewrite the taken elements with fresh draws or zeros; tensors without any are left alone."""
-    taken = {name: mask.to(ctx.device) for name, mask in masks.items() if mask.any()}
-    if not taken:
+    """Replace the selected elements by fresh draws or zeros; tensors with none are unchanged."""
+    selected = {name: mask.to(ctx.device) for name, mask in masks.items() if mask.any()}
+    if not selected:
         return
-    old = {name: surgery.get_weight(ctx.model, name).detach() for name in taken}
-    fresh = ctx.fresh(taken) if fill == "init" else {n: torch.zeros_like(v) for n, v in old.items()}
-    new = {n: torch.where(taken[n], fresh[n].to(ctx.device), old[n]) for n in taken}
+    old = {name: surgery.get_weight(ctx.model, name).detach() for name in selected}
+    if fill == "init":
+        fresh = ctx.fresh(selected)
+    else:
+        fresh = {name: torch.zeros_like(value) for name, value in old.items()}
+    new = {n: torch.where(selected[n], fresh[n].to(ctx.device), old[n]) for n in selected}
     ctx.rewrite(new, note)
 
 
 @torch.no_grad()
 def hold_at_zero(ctx: Context, keep: Masks) -> None:
-    """Zero the weights outside `keep` after a step, whatever momentum and decay did to them.
+    """Set the weights outside `keep` to zero after a step, which momentum and decay may move.
 
-    keep: bool masks, True where the weight lives. One multiplication over all plain weights;
-    a reparametrized weight goes through its inverse.
+    keep: bool masks, True where the weight stays. All plain weights take one multiplication; a
+    reparametrized weight is assigned through its inverse.
     """
     plain = [name for name in keep if not _parametrized(ctx.model, name)]
     if plain:
@@ -99,16 +102,16 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
 
 @torch.no_grad()
 def mask_gradients(ctx: Context, keep: Masks) -> None:
-    """No gradient for weights outside `keep`, so that momentum never builds up for them."""
-    found = [(ctx.parameters[n].grad, mask) for n, mask in keep.items() if n in ctx.parameters]
-    pairs = [(gradient, mask) for gradient, mask in found if gradient is not None]
+    """Zero the gradients outside `keep`, so that no momentum builds up there."""
+    masked = [(ctx.parameters[n].grad, mask) for n, mask in keep.items() if n in ctx.parameters]
+    pairs = [(gradient, mask) for gradient, mask in masked if gradient is not None]
     if pairs:
         gradients, masks = zip(*pairs, strict=True)
         torch._foreach_mul_(gradients, mask_factors(masks))
 
 
 def mask_factors(masks: Iterable[Tensor]) -> list[Tensor]:
-    """Bool masks as factors 0 and 1 without a copy: torch multiplies by bool ten times slower."""
+    """Return bool masks as factors 0 and 1 without a copy; bool factors are ten times slower."""
     return [mask.view(torch.uint8) for mask in masks]
 
 

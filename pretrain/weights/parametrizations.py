@@ -1,13 +1,12 @@
 """Weights as functions of trained tensors, w = Psi(v), through torch.nn.utils.parametrize.
 
-A map is the module that parametrize registers: `forward` gives w, `right_inverse` gives v for a
-wanted w. Beyond that it knows how to take over a new w without moving what did not change
-(`update`), and which gradient weight decay on w puts on the trained tensors (`decay`).
+A map is the module that parametrize registers: `forward` returns w, `right_inverse` the v of a
+given w. `update` assigns a new w without moving the elements that did not change, and `decay`
+returns the gradient of weight decay on w by the trained tensors.
 
-Everything is plain autograd, so gradients of any order are right and nothing is saved twice; on
-two cores it costs ResNet-18 at 64 px 5 % of a step. Under an adaptive optimizer a map is `raw`: v
-then receives the gradient of w, from which the adaptive step must be computed (see
-reparametrization.py).
+Everything is plain autograd, so gradients of any order are correct; on two cores it costs 5 % of a
+step of ResNet-18 at 64 px. Under an adaptive optimizer a map is `raw`: v then receives the gradient
+of w, from which the adaptive step must be computed (see reparametrization.py).
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 Originals = tuple[Tensor, ...]
-"""What is trained in place of one weight: (v,), or (g, v) for weight normalization."""
+"""Tensors that are trained in place of one weight: (v,), or (g, v) for weight normalization."""
 
 
 class WeightMap(nn.Module, ABC):
-    """One reparametrized weight."""
+    """The map Psi of one reparametrized weight."""
 
     @abstractmethod
     def forward(self, *originals: Tensor) -> Tensor:
-        """The effective weight."""
+        """Return the effective weight."""
 
     @abstractmethod
     def right_inverse(self, weight: Tensor) -> Tensor | Originals:
-        """Trained tensors whose effective weight is `weight`."""
+        """Return trained tensors whose effective weight is `weight`."""
 
     @abstractmethod
     def update(self, weight: Tensor, *originals: Tensor) -> Originals:
-        """As `right_inverse`, but what did not change stays at the bit."""
+        """Return as `right_inverse`, but leave unchanged elements equal to the bit."""
 
     @abstractmethod
     def decay(self, weight: Tensor, *originals: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Trained tensors, each with the gradient of |w|^2 / 2 by it where that is not zero."""
+        """Yield trained tensors with the gradient of |w|^2 / 2 by them, where it is not zero."""
 
 
 class Elementwise(WeightMap):
-    """w = psi(v) for every element; raw: v receives the gradient of w instead of its own."""
+    """Map w = psi(v) for every element; raw: v receives the gradient of w instead of its own."""
 
     def __init__(self, raw: bool) -> None:
         super().__init__()
@@ -53,15 +52,15 @@ class Elementwise(WeightMap):
 
     @abstractmethod
     def value(self, v: Tensor) -> Tensor:
-        """psi(v)."""
+        """Return psi(v)."""
 
     @abstractmethod
     def slope(self, v: Tensor) -> Tensor:
-        """psi'(v)."""
+        """Return psi'(v)."""
 
     def forward(self, *originals: Tensor) -> Tensor:
         (v,) = originals
-        # v - v is 0 at the bit and hands the gradient through
+        # v - v is exactly 0 and passes the gradient through
         return self.value(v.detach()) + (v - v.detach()) if self.raw else self.value(v)
 
     def update(self, weight: Tensor, *originals: Tensor) -> Originals:
@@ -76,7 +75,7 @@ class Elementwise(WeightMap):
 
 
 def find_map(module: nn.Module, leaf: str = "weight") -> tuple[WeightMap, Originals] | None:
-    """The map behind a weight and what it trains; None for a plain or a foreign one."""
+    """Return the map of a weight and its trained tensors; None if the weight has none of ours."""
     if not parametrize.is_parametrized(module, leaf):
         return None
     holder = cast("nn.ModuleDict", module.parametrizations)[leaf]
@@ -88,18 +87,18 @@ def find_map(module: nn.Module, leaf: str = "weight") -> tuple[WeightMap, Origin
 
 @torch.no_grad()
 def assign_weight(module: nn.Module, leaf: str, weight: Tensor) -> None:
-    """Make `weight` the effective one; tensors keep their storage and memory format."""
-    found = find_map(module, leaf)
-    if found is None:
+    """Make `weight` the effective weight; tensors keep their storage and memory format."""
+    mapped = find_map(module, leaf)
+    if mapped is None:
         setattr(module, leaf, weight)
         return
-    mapping, originals = found
+    mapping, originals = mapped
     weight = torch.empty_like(originals[-1]).copy_(weight)
     for original, new in zip(originals, mapping.update(weight, *originals), strict=True):
         original.copy_(new)
 
 
 def count_clamped(module: nn.Module, leaf: str = "weight") -> int:
-    """Elements that a bounded map has moved into its range so far."""
-    found = find_map(module, leaf)
-    return int(getattr(found[0], "clamped", 0)) if found else 0
+    """Return the number of elements that a bounded map has moved into its range so far."""
+    mapped = find_map(module, leaf)
+    return int(getattr(mapped[0], "clamped", 0)) if mapped else 0

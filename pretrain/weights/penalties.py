@@ -1,7 +1,9 @@
-"""Quadratic penalties as gradients: a few foreach calls a step instead of a loss term.
+"""Quadratic penalties on weights, towards zero or towards stored anchors.
 
-(lam / 2) |w - a|^2 adds lam (w - a) to the gradient of w. Under a reparametrization w is the
-effective weight, and the chain rule takes the gradient to what is trained.
+(lam / 2) |w - a|^2 adds lam (w - a) to the gradient of w: a few foreach calls per step instead of a
+loss term. Under a reparametrization w is the effective weight, and the chain rule gives the
+gradient of the trained tensors. Anchors are the parameters at the start, after initialization
+methods have acted; they are in the method's memory and so in every checkpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:
-    """Add lam w to the gradients of these effective tensors, where they are trained."""
+    """Add lam w to the gradients of these effective tensors, if they are trained."""
     plain, mapped = _split(ctx, names)
     values = [ctx.parameters[name].detach() for name in plain]
     _add(ctx, plain, values, lam)
@@ -39,7 +41,7 @@ def pull_to_anchors(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> 
 
 
 def _split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Names of plain parameters that got a gradient, and of reparametrized ones."""
+    """Return the names of plain parameters with a gradient, and of reparametrized ones."""
     plain, mapped = [], []
     for name in names:
         parameter = ctx.parameters.get(name)
@@ -51,14 +53,14 @@ def _split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _add(ctx: Context, names: list[str], values: list[Tensor], lam: float) -> None:
-    """gradient <- gradient + lam value."""
+    """Add lam times the values to the gradients of these parameters."""
     if names:
         gradients = [cast("Tensor", ctx.parameters[name].grad) for name in names]
         torch._foreach_add_(gradients, values, alpha=lam)
 
 
 def _pull_through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float) -> None:
-    """The same for a reparametrized tensor, computed afresh: the step's own graph is used up."""
+    """Add the penalty's gradient through a map; w is computed again, as its graph is freed."""
     owner, _, leaf = name.rpartition(".")
     maps = cast("nn.ModuleDict", model.get_submodule(owner).parametrizations)
     with torch.enable_grad():
@@ -68,24 +70,24 @@ def _pull_through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: 
 
 
 ANCHOR_KEY = "stored "
-"""Memory key of a stored tensor: this and its name."""
+"""Prefix of the memory key of a stored tensor; its name follows."""
 
 
 def parameter_names(ctx: Context) -> tuple[str, ...]:
-    """All parameters of the plain architecture: kernels, biases, norm scales and shifts."""
+    """Return all parameters of the plain architecture: kernels, biases, norm scales and shifts."""
     with torch.device("meta"):
         plain = ctx.architecture.build(ctx.classes, ctx.recipe.width)
     return tuple(name for name, _ in plain.named_parameters())
 
 
 def store_anchors(ctx: Context, names: Iterable[str]) -> None:
-    """Keep copies of these effective tensors as they are now."""
+    """Store copies of these effective tensors in the acting method's memory."""
     for name in names:
         ctx.memory[ANCHOR_KEY + name] = surgery.get_weight(ctx.model, name).detach().clone()
 
 
 def stored_anchors(ctx: Context) -> dict[str, Tensor]:
-    """What was kept, by name."""
+    """Return the stored copies by name."""
     return {
         n.removeprefix(ANCHOR_KEY): t for n, t in ctx.memory.items() if n.startswith(ANCHOR_KEY)
     }

@@ -1,8 +1,8 @@
-"""What the reparametrizing methods share: registering maps, decay on w, the adaptive rule, fusing.
+"""Base classes of the reparametrizing methods: maps, decay on w, the adaptive rule, fusing.
 
-Every convolution and linear weight w of the network becomes w = Psi(v), head included, biases and
-norm layers not (weight compander, III-A). The forward pass at step 0 is that of the plain network,
-because v starts at the inverse of the usual initial w.
+Every convolution and linear weight w of the network, including the head, becomes w = Psi(v); biases
+and norm layers stay plain (weight compander, III-A). The forward pass at step 0 is that of the
+plain network, because v starts at the inverse of the usual initial w.
 
 Weight decay on w (`decay="w"`) is a gradient: wd Psi(v) Psi'(v) is added to that of v before the
 step, and the optimizer's own decay of v is off. `decay="v"` leaves it on. Neither touches the
@@ -39,30 +39,30 @@ if TYPE_CHECKING:
 
 
 def layer_modules(ctx: Context) -> Iterator[nn.Module]:
-    """The convolutions and linear layers, in forward order."""
+    """Return the convolutions and linear layers, in forward order."""
     return (ctx.model.get_submodule(name) for name in ctx.roles.layers)
 
 
 def iterate_maps(ctx: Context) -> Iterator[tuple[nn.Module, WeightMap, Originals]]:
-    """The reparametrized layers: module, map, trained tensors."""
+    """Yield module, map and trained tensors of the reparametrized layers."""
     for module in layer_modules(ctx):
-        found = find_map(module)
-        if found is not None:
-            yield module, *found
+        mapped = find_map(module)
+        if mapped is not None:
+            yield module, *mapped
 
 
 class Reparametrization(Method):
-    """Base of the methods; a subclass says which map a layer gets."""
+    """Base of the reparametrizing methods; a subclass defines the map of a layer."""
 
     RANK: ClassVar = ActingOrder.REPARAMETRIZATION
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
-        """A new map for every layer, in their order."""
+        """Yield a new map for every layer, in their order."""
         raise NotImplementedError
 
     @property
     def decays(self) -> Literal["w", "v"]:
-        """Whether weight decay acts on the effective or on the trained weights."""
+        """Whether weight decay acts on the effective (w) or on the trained weights (v)."""
         return "w"
 
     def setup(self, ctx: Context) -> None:
@@ -79,7 +79,7 @@ class Reparametrization(Method):
             ctx.log(names, fraction, note)
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
-        """Trained weights decay as `decays` says, scalars of the maps not at all."""
+        """Return groups in which trained weights decay by `decays` and scalars of maps do not."""
         trained = {id(v) for _, _, originals in iterate_maps(ctx) for v in originals}
         scalars = {id(p) for _, mapping, _ in iterate_maps(ctx) for p in mapping.parameters()}
 
@@ -99,7 +99,7 @@ class Reparametrization(Method):
 
     @torch.no_grad()
     def before_step(self, ctx: Context) -> None:
-        """Add weight decay on w to the gradients; its sign and size are those of the groups."""
+        """Add weight decay on w to the gradients, with the sign and size of the groups."""
         rates = {
             id(p): group["effective_decay"]
             for group in ctx.optimizer.param_groups
@@ -117,7 +117,7 @@ class Reparametrization(Method):
             torch._foreach_add_(gradients, directions, alpha=rate)
 
     def finalize(self, ctx: Context) -> None:
-        """Psi(v) becomes the plain weight, at the bit; the total of clamped elements is logged."""
+        """Replace every map by the plain weight Psi(v), to the bit; log the clamped elements."""
         modules = list(layer_modules(ctx))
         total = sum(count_clamped(module) for module in modules)
         if total:
@@ -127,12 +127,12 @@ class Reparametrization(Method):
 
 
 def weight_size(module: nn.Module) -> int:
-    """Elements of a layer's weight."""
+    """Return the number of elements of a layer's weight."""
     return int(module.weight.numel())  # type: ignore[operator]
 
 
 class ElementwiseReparametrization(Reparametrization):
-    """Adds the adaptive rule; a subclass builds its maps with `raw=adaptive(ctx)`."""
+    """Base with the rule for adaptive optimizers; maps are built with `raw=is_adaptive(ctx)`."""
 
     @torch.no_grad()
     def before_step(self, ctx: Context) -> None:
@@ -143,7 +143,7 @@ class ElementwiseReparametrization(Reparametrization):
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
-        """Adaptive optimizers: v <- v_before + Psi'(v_before) (v - v_before)."""
+        """Rescale an adaptive step: v <- v_before + Psi'(v_before) (v - v_before)."""
         before, slopes = ctx.memory.pop("before"), ctx.memory.pop("slopes")
         if before:
             now = [v for _, v in raw_maps(ctx)]
@@ -153,12 +153,12 @@ class ElementwiseReparametrization(Reparametrization):
 
 
 def raw_maps(ctx: Context) -> Iterator[tuple[Elementwise, Tensor]]:
-    """The maps whose trained weight receives the gradient of the effective one."""
+    """Yield the maps whose trained weight receives the gradient of the effective one."""
     for _, mapping, originals in iterate_maps(ctx):
         if isinstance(mapping, Elementwise) and mapping.raw:
             yield mapping, originals[0].detach()
 
 
 def is_adaptive(ctx: Context) -> bool:
-    """Whether the optimizer's steps do not depend on the size of the gradient."""
+    """Return whether the optimizer's steps do not depend on the size of the gradient."""
     return ctx.recipe.optimizer == "adam"

@@ -1,8 +1,13 @@
-"""Pure operations on the weights of a network, by name.
+"""Operations on the weights of a network by name, and the split into early and late layers.
 
-Names are those of the plain architecture (`layer3.0.conv1.weight`). The effective weight is read
-and written, the one that forward uses: under a reparametrization writing goes through its inverse
-(torch.nn.utils.parametrize), so every method composes with every reparametrization (methods.md 0).
+Names are those of the plain architecture (`layer3.0.conv1.weight`). Functions read and write the
+effective weight, which the forward pass uses. Under a reparametrization, writing goes through its
+inverse (torch.nn.utils.parametrize), so methods can be combined with every reparametrization.
+
+SEAL and LLF split a network at a threshold module. SEAL, section 4.1, has L = 23 in a ResNet-50,
+the first layer of `layer3`; 7 of its 16 blocks are before it. The threshold `auto` is `layer3` in
+networks with such a stage. In others it is the first layer with the same fraction of the K blocks
+before it, round(7 K / 16), at least one; with a single block these are the fully-connected layers.
 """
 
 from __future__ import annotations
@@ -24,11 +29,11 @@ if TYPE_CHECKING:
 
 
 END = "end"
-"""Threshold after the last layer: everything is early."""
+"""Threshold after the last layer: all layers are early."""
 
 
 def get_weight(model: nn.Module, name: str) -> Tensor:
-    """The effective tensor called `name`, a parameter or a buffer."""
+    """Return the effective tensor called `name`, a parameter or a buffer."""
     owner, _, leaf = name.rpartition(".")
     value = getattr(model.get_submodule(owner), leaf)
     if not isinstance(value, Tensor):
@@ -48,7 +53,7 @@ def set_weight(model: nn.Module, name: str, value: Tensor) -> None:
 
 
 def trained_names(model: nn.Module, name: str) -> tuple[str, ...]:
-    """Names of the tensors that are trained in place of the effective tensor `name`."""
+    """Return the names of the tensors that are trained in place of the effective tensor `name`."""
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
     if not nn.utils.parametrize.is_parametrized(module, leaf):
@@ -59,7 +64,7 @@ def trained_names(model: nn.Module, name: str) -> tuple[str, ...]:
 
 
 def total_clamped(model: nn.Module, names: Iterable[str]) -> int:
-    """Elements of these tensors that a bounded reparametrization moved into its range so far."""
+    """Return how many elements of these tensors a bounded map has moved into its range so far."""
     owners = (name.rpartition(".") for name in names)
     return sum(
         parametrizations.count_clamped(model.get_submodule(o), leaf) for o, _, leaf in owners
@@ -67,14 +72,14 @@ def total_clamped(model: nn.Module, names: Iterable[str]) -> int:
 
 
 def split_parameters(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Parameter names before the module `threshold`, and from it on; norm parameters included."""
+    """Return the parameter names before the module `threshold`, and from it on."""
     if threshold == END:
         return tuple(name for name, _ in model.named_parameters()), ()
     return RoleMap.from_threshold(model, threshold)
 
 
 def kernel_names(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
-    """The weights of those convolution and linear layers that own one of the parameters."""
+    """Return the weights of the convolution and linear layers that own one of the parameters."""
     owners = {
         ".".join(name.split(".")[:i]) for name in parameters for i in range(1, name.count(".") + 1)
     }
@@ -82,55 +87,55 @@ def kernel_names(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str,
 
 
 def draw_initial(architecture: Architecture, classes: int, width: int | None) -> dict[str, Tensor]:
-    """The tensors of a freshly built network, drawn from the stream that is open."""
+    """Return the tensors of a newly built network, drawn from the current random stream."""
     return dict(architecture.build(classes, width).state_dict())
 
 
 def plain_names(architecture: Architecture, classes: int, width: int | None) -> tuple[str, ...]:
-    """Names of all tensors of the plain network, in the order of registration."""
+    """Return the names of all tensors of the plain network, in the order of registration."""
     with torch.device("meta"):
         return tuple(architecture.build(classes, width).state_dict())
 
 
 def frobenius_norm(weight: Tensor) -> float:
-    """Frobenius norm, accumulated in float64."""
+    """Return the Frobenius norm, accumulated in float64."""
     return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
 
 
-def kaiming_uniform_sqrt5(like: Tensor) -> Tensor:
-    """A kernel with std 1 / sqrt(3 fan_in): what official LLF and SEAL code re-draws."""
-    return nn.init.kaiming_uniform_(torch.empty(like.shape), a=5**0.5)
+def kaiming_uniform_sqrt5(kernel: Tensor) -> Tensor:
+    """Draw a kernel of this shape with std 1 / sqrt(3 fan_in), as official LLF and SEAL code."""
+    return nn.init.kaiming_uniform_(torch.empty(kernel.shape), a=5**0.5)
 
 
 def fraction_changed(old: Iterable[Tensor], new: Iterable[Tensor]) -> float:
-    """Part of all elements that differ."""
+    """Return the fraction of elements that differ."""
     pairs = [(int((a != b).sum()), a.numel()) for a, b in zip(old, new, strict=True)]
     return sum(changed for changed, _ in pairs) / max(1, sum(n for _, n in pairs))
 
 
 def build_on_meta(recipe: Recipe) -> tuple[nn.Module, RoleMap]:
-    """A model on the meta device (two classes) and its roles; not to be changed."""
+    """Return a model of two classes on the meta device and its roles, shared: do not change it."""
     return _build_on_meta(recipe.architecture, recipe.width, recipe.input_size)
 
 
 @cache
 def _build_on_meta(architecture: str, width: int | None, side: int) -> tuple[nn.Module, RoleMap]:
-    found = ARCHITECTURES.load(architecture).at(side)
+    at_side = ARCHITECTURES.load(architecture).at(side)
     with torch.device("meta"):
-        model = found.build(2, width)
-    return model, found.roles(model)
+        model = at_side.build(2, width)
+    return model, at_side.roles(model)
 
 
 AUTO = "auto"
 PAPER_THRESHOLD = "layer3"
 EARLY_SHARE = 7 / 16
-"""Part of the blocks of a ResNet-50 that lie before its `layer3`."""
+"""Fraction of the blocks of a ResNet-50 before its `layer3`."""
 
 
 def find_threshold(recipe: Recipe, threshold: str) -> str:
-    """The module that the threshold means in the recipe's network, or surgery.END.
+    """Return the threshold module in the recipe's network, or END; `auto` is resolved.
 
-    Raises UnknownName for a module that the network does not have.
+    Raises UnknownName if the network has no such module.
     """
     model, roles = build_on_meta(recipe)
     name = default_threshold(roles) if threshold == AUTO else threshold
@@ -139,7 +144,7 @@ def find_threshold(recipe: Recipe, threshold: str) -> str:
 
 
 def default_threshold(roles: RoleMap) -> str:
-    """What `auto` means in a network with these roles."""
+    """Return the module that `auto` means in a network with these roles."""
     if PAPER_THRESHOLD in roles.stages:
         return PAPER_THRESHOLD
     before = max(1, round(EARLY_SHARE * len(roles.blocks)))
@@ -148,7 +153,7 @@ def default_threshold(roles: RoleMap) -> str:
 
 
 def late_modules(model: nn.Module, threshold: str) -> list[nn.Module]:
-    """The modules from `threshold` on, in the order of registration."""
+    """Return the modules from `threshold` on, in the order of registration."""
     names, modules = zip(*model.named_modules(), strict=True)
     start = len(names) if threshold == END else names.index(threshold)
     return list(modules[start:])

@@ -35,5 +35,5 @@ def test_adapting_leaves_the_network_itself_alone(tmp_path: Path) -> None:
     run = Prepared(tmp_path, "anil")
     run.ctx.model.eval()
     before = {n: t.clone() for n, t in run.ctx.model.state_dict().items()}
-    run.learner.answers(run.ctx, run.tasks[0])
+    run.learner.query_logits(run.ctx, run.tasks[0])
     assert all(torch.equal(t, before[n]) for n, t in run.ctx.model.state_dict().items())

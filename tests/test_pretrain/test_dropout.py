@@ -62,7 +62,7 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
 
 
 def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretrain.training.factory.drop_before", None)  # is not even called
+    monkeypatch.setattr("pretrain.training.factory.add_dropout", None)  # is not even called
     train_recipe(tiny("normal", "dropout=0"), source(), tmp_path)
 
 

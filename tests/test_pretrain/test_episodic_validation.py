@@ -25,7 +25,7 @@ def test_it_is_the_mean_over_the_queries_of_frozen_tasks_of_the_validation_split
     run = Prepared(tmp_path, "maml", "maml.val_episodes=3", "maml.queries=2", "batch_size=6")
     seen: list[TaskImages] = []
 
-    def answers(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
+    def query_logits(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         """Right for class 0 of every task, and for both in the first one."""
         right = torch.nn.functional.one_hot(task.query_labels, 2).float()
         seen.append(task)
@@ -67,7 +67,7 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
     said: list[torch.Tensor] = []
     kind, own = type(run.learner), type(run.learner).answers
 
-    def answers(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
+    def query_logits(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         others = torch.cat([task.query[:1], torch.zeros_like(task.query[1:])])
         said.extend(own(self, ctx, t) for t in (task, task._replace(query=others)))  # type: ignore[arg-type]
         return said[0]

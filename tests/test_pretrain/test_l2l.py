@@ -110,7 +110,7 @@ def test_importing_it_prints_nothing(
 
 
 def test_no_other_file_imports_learn2learn() -> None:
-    found = {name for name, path in modules() if "learn2learn" in imported(path)}
+    found = {name for name, path in modules().items() if "learn2learn" in imported(path)}
     assert found == {"pretrain.meta.l2l"}
 
 

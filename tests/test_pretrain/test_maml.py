@@ -16,7 +16,7 @@ SETTINGS = ("maml.steps=2", "maml.inner_lr=0.3")
 
 
 def by_hand(second_order: bool) -> Answers:
-    def answers(model: nn.Module, weights: Weights, task: TaskImages) -> Tensor:
+    def query_logits(model: nn.Module, weights: Weights, task: TaskImages) -> Tensor:
         for _ in range(2):
             loss = functional.cross_entropy(
                 logits(model, weights, task.support), task.support_labels
@@ -41,4 +41,4 @@ def test_the_gradient_is_the_one_through_the_steps_on_the_support(
 def test_the_head_tells_the_classes_of_a_task_apart(tmp_path: Path) -> None:
     run = Prepared(tmp_path, "maml", "maml.way=3", "maml.queries=2", "batch_size=9")
     assert run.ctx.model.get_submodule(run.ctx.roles.head).out_features == 3
-    assert run.learner.answers(run.ctx, run.tasks[0]).shape == (6, 3)
+    assert run.learner.query_logits(run.ctx, run.tasks[0]).shape == (6, 3)

@@ -32,7 +32,7 @@ def test_the_loss_is_that_of_distances_to_the_mean_features(
     monkeypatch.setattr(protonet, "head_inputs", lambda ctx, images: images.flatten(1))
     batch = Batch(FEATURES.view(6, 2, 1, 1), torch.tensor([0, 0, 0, 1, 1, 1]))
     (task,) = run.learner.tasks(batch)
-    said = run.learner.answers(run.ctx, task)
+    said = run.learner.query_logits(run.ctx, task)
     assert said.flatten().tolist() == pytest.approx([-0.25, -1.25, -1.0, -1.0])
     expected = (math.log(1 + math.exp(-1)) + math.log(2)) / 2
     assert float(run.learner.training_step(run.ctx, batch)) == pytest.approx(expected)

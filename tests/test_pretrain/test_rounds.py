@@ -141,4 +141,4 @@ def test_every_method_has_the_same_rule() -> None:
     for name in set(METHODS.names()) - META:
         recipe = tiny(name, "plan.stop_accuracy=1", "plan.stop_patience=4")
         assert TrainingClock(recipe.plan, epoch=1, converged=4).last_epoch, name
-    assert "judge" in Trainer._close_epoch.__code__.co_names
+    assert "record_accuracy" in Trainer._close_epoch.__code__.co_names
