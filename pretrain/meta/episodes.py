@@ -70,7 +70,7 @@ class EpisodeSource:
 
 
 class EpisodeLoader(BatchLoader):
-    """Loader `episodes`: batch_size / (way x (shots + queries)) tasks per batch, with task labels."""
+    """Loader `episodes`: batch_size / task_images tasks per batch, with their labels."""
 
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         super().__init__(recipe, source, device)

@@ -31,7 +31,7 @@ def test_it_is_the_mean_over_the_queries_of_frozen_tasks_of_the_validation_split
         seen.append(task)
         return right if len(seen) == 1 else torch.tensor([[1.0, 0.0]]).expand(4, 2)
 
-    monkeypatch.setattr(type(run.learner), "answers", answers)
+    monkeypatch.setattr(type(run.learner), "query_logits", query_logits)
     assert run.made.validation.measure(run.ctx) == pytest.approx((1 + 0.5 + 0.5) / 3)
     val = source().val
     by_class = {c: (val.labels == c).nonzero()[0] for c in range(4)}
@@ -72,7 +72,7 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
         said.extend(own(self, ctx, t) for t in (task, task._replace(query=others)))  # type: ignore[arg-type]
         return said[0]
 
-    monkeypatch.setattr(kind, "answers", answers)
+    monkeypatch.setattr(kind, "query_logits", query_logits)
     run.made.validation.measure(run.ctx)
     assert torch.allclose(said[0][0], said[1][0]) is (norm == "running")
 

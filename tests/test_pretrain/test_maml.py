@@ -25,7 +25,7 @@ def by_hand(second_order: bool) -> Answers:
             weights = {n: w - 0.3 * g for (n, w), g in zip(weights.items(), steps, strict=True)}
         return logits(model, weights, task.query)
 
-    return answers
+    return query_logits
 
 
 @pytest.mark.parametrize("first_order", [False, True])
