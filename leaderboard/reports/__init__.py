@@ -1,7 +1,7 @@
-"""A board or one's own results as files to download: CSV, JSON, HTML, LaTeX, Markdown.
+"""Reports: tables of a board or of results as CSV, JSON, HTML, LaTeX or Markdown.
 
-A format is one file that defines `SUFFIX` and `make(sheets) -> str`; the file name is its public
-name. What stands in a table, and which words go with it, is decided once, in _sheet and _caption.
+A format is one file that defines `SUFFIX` and `make(tables) -> str`; the file name is its public
+name. The content of a table and its caption are the same in all formats (table.py, _caption.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """suffix: of the file, without a dot; make: the text of such a file."""
+    """A file format. suffix: without a dot; make: returns the text of a file."""
 
     suffix: str
     make: Callable[[Sequence[ReportTable]], str]

@@ -1,4 +1,4 @@
-"""The words of a table: how columns are called, what numbers and marks mean."""
+"""Title, column labels and caption of a report table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from leaderboard.reports.table import BETTER, WORSE, ReportRow, ReportScore, Rep
 
 FLAGS = {
     "subset": "other image counts than official",
-    "limited": "a smoke run of few episodes",
+    "limited": "a quick test on few episodes",
     "short": "fewer episodes than the spec",
-    "custom": "images of one's own",
-    "derived": "a train/test split made here",
+    "custom": "user images",
+    "derived": "a train/test split made by fsbench",
     "shard": "a part of the episodes",
 }
 INTERVAL = (
@@ -25,19 +25,19 @@ BEST = (
     "Bold: the best of a column and all that are not significantly worse (paired over shared "
     f"episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g})."
 )
-OVERALL = "Overall: unweighted mean over the columns; '-' where one is missing."
-SOURCE = "Source: accuracy on the data of pretraining."
+OVERALL = "Overall: unweighted mean over the columns; '-' if one is missing."
+SOURCE = "Source: accuracy on the pretraining data."
 
 
-def caption_title(sheet: ReportTable) -> str:
-    """The name of the table and what all its columns share."""
-    kind = shorten_columns(sheet.columns)[1] or sheet.track
-    return f"{sheet.title}: {kind}" if kind else sheet.title
+def caption_title(table: ReportTable) -> str:
+    """Return the name of the table and what all its columns share."""
+    kind = shorten_columns(table.columns)[1] or table.track
+    return f"{table.title}: {kind}" if kind else table.title
 
 
-def short_labels(sheet: ReportTable) -> list[str]:
-    """Of the columns, without what all share."""
-    return shorten_columns(sheet.columns)[0]
+def short_labels(table: ReportTable) -> list[str]:
+    """Return the column labels without what all share."""
+    return shorten_columns(table.columns)[0]
 
 
 def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -46,44 +46,44 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
-def caption_sentences(sheet: ReportTable) -> list[str]:
-    """What stands below the table."""
-    found = [INTERVAL, BEST]
-    if sheet.marked:
-        found.append(
-            f"{BETTER} significantly better and {WORSE} worse than {sheet.control} (paired, Holm "
+def caption_sentences(table: ReportTable) -> list[str]:
+    """Return the sentences below the table."""
+    sentences = [INTERVAL, BEST]
+    if table.marked:
+        sentences.append(
+            f"{BETTER} significantly better and {WORSE} worse than {table.control} (paired, Holm "
             f"over the comparisons with it in a column, alpha {ALPHA:g})."
         )
-    elif sheet.control is not None:
-        found.append(f"{sheet.control} has no result here, so nothing is marked against it.")
-    found += [OVERALL] if sheet.has_overall else []
-    found += [SOURCE] if sheet.has_source else []
-    for flag, letter in sheet.letters.items():
+    elif table.control is not None:
+        sentences.append(f"{table.control} has no result here, so nothing is marked against it.")
+    sentences += [OVERALL] if table.has_overall else []
+    sentences += [SOURCE] if table.has_source else []
+    for flag, letter in table.letters.items():
         meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
-        found.append(f"{letter}: {flag}{meaning}, not official.")
-    return found + [f"{note.removesuffix('.')}." for note in sheet.notes]
+        sentences.append(f"{letter}: {flag}{meaning}, not official.")
+    return sentences + [f"{note.removesuffix('.')}." for note in table.notes]
 
 
-def extra_columns(sheet: ReportTable) -> list[str]:
-    """Columns after the tasks."""
-    found = (("overall", sheet.has_overall), ("source", sheet.has_source))
-    return [name for name, there in found if there]
+def extra_columns(table: ReportTable) -> list[str]:
+    """Return the names of the columns after the tasks."""
+    extras = (("overall", table.has_overall), ("source", table.has_source))
+    return [name for name, shown in extras if shown]
 
 
 def row_texts(
-    sheet: ReportTable,
+    table: ReportTable,
     row: ReportRow,
     number: Callable[[ReportScore | None, ReportTable], str],
     escape: Callable[[str], str],
 ) -> list[str]:
-    """A row in the spelling of a format: the name, a number a task, then those of `ends`."""
-    cells = [number(row.cells.get(column), sheet) for column in sheet.columns]
-    cells += [number(row.overall, sheet)] if sheet.has_overall else []
-    if sheet.has_source:
+    """Return the texts of a row: the name, a number per task, then the extra columns."""
+    cells = [number(row.cells.get(column), table) for column in table.columns]
+    cells += [number(row.overall, table)] if table.has_overall else []
+    if table.has_source:
         cells.append("-" if row.source is None else to_percent(row.source))
     return [escape(row.name), *cells]
 
 
-def format_superscript(cell: ReportScore, sheet: ReportTable) -> str:
-    """Mark of significance, then the letters of the flags."""
-    return cell.mark() + "".join(sheet.letters[flag] for flag in cell.flags)
+def format_superscript(cell: ReportScore, table: ReportTable) -> str:
+    """Return the mark of significance and the letters of the flags."""
+    return cell.mark() + "".join(table.letters[flag] for flag in cell.flags)

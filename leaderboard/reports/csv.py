@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) for analysis: one line a number, in fractions that parse back to the same floats.
+"""CSV (RFC 4180) for analysis: one line per number, fractions that parse back to equal floats.
 
 A spreadsheet runs text that begins with = + - @ as a formula, so such text gets an apostrophe in
 front; numbers stay numbers.
@@ -21,35 +21,35 @@ HEADER = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def make(sheets: Sequence[ReportTable]) -> str:
-    """mean, ci95 (half-width), gap and gap_ci95 are fractions; what is unknown is empty."""
+def make(tables: Sequence[ReportTable]) -> str:
+    """Return CSV; mean, ci95 (half-width), gap and gap_ci95 are fractions, unknown values empty."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(HEADER)
-    for sheet in sheets:
-        for row in sheet.rows:
-            writer.writerows(csv_lines(sheet, row))
+    for table in tables:
+        for row in table.rows:
+            writer.writerows(csv_lines(table, row))
     return out.getvalue()
 
 
-def csv_lines(sheet: ReportTable, row: ReportRow) -> Iterator[list[str]]:
-    held = [(c, row.cells[c]) for c in sheet.columns if c in row.cells]
-    for column, cell in [*held, *([("overall", row.overall)] if row.overall else [])]:
-        yield [*csv_names(sheet, row, column), *csv_numbers(sheet, cell)]
+def csv_lines(table: ReportTable, row: ReportRow) -> Iterator[list[str]]:
+    scores = [(c, row.cells[c]) for c in table.columns if c in row.cells]
+    for column, cell in [*scores, *([("overall", row.overall)] if row.overall else [])]:
+        yield [*csv_names(table, row, column), *csv_numbers(table, cell)]
     if row.source is not None:
         empty = [""] * (len(HEADER) - 6)
-        yield [*csv_names(sheet, row, "source"), repr(row.source), *empty]
+        yield [*csv_names(table, row, "source"), repr(row.source), *empty]
 
 
-def csv_names(sheet: ReportTable, row: ReportRow, column: str) -> list[str]:
-    shown = [sheet.title, sheet.track, row.name, csv_number(row.tier), column]
-    return [guard_formula(each) for each in shown]
+def csv_names(table: ReportTable, row: ReportRow, column: str) -> list[str]:
+    shown = [table.title, table.track, row.name, csv_number(row.tier), column]
+    return [guard_formula(name) for name in shown]
 
 
-def csv_numbers(sheet: ReportTable, cell: ReportScore) -> list[str]:
+def csv_numbers(table: ReportTable, cell: ReportScore) -> list[str]:
     mean, ci95, n = cell.score
     gap = [None, None] if cell.gap is None else [cell.gap.gap, finite_or_none(cell.gap.ci95)]
-    control = guard_formula(sheet.control) if sheet.control and cell.gap else ""
+    control = guard_formula(table.control) if table.control and cell.gap else ""
     shown = [
         csv_number(mean),
         csv_number(finite_or_none(ci95)),
@@ -61,7 +61,7 @@ def csv_numbers(sheet: ReportTable, cell: ReportScore) -> list[str]:
 
 
 def csv_number(value: float | None) -> str:
-    """The shortest digits that parse back to this number."""
+    """Return the shortest digits that parse back to this number."""
     return "" if value is None else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""HTML: one page without any other file, light or dark as the reader's system is."""
+"""HTML: one self-contained page, light or dark by the reader's system."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SUFFIX = "html"
 TEMPLATE = "_report.html.j2"
 
 
-def make(sheets: Sequence[ReportTable]) -> str:
-    """Every text escaped."""
+def make(tables: Sequence[ReportTable]) -> str:
+    """Return one HTML page; every text is escaped."""
     return load_template().render(
-        sheets=sheets, caption=caption, interval=format_score, percent=to_percent
+        sheets=tables, caption=caption, interval=format_score, percent=to_percent
     )
 
 

@@ -1,4 +1,4 @@
-"""JSON: everything in the tables as data, in fractions, null where nothing is known."""
+"""JSON: everything in the tables as data; fractions, null if unknown."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from leaderboard.reports.table import ReportRow, ReportScore, ReportTable
 SUFFIX = "json"
 
 
-def make(sheets: Sequence[ReportTable]) -> str:
-    """A list, one object a table."""
-    return json.dumps([table_json(sheet) for sheet in sheets], indent=1, allow_nan=False) + "\n"
+def make(tables: Sequence[ReportTable]) -> str:
+    """Return a JSON list with one object per table."""
+    return json.dumps([table_json(table) for table in tables], indent=1, allow_nan=False) + "\n"
 
 
-def table_json(sheet: ReportTable) -> dict[str, Any]:
+def table_json(table: ReportTable) -> dict[str, Any]:
     return {
-        "table": sheet.title,
-        "track": sheet.track,
-        "title": caption_title(sheet),
-        "columns": list(sheet.columns),
-        "control": sheet.control,
+        "table": table.title,
+        "track": table.track,
+        "title": caption_title(table),
+        "columns": list(table.columns),
+        "control": table.control,
         "alpha": ALPHA,
-        "notes": caption_sentences(sheet),
-        "entries": [row_json(row) for row in sheet.rows],
+        "notes": caption_sentences(table),
+        "entries": [row_json(row) for row in table.rows],
     }
 
 

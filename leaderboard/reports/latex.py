@@ -1,4 +1,4 @@
-"""LaTeX with booktabs: one table a track, data sets above their tasks, the rules as caption."""
+"""LaTeX with booktabs: one table per track, data sets above their tasks, rules in the caption."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ACCENTS = {
 
 
 def escape_latex(text: str) -> str:
-    """On one line; a character without a plain LaTeX command becomes \\texttt{U+65E5}."""
+    """Return text on one line that any engine prints literally; others become \\texttt{U+65E5}."""
     parts = LIGATURES.split(" ".join(text.split()))
     return "{}".join("".join(map(escape_character, part)) for part in parts)
 
@@ -80,20 +80,20 @@ def escape_character(c: str) -> str:
 SUFFIX = "tex"
 HEAD = "% \\usepackage{booktabs}  and, for tables wider than a page, \\usepackage{graphicx}\n"
 FITS = 6
-"""Columns of numbers that a page holds; more are scaled down to its width."""
+"""Number columns that fit a page; wider tables are scaled to its width."""
 MARKS = {"": "", BETTER: r"\dagger", WORSE: r"\ddagger"}
 
 
-def make(sheets: Sequence[ReportTable]) -> str:
-    """Tables to \\input; plain ASCII, every text escaped."""
-    return HEAD + "\n".join(latex_table(sheet, i) for i, sheet in enumerate(sheets, 1))
+def make(tables: Sequence[ReportTable]) -> str:
+    """Return tables for \\input in plain ASCII; every text is escaped."""
+    return HEAD + "\n".join(latex_table(table, i) for i, table in enumerate(tables, 1))
 
 
-def latex_table(sheet: ReportTable, i: int) -> str:
-    n = len(sheet.columns) + len(extra_columns(sheet))
-    caption = escape_latex(". ".join([caption_title(sheet), " ".join(caption_sentences(sheet))]))
+def latex_table(table: ReportTable, i: int) -> str:
+    n = len(table.columns) + len(extra_columns(table))
+    caption = escape_latex(". ".join([caption_title(table), " ".join(caption_sentences(table))]))
     rows = [
-        " & ".join(row_texts(sheet, row, latex_number, escape_latex)) + r" \\" for row in sheet.rows
+        " & ".join(row_texts(table, row, latex_number, escape_latex)) + r" \\" for row in table.rows
     ]
     lines = [
         r"\begin{table}[t]",
@@ -103,7 +103,7 @@ def latex_table(sheet: ReportTable, i: int) -> str:
         *([r"\resizebox{\linewidth}{!}{%"] if n > FITS else []),
         rf"\begin{{tabular}}{{l{'r' * n}}}",
         r"\toprule",
-        *latex_head(sheet),
+        *latex_head(table),
         r"\midrule",
         *rows,
         r"\bottomrule",
@@ -113,25 +113,25 @@ def latex_table(sheet: ReportTable, i: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_head(sheet: ReportTable) -> list[str]:
-    """Data sets over lines over their tasks."""
+def latex_head(table: ReportTable) -> list[str]:
+    """Return the head of a table: data sets, rules, tasks."""
     top, lines, below, at = [""], [], ["model"], 2
-    for name, tasks in group_labels(sheet.columns):
+    for name, tasks in group_labels(table.columns):
         top.append(rf"\multicolumn{{{len(tasks)}}}{{c}}{{{escape_latex(name)}}}")
         lines.append(rf"\cmidrule(lr){{{at}-{at + len(tasks) - 1}}}")
         below += map(escape_latex, tasks)
         at += len(tasks)
-    above = " & ".join([*top, *("" for _ in extra_columns(sheet))]) + r" \\"
-    return [above, *lines, " & ".join([*below, *extra_columns(sheet)]) + r" \\"]
+    above = " & ".join([*top, *("" for _ in extra_columns(table))]) + r" \\"
+    return [above, *lines, " & ".join([*below, *extra_columns(table)]) + r" \\"]
 
 
-def latex_number(cell: ReportScore | None, sheet: ReportTable) -> str:
-    """e.g. $\\mathbf{57.75}_{\\pm 0.88}^{\\dagger\\mathrm{a}}$"""
+def latex_number(cell: ReportScore | None, table: ReportTable) -> str:
+    """Return e.g. $\\mathbf{57.75}_{\\pm 0.88}^{\\dagger\\mathrm{a}}$"""
     if cell is None:
         return "-"
     mean, ci95, _ = cell.score
     shown = rf"\mathbf{{{to_percent(mean)}}}" if cell.best else to_percent(mean)
     half = "" if ci95 != ci95 else rf"_{{\pm {to_percent(ci95)}}}"
-    flags = "".join(sheet.letters[flag] for flag in cell.flags)
+    flags = "".join(table.letters[flag] for flag in cell.flags)
     raised = MARKS[cell.mark()] + (rf"\mathrm{{{flags}}}" if flags else "")
     return f"${shown}{half}" + (f"^{{{raised}}}$" if raised else "$")

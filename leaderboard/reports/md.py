@@ -1,4 +1,4 @@
-"""GitHub Markdown: one table a track, bold for the best, marks and flags raised."""
+"""GitHub Markdown: one table per track, bold for the best, superscript marks and flags."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from leaderboard.reports.table import ReportScore, ReportTable
 SUFFIX = "md"
 
 
-def make(sheets: Sequence[ReportTable]) -> str:
-    """Every text escaped; the rules stand below each table."""
-    return "\n".join(map(markdown_report_table, sheets))
+def make(tables: Sequence[ReportTable]) -> str:
+    """Return Markdown with the rules below each table; every text is escaped."""
+    return "\n".join(map(markdown_report_table, tables))
 
 
-def markdown_report_table(sheet: ReportTable) -> str:
-    head = ["model", *map(escape_markdown, short_labels(sheet)), *extra_columns(sheet)]
+def markdown_report_table(table: ReportTable) -> str:
+    head = ["model", *map(escape_markdown, short_labels(table)), *extra_columns(table)]
     rule = ["---", *["---:"] * (len(head) - 1)]
-    body = [row_texts(sheet, row, markdown_number, escape_markdown) for row in sheet.rows]
+    body = [row_texts(table, row, markdown_number, escape_markdown) for row in table.rows]
     lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *body)]
-    below = " ".join(escape_markdown(sentence) for sentence in caption_sentences(sheet))
-    return "\n".join([f"### {escape_markdown(caption_title(sheet))}", "", *lines, "", below, ""])
+    below = " ".join(escape_markdown(sentence) for sentence in caption_sentences(table))
+    return "\n".join([f"### {escape_markdown(caption_title(table))}", "", *lines, "", below, ""])
 
 
-def markdown_number(cell: ReportScore | None, sheet: ReportTable) -> str:
-    """e.g. **57.75 ± 0.88**<sup>†a</sup>"""
+def markdown_number(cell: ReportScore | None, table: ReportTable) -> str:
+    """Return e.g. **57.75 ± 0.88**<sup>†a</sup>"""
     if cell is None:
         return "-"
     shown = format_score(cell.score)
-    raised = format_superscript(cell, sheet)
+    raised = format_superscript(cell, table)
     return (f"**{shown}**" if cell.best else shown) + (f"<sup>{raised}</sup>" if raised else "")

@@ -1,4 +1,4 @@
-"""A board as rows of a table, as Markdown, as JSON. Percent appears here and nowhere else."""
+"""Tables of a board as text, Markdown and JSON; text shows percent, JSON fractions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TextTable:
 
 
 def make_board_tables(view: BoardTable) -> list[TextTable]:
-    """The measured entries, then the published ones apart."""
+    """Return the table of measured entries, then tables of published ones."""
     return [
         make_measured_table(view),
         *(t for t in (make_published_table(view), make_in_domain_table(view)) if t.rows),
@@ -44,7 +44,7 @@ def make_board_tables(view: BoardTable) -> list[TextTable]:
 
 
 def make_measured_table(view: BoardTable) -> TextTable:
-    """One row an entry: tier, overall and every column in percent."""
+    """Return one row per entry: tier, overall and every column in percent."""
     columns = view.ranking.columns
     short, common = shorten_columns(columns)
     kind = view.track.label if view.track and view.track.data else common
@@ -69,7 +69,7 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
 
 
 def make_published_table(view: BoardTable) -> TextTable:
-    """Published numbers on the board's data sets: one row a task, one column an entry."""
+    """Return published numbers on the board's data sets: a row per task, a column per entry."""
     entries = [entry for entry in view.published if entry.transfers]
     datasets = {ColumnId.parse(column).task.dataset for column in view.ranking.columns}
     tasks = list(dict.fromkeys(t for e in entries for t in list_shared_tasks(e, datasets)))
@@ -79,7 +79,7 @@ def make_published_table(view: BoardTable) -> TextTable:
 
 
 def make_in_domain_table(view: BoardTable) -> TextTable:
-    """Published accuracies on the images of pretraining alone: one row a number."""
+    """Return published in-domain accuracies: a row per number."""
     entries = [entry for entry in view.published if not entry.transfers]
     rows = [
         (entry.name, entry.backbone, cell.task, format_published(cell), cell.table)
@@ -101,7 +101,7 @@ def to_percent(fraction: float) -> str:
 
 
 def format_score(score: Score | None) -> str:
-    """e.g. 57.75 ± 0.88"""
+    """Return e.g. 57.75 ± 0.88."""
     if score is None:
         return "-"
     half = "" if math.isnan(score.ci95) else f" ± {to_percent(score.ci95)}"
@@ -109,7 +109,7 @@ def format_score(score: Score | None) -> str:
 
 
 def format_published(cell: PublishedCell | None) -> str:
-    """e.g. 57.75 ± 0.88, 65.93 (± 0.12) for what is no interval over episodes; * has a note."""
+    """Return e.g. 57.75 ± 0.88; 65.93 (± 0.12) for a spread over seeds; * marks a note."""
     if cell is None:
         return "-"
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
@@ -140,7 +140,7 @@ def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
 
 
 def render_board(view: BoardTable) -> str:
-    """GitHub Markdown; every text escaped."""
+    """Return GitHub Markdown; every text is escaped."""
     return "\n\n".join(render_table(table) for table in make_board_tables(view)) + "\n"
 
 
@@ -162,13 +162,13 @@ def render_table(table: TextTable) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown and HTML show as it is."""
+    """Escape text so that Markdown and HTML show it literally."""
     plain = " ".join(html.escape(text, quote=False).split())
     return re.sub(r"([\\`*_\[\]|#])", r"\\\1", plain)
 
 
 def board_json(view: BoardTable) -> dict[str, Any]:
-    """Everything in the table as data; fractions, null where nothing is known."""
+    """Return everything in the table as data; fractions, null if unknown."""
     ranking = view.ranking
     return {
         "board": view.name,
@@ -208,5 +208,5 @@ def score_json(score: Score) -> dict[str, Any]:
 
 
 def finite_or_none(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """Return None for nan and infinity, which JSON cannot write."""
     return value if math.isfinite(value) else None

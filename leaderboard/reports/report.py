@@ -1,4 +1,4 @@
-"""Tables for a paper, from one's own results or from a board: one a track, numbers never mixed."""
+"""Tables for a paper, from results or from a board: one per track, never mixed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.results import table as words
+from fsbench.results import table as results_table
 from fsbench.results.reading import cells
 from fsbench.results.rules import Loaded
 from leaderboard.board.definition import BoardFile, Column, identify_column
@@ -32,68 +32,75 @@ def report_board(
     cache: Path | None = None,
     report: Reporter = SILENT,
 ) -> list[ReportTable]:
-    """A sheet a track of a board. Raises ValidationFailed, UsageError, UnknownName."""
+    """Return one table per track of a board. Raises ValidationFailed, UsageError, UnknownName."""
     return require_control(
         [build_report_table(view, control) for view in rank_board(folder, cache, report)], control
     )
 
 
 def report_results(paths: Sequence[Path], control: str | None = None) -> list[ReportTable]:
-    """A sheet a track of these results, every one verified; models are called as `show` does.
+    """Return one table per track of these results, after verifying them.
 
-    Raises UsageError without results, ValidationFailed, UnknownName for a control that is none.
+    Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed, and
+    UnknownName for an unknown control.
     """
-    loaded = [cell for path in paths for cell in cells(path)]
-    models = group_by_model(loaded)
-    found = split_by_track(BoardFile(name="results"), [cell.result for cell in loaded])
-    return require_control([report_models(models, table, control) for table in found], control)
+    results = [loaded for path in paths for loaded in cells(path)]
+    models = group_by_model(results)
+    tracks = split_by_track(BoardFile(name="results"), [loaded.result for loaded in results])
+    return require_control([report_models(models, track, control) for track in tracks], control)
 
 
 def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
-    """Raises ValidationFailed where one cell is given twice with different outcomes."""
-    names = words.distinct([c.result for c in loaded], [c.model for c in loaded])
-    found: ResultsByModel = {}
+    """Group results. Raises ValidationFailed for two results of one task that differ."""
+    names = results_table.distinct([c.result for c in loaded], [c.model for c in loaded])
+    results_by_model: ResultsByModel = {}
     for name, cell in zip(names, loaded, strict=True):
-        held = found.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
-        if held.result.records_digest != cell.result.records_digest:
+        first = results_by_model.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
+        if first.result.records_digest != cell.result.records_digest:
             raise ValidationFailed(
-                f"{held.path} and {cell.path} hold different outcomes of {cell.result.column}",
-                fix="give one of them",
+                f"{first.path} and {cell.path} have different outcomes of {cell.result.column}",
+                fix="pass only one of them",
             )
-    return found
+    return results_by_model
 
 
 def report_models(models: ResultsByModel, table: TrackColumns, control: str | None) -> ReportTable:
+    """Rank models over the columns of one track like the entries of a board."""
     labels = label_columns(table.columns)
-    held = {
-        name: {labels[c]: cell for c, cell in own.items() if c in labels}
-        for name, own in models.items()
+    selected = {
+        name: {labels[c]: loaded for c, loaded in by_column.items() if c in labels}
+        for name, by_column in models.items()
     }
-    held = {name: own for name, own in held.items() if own}
-    shown = {
-        name: {c: extract_outcomes(cell) for c, cell in own.items()} for name, own in held.items()
+    selected = {name: by_column for name, by_column in selected.items() if by_column}
+    contenders = {
+        name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
+        for name, by_column in selected.items()
     }
-    results = [cell.result for own in held.values() for cell in own.values()]
+    results = [loaded.result for by_column in selected.values() for loaded in by_column.values()]
+    first = {name: next(iter(by_column.values())).result for name, by_column in selected.items()}
     view = BoardTable(
         name="results",
         official=False,
         track=table.track,
-        ranking=rank_entries(shown, list(labels.values())),
+        ranking=rank_entries(contenders, list(labels.values())),
         flags={},
-        sources={
-            n: next(iter(o.values())).result.backbone.source_accuracy for n, o in held.items()
-        },
+        sources={name: result.backbone.source_accuracy for name, result in first.items()},
         links={},
         published=(),
-        contenders=shown,
-        cell_flags={n: {c: cell.result.flags for c, cell in o.items()} for n, o in held.items()},
+        contenders=contenders,
+        cell_flags={
+            name: {column: loaded.result.flags for column, loaded in by_column.items()}
+            for name, by_column in selected.items()
+        },
     )
-    return build_report_table(view, control, [*words.rules(results), *words.fallen(results)])
+    return build_report_table(
+        view, control, [*results_table.rules(results), *results_table.fallen(results)]
+    )
 
 
-def require_control(sheets: list[ReportTable], control: str | None) -> list[ReportTable]:
-    """Raises UnknownName where the control is in no sheet."""
-    names = {row.name for each in sheets for row in each.rows}
+def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:
+    """Return the tables. Raises UnknownName if no table contains the control."""
+    names = {row.name for table in tables for row in table.rows}
     if control is not None and control not in names:
         raise UnknownName("model", control, names)
-    return sheets
+    return tables

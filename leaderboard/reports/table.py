@@ -1,4 +1,4 @@
-"""What a table says, before it has a format: numbers, marks of significance, flags.
+"""The content of a report table: numbers, marks of significance, flags.
 
 Best: the highest mean of a column and every entry that is not significantly worse than it (the
 leader rule of leaderboard/ranking/tiers.py on that column alone). Against the control: paired over
@@ -27,10 +27,11 @@ BETTER, WORSE = "†", "‡"
 
 @dataclass(frozen=True)
 class ReportScore:
-    """A mean with its interval; fractions.
+    """A mean with its interval, as fractions.
 
     best: highest of its column, or not significantly worse; gap: over the control, None for the
-    control itself or without one; p: of that gap, adjusted by Holm; flags: why it is not official.
+    control itself and without a control; p: of that gap, adjusted by Holm; flags: why the number is
+    not official.
     """
 
     score: Score
@@ -40,7 +41,7 @@ class ReportScore:
     flags: tuple[str, ...] = ()
 
     def mark(self, alpha: float = ALPHA) -> str:
-        """† significantly better than the control, ‡ worse, nothing otherwise."""
+        """Return † if significantly better than the control, ‡ if worse, else nothing."""
         if self.gap is None or self.p is None or self.p >= alpha or not self.gap.gap:
             return ""
         return BETTER if self.gap.gap > 0 else WORSE
@@ -48,9 +49,9 @@ class ReportScore:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """An entry: its cells by column, the cell of its mean over all columns, in-domain accuracy.
+    """An entry: scores by column, score of the mean over all columns, in-domain accuracy.
 
-    overall: None where a column is missing, or where there is only one.
+    overall: None if a column is missing, or if there is only one.
     """
 
     name: str
@@ -62,7 +63,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """One table: entries of one track, best first. notes: what else a reader must know."""
+    """One table: entries of one track, best first. notes: further sentences for the caption."""
 
     title: str
     track: str
@@ -81,12 +82,12 @@ class ReportTable:
 
     @property
     def marked(self) -> bool:
-        """Whether the control holds a column here, so that others can be marked against it."""
+        """Whether the control is in this table, so that other entries can be compared with it."""
         return any(row.name == self.control for row in self.rows)
 
     @cached_property
     def letters(self) -> dict[str, str]:
-        """Flag of any cell -> the letter that marks it; after 26 they are numbers."""
+        """Flag -> the letter that marks it; after 26 flags, numbers."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
         flags = dict.fromkeys(flag for cell in cells for flag in cell.flags)
         return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(flags)}
@@ -95,20 +96,22 @@ class ReportTable:
 def build_report_table(
     view: BoardTable, control: str | None = None, notes: Sequence[str] = ()
 ) -> ReportTable:
-    """The table of a view; a control that is no entry of it marks nothing."""
-    columns, held, standings = view.ranking.columns, view.contenders, view.ranking.entries
+    """Build the report of a board table; a control that is not in it is ignored."""
+    columns, outcomes = view.ranking.columns, view.contenders
     cells = {c: score_column(view, c, control) for c in columns}
     overall = score_mean(view, control) if len(columns) > 1 else {}
     rows = []
-    for standing in standings:
-        name = standing.name
-        known = view.cell_flags.get(name, {})
-        own = {
-            c: replace(cells[c][name], flags=known.get(c, ())) for c in columns if c in held[name]
+    for entry in view.ranking.entries:
+        name = entry.name
+        flags = view.cell_flags.get(name, {})
+        scores = {
+            c: replace(cells[c][name], flags=flags.get(c, ()))
+            for c in columns
+            if c in outcomes[name]
         }
         mean = overall.get(name)
-        mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*known.values()))))
-        rows.append(ReportRow(name, standing.tier, own, mean, view.sources[name]))
+        mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*flags.values()))))
+        rows.append(ReportRow(name, entry.tier, scores, mean, view.sources[name]))
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
     return ReportTable(
@@ -117,45 +120,52 @@ def build_report_table(
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
-    """Cells of all entries that hold this column."""
-    standings = [s for s in view.ranking.entries if column in s.scores]
-    scores = {s.name: s.scores[column] for s in standings}
+    """Return the scores of all entries that have this column."""
+    entries = [entry for entry in view.ranking.entries if column in entry.scores]
+    scores = {entry.name: entry.scores[column] for entry in entries}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
     return mark_scores(scores, find_best(pairs, order), compare_with_control(pairs, order, control))
 
 
 def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
-    """Cells of the mean over all columns, of the entries that hold them all: those of the first
-    tier are the best."""
+    """Return the scores of the mean over all columns, for entries that have them all.
+
+    Entries of the first tier are the best.
+    """
     ranked = [s for s in view.ranking.entries if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
     gaps = (
         compare_with_control(PairwiseGaps(whole), list(whole), control) if control in whole else {}
     )
     best = {s.name for s in ranked if s.tier == 1}
-    return mark_scores({name: average_outcomes(own) for name, own in whole.items()}, best, gaps)
+    return mark_scores(
+        {name: average_outcomes(columns) for name, columns in whole.items()}, best, gaps
+    )
 
 
 def mark_scores(
     scores: Mapping[str, Score], best: set[str], gaps: Mapping[str, Paired]
 ) -> dict[str, ReportScore]:
-    """Cells of one column: Holm over its comparisons with the control."""
+    """Return the scores of one column; Holm over its comparisons with the control."""
     adjusted = dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
     return {n: ReportScore(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
 
 
-def average_outcomes(own: Sequence[Outcomes]) -> Score:
-    """The mean of the columns' means; its interval knows which share their episodes, as that of a
-    gap does: here of the gap over nothing (zeros)."""
-    values = [outcomes.values for outcomes in own]
-    nothing = [np.zeros_like(each) for each in values]
-    found = statistics.paired(values, nothing, [outcomes.draws for outcomes in own])
-    return Score(found.gap, found.ci95, found.n)
+def average_outcomes(outcomes: Sequence[Outcomes]) -> Score:
+    """Return the mean of the columns' means with its interval.
+
+    Columns over the same episodes are added before the variance is computed, as for a gap: the mean
+    is the gap over zeros.
+    """
+    values = [column.values for column in outcomes]
+    zeros = [np.zeros_like(accuracies) for accuracies in values]
+    paired = statistics.paired(values, zeros, [column.draws for column in outcomes])
+    return Score(paired.gap, paired.ci95, paired.n)
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
-    """The best entry and those that do not fall significantly behind it."""
+    """Return the best entry and all that are not significantly worse."""
     if not order:
         return set()
     gaps, adjusted = compare_with_leader(pairs, order)
@@ -165,7 +175,7 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
 def compare_with_control(
     pairs: PairwiseGaps, order: Sequence[str], control: str | None
 ) -> dict[str, Paired]:
-    """The gap of every other entry over the control; nothing where it is not among them."""
+    """Return the gap of every other entry over the control; nothing if it is not in `order`."""
     if control not in order:
         return {}
     behind = pairs.behind(str(control), [name for name in order if name != control])

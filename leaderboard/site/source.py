@@ -1,4 +1,4 @@
-"""What the site shows, read from a board: every view with the results behind it."""
+"""The board as the site needs it: every table with the results that it shows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
 
 @dataclass(frozen=True)
 class SiteTable:
-    """One table of the site. cells: entry -> column of the view -> result."""
+    """One table of the site. cells: entry -> column of the table -> result."""
 
     view: BoardTable
     cells: ResultsByEntry
 
     @property
     def names(self) -> list[str]:
-        """Entries in the order of their standing."""
-        return [standing.name for standing in self.view.ranking.entries]
+        """The entries in order of rank."""
+        return [entry.name for entry in self.view.ranking.entries]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -36,9 +36,9 @@ class SiteTable:
 
 @dataclass(frozen=True)
 class SiteBoard:
-    """A board as the site needs it.
+    """A verified and ranked board.
 
-    entries: name -> entry, of all tracks; badges: name -> the verification that counts, if any.
+    entries: name -> entry, of all tracks; badges: name -> the badge that counts, if there is one.
     """
 
     name: str
@@ -59,29 +59,30 @@ def read_board(folder: Path, cache: Path | None = None, report: Reporter = SILEN
 def arrange_board(
     file: BoardFile, entries: Sequence[BoardEntry], badges: Mapping[str, Sequence[Badge]]
 ) -> SiteBoard:
-    """A board of verified entries, ranked. badges: all that lie in the entries."""
-    results = [cell.result for entry in entries for cell in entry.cells]
+    """Rank a board of verified entries. badges: all badges of each entry."""
+    results = [loaded.result for entry in entries for loaded in entry.cells]
     views = [rank_table(file, entries, table) for table in split_by_track(file, results)]
     tracks = tuple(SiteTable(view, results_by_entry(view, entries)) for view in views)
-    held = {
-        each.name: select_badge(badges[each.name], build_chain(each.cells).end) for each in entries
+    current = {
+        entry.name: select_badge(badges[entry.name], build_chain(entry.cells).end)
+        for entry in entries
     }
     return SiteBoard(
         name=file.title,
         official=file.official,
         entries={entry.name: entry for entry in entries},
         tracks=tracks,
-        badges={name: badge for name, badge in held.items() if badge},
+        badges={name: badge for name, badge in current.items() if badge},
     )
 
 
 def results_by_entry(view: BoardTable, entries: Iterable[BoardEntry]) -> ResultsByEntry:
-    """The results that stand in a view, under its names of the columns."""
-    found: dict[str, dict[str, Loaded]] = {name: {} for name in view.contenders}
+    """Return the results of a table by entry and by the table's column labels."""
+    results: dict[str, dict[str, Loaded]] = {name: {} for name in view.contenders}
     for entry in entries:
-        for cell in entry.cells:
-            column = identify_column(cell.result)
-            spelled = {str(column.name), str(mark(column))}
-            for name in spelled & view.contenders.get(entry.name, {}).keys():
-                found[entry.name][name] = cell
-    return found
+        for loaded in entry.cells:
+            column = identify_column(loaded.result)
+            labels = {str(column.name), str(mark(column))}
+            for label in labels & view.contenders.get(entry.name, {}).keys():
+                results[entry.name][label] = loaded
+    return results

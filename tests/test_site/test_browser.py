@@ -141,7 +141,7 @@ def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: SiteB
     ]
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
     assert sum(counts) == 60 * len(source.tracks[0].columns)
-    assert "fsbench benchmark -m run:runs/a" in wait(opened, "#again").text
+    assert "fsbench benchmark -m run:runs/a" in wait(opened, "#reproduce").text
     assert find(opened, 'dl.facts a[href="https://example.org"]')
     opened.back()
     assert wait(opened, ".board")
@@ -195,7 +195,7 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
     assert not find(opened, "main img, main script")
     assert "javascript:window.hit=1" in wait(opened, "dl.facts").text
     assert not find(opened, 'a[href^="javascript"]')
-    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#again pre").text
+    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#reproduce pre").text
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:

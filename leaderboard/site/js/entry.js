@@ -1,4 +1,4 @@
-// The page of one entry: what it is, how it was made, every cell, how to make it again.
+// The page of one entry: facts, provenance, all results, how to reproduce them.
 
 const FACTS = [
   ["authors", "authors"], ["link", "link"], ["license", "licence"], ["statement", "statement"],
@@ -65,7 +65,7 @@ function entryPage(track, index, row, on) {
     cellsSection(track, row),
     spreadSection(track, row),
     chainSection(track, row, facts),
-    againSection(row, facts),
+    reproduceSection(row, facts),
   ];
 }
 
@@ -136,9 +136,9 @@ function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function againSection(row, facts) {
+function reproduceSection(row, facts) {
   const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
-  return el("section", { id: "again" },
+  return el("section", { id: "reproduce" },
     el("h2", {}, "Reproduce"),
     el("p", { class: "note" }, "The first command prints the environment and the commands for all results, from their checked recipes and specs; the second recomputes random episodes from the weights."),
     el("pre", {}, `fsbench leaderboard reproduce ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
