@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.api.pretrain import read_recipe, write_recipe
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.data import SOURCES
@@ -28,6 +29,13 @@ def test_it_is_whole_and_survives_json(name: str) -> None:
     assert again == recipe
     assert again.digest() == recipe.digest()
     assert len({recipe, again}) == 1
+
+
+@every
+def test_a_file_keeps_the_digest(name: str, tmp_path: Path) -> None:
+    recipe = registry.load_recipe(name)
+    write_recipe(recipe, tmp_path / "recipe.json")
+    assert read_recipe(tmp_path / "recipe.json").digest() == recipe.digest()
 
 
 def test_digests_are_those_of_earlier_versions() -> None:

@@ -65,7 +65,7 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
 ) -> None:
     run = Prepared(tmp_path, "anil", f"anil.val_norm={norm}", "anil.val_episodes=1")
     said: list[torch.Tensor] = []
-    kind, own = type(run.learner), type(run.learner).answers
+    kind, own = type(run.learner), type(run.learner).query_logits
 
     def query_logits(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         others = torch.cat([task.query[:1], torch.zeros_like(task.query[1:])])
