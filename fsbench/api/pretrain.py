@@ -246,7 +246,7 @@ def read_recipe(path: Path) -> Recipe:
         return Recipe.model_validate(fields)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{path} is not a recipe: {explain_errors(error)}",
+            f"{path} is not a recipe: {explain_errors(error, Recipe.model_fields)}",
             fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
         ) from error
 

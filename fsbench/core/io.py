@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -97,16 +98,26 @@ def parse_record(data: Any, kind: type[Model], path: Path) -> Model:
         return kind.model_validate(data)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{path} is no valid {kind.__name__}: {explain_errors(error)}",
-            fix="write it with the fsbench version that reads it, and do not edit it by hand",
+            f"{path} is not a valid {kind.__name__}: {explain_errors(error, kind.model_fields)}",
+            fix="correct these fields; restore a file that fsbench wrote instead of editing it",
         ) from error
 
 
-def explain_errors(error: ValidationError) -> str:
-    """Return at most eight of the fields that pydantic found wrong, without their values."""
+def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:
+    """Return at most eight of the fields that pydantic found wrong, without their values.
+
+    allowed: the fields of the record; the nearest one is named beside an unknown key.
+    """
     errors = error.errors(include_input=False, include_url=False, include_context=False)
-    fields = [(".".join(map(str, each["loc"])), each["msg"]) for each in errors[:8]]
-    texts = [(f"{field}: {message}" if field else message)[:200] for field, message in fields]
+    texts = []
+    for details in errors[:8]:
+        field, message = ".".join(map(str, details["loc"])), details["msg"]
+        if details["type"] == "extra_forbidden":
+            near = get_close_matches(field, list(allowed), n=1)
+            text = f"unknown key '{field}'" + (f", use '{near[0]}'" if near else "")
+        else:
+            text = f"{field}: {message}" if field else message
+        texts.append(text[:200])
     return "; ".join(texts) + (f"; and {len(errors) - 8} more" if len(errors) > 8 else "")
 
 

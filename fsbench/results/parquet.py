@@ -33,7 +33,7 @@ MAX_STRING, MAX_ITEMS = 2**20, 100_000
 
 DENSE = ("dense_correct", "dense_total")
 
-FIX = "restore the file from where it was computed, or evaluate the cell again"
+FIX = "restore the file from where it was computed, or evaluate the task again"
 
 
 def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:

@@ -19,7 +19,7 @@ from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, result_flags, safe, stem
 from fsbench.results.summary import Records, Summary, records_digest, summarise
 
-AGAIN = "evaluate the cell again with --overwrite; results are not edited by hand"
+AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
 
 @dataclass(frozen=True)

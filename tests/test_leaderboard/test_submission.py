@@ -94,3 +94,9 @@ def test_a_yaml_alias_bomb_stays_small(tmp_path: Path) -> None:
     with pytest.raises((ValidationFailed, UsageError)) as caught:
         read_declaration(tmp_path / "d.yaml", {k: v for k, v in VALUES.items() if k != "name"})
     assert len(str(caught.value)) < 5000
+
+
+def test_an_unknown_key_names_the_nearest_one(tmp_path: Path) -> None:
+    (tmp_path / "declaration.json").write_text(json.dumps(VALUES | {"licence": "MIT"}))
+    with pytest.raises(ValidationFailed, match="unknown key 'licence', use 'license'"):
+        read_declaration(tmp_path / "declaration.json", {})

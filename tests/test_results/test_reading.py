@@ -70,7 +70,7 @@ def test_an_edited_result_is_refused(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(extra=1), "extra: Extra inputs"),
+        (lambda d: d.update(extra=1), "unknown key 'extra'"),
         (lambda d: d.update(schema_version=9), "schema_version"),
         (lambda d: d["score"].update(mean=57.75), "score.mean"),
         (lambda d: d["score"].update(mean=float("nan")), "NaN is not finite"),
