@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -20,6 +21,8 @@ from fsbench.core.schema import BackboneFacts
 IN_MEMORY = "module"
 """Source of a backbone made by `Backbone.from_module`; no command line can name it."""
 
+NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
+"""Names that may be a folder of results."""
 HEAD_NAMES = ("fc", "classifier", "head", "heads")
 
 Pooling = Literal["none", "avg", "token"]
@@ -87,7 +90,7 @@ class Backbone:
         Raises
         ------
         UsageError
-            If the module still has its classifier, or `pool` is unknown.
+            If the module still has its classifier, `pool` is unknown, or `name` is no file name.
         CheckpointError
             If weights are not finite, or the module does not return one vector per image.
 
@@ -101,6 +104,10 @@ class Backbone:
         """
         if pool not in get_args(Pooling):
             raise UnknownName("pool", pool, get_args(Pooling))
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"model name {name[:100]!r}", fix="use letters, digits and . _ + - = @ only"
+            )
         ref = f"{IN_MEMORY}:{name}"
         inner = freeze_module(copy.deepcopy(module).cpu())
         check_finite(inner.state_dict(), ref)

@@ -102,6 +102,9 @@ def test_a_classifier_and_an_unknown_pooling_are_refused() -> None:
     with pytest.raises(UsageError, match="classifier 'fc' with 10 outputs") as error:
         fsbench.Backbone.from_module(Classifier(), name="net", input_size=8)
     assert "module.fc = torch.nn.Identity()" in error.value.fix
+    for name in ("", "../up", "<b>net", "-x"):
+        with pytest.raises(UsageError, match="model name"):
+            fsbench.Backbone.from_module(network(), name=name, input_size=32)
     with pytest.raises(UnknownName, match="pool"):
         fsbench.Backbone.from_module(network(), name="net", pool="max")  # type: ignore[arg-type]
 
