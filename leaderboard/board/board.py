@@ -4,17 +4,21 @@
     BOARD/<entry>/entry.json                    the declaration and the date of submission
     BOARD/<entry>/<model>/<weights12>/...       results, in the layout of a results folder
 
-Entries are written by rename under a lock: simultaneous submissions lose nothing, and a reader
-never sees half an entry.
+Entries are written in a staging folder and moved by two renames under a lock: simultaneous
+submissions lose nothing, and a reader never sees half an entry. A process killed between the
+renames leaves the old entry in the staging folder; the next process that adds to the board puts it
+back. So a command that did not finish has changed nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Literal
 
 from pydantic import Field
@@ -36,9 +40,11 @@ from leaderboard.submission import chain as chains
 from leaderboard.submission import result_cache
 from leaderboard.submission.chain import HashChain
 from leaderboard.submission.result_cache import ResultCache
-from leaderboard.submission.staging import place_entry, recover_entries
 from leaderboard.submission.submission import Submission
 
+STAGING_PREFIX = ".staging-"
+NEW, OLD = "new", "old"
+"""Folders of the new and of the replaced entry, each under its name."""
 ENTRY_FILE = "entry.json"
 
 
@@ -188,3 +194,42 @@ def write_entry(folder: Path, submission: Submission) -> None:
         chain=chains.build_chain(submission.cells),
     )
     write_record(folder / ENTRY_FILE, entry)
+
+
+def place_entry(
+    board: Path, name: str, replaced: str | None, write: Callable[[Path], None]
+) -> Path:
+    """Write an entry, then move it to BOARD/name and remove the entry `replaced`.
+
+    Readers see only the two renames. The caller holds the board's lock.
+    """
+    staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=board))
+    try:
+        write(staging / NEW / name)
+        if replaced is not None:
+            (staging / OLD).mkdir()
+            (board / replaced).rename(staging / OLD / replaced)
+        (staging / NEW / name).rename(board / name)
+    finally:
+        settle_staging(board, staging)
+    return board / name
+
+
+def recover_entries(board: Path) -> None:
+    """Restore the entries that killed processes left. The caller holds the board's lock."""
+    for staging in list_leftovers(board):
+        settle_staging(board, staging)
+
+
+def list_leftovers(board: Path) -> list[Path]:
+    """Return the staging folders of a writing process or of killed processes."""
+    return sorted(path for path in board.glob(f"{STAGING_PREFIX}*") if path.is_dir())
+
+
+def settle_staging(board: Path, staging: Path) -> None:
+    """Put the old entry back unless a new one took its place, then remove the staging folder."""
+    present = {path.name.casefold() for path in board.glob("[!.]*")}
+    for entry in (staging / OLD).glob("[!.]*"):
+        if entry.name.casefold() not in present:
+            entry.rename(board / entry.name)
+    shutil.rmtree(staging, ignore_errors=True)

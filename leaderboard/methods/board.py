@@ -13,7 +13,16 @@ from fsbench.core.schema import BackboneFacts
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
-from leaderboard.methods.gains import adjust_gains, gain_over, pair_runs
+from leaderboard.methods.gains import (
+    adjust_gains,
+    average_columns,
+    average_seeds,
+    estimate_components,
+    gain_over,
+    interval_over_seeds,
+    pair_runs,
+    seed_variance,
+)
 from leaderboard.methods.record import (
     ControlKind,
     CostAxis,
@@ -26,13 +35,6 @@ from leaderboard.methods.record import (
     VarianceComponents,
 )
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
-from leaderboard.methods.seeds import (
-    average_columns,
-    average_seeds,
-    estimate_components,
-    interval_over_seeds,
-    seed_variance,
-)
 from leaderboard.ranking.tiers import ALPHA, Contenders
 from leaderboard.reports.render import finite_or_none
 

@@ -25,7 +25,7 @@ def _ends(middle: float, half: float | None) -> tuple[float | None, float | None
 
 
 class VarianceComponents(Frozen):
-    """Variance components of one accuracy (seeds.py); for a probe, episodes are test images."""
+    """Variance components of one accuracy (gains.py); for a probe, episodes are test images."""
 
     seeds: float | None = Field(None, ge=0, description="over pretraining seeds; null for one seed")
     episodes: float | None = Field(

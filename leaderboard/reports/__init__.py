@@ -1,7 +1,7 @@
 """Reports: tables of a board or of results as CSV, JSON, HTML, LaTeX or Markdown.
 
 A format is one file that defines `SUFFIX` and `make(tables) -> str`; the file name is its public
-name. The content of a table and its caption are the same in all formats (table.py, _caption.py).
+name. The content of a table and its caption are the same in all formats (table.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from leaderboard.reports import _caption as caption
+from leaderboard.reports import table as caption
 from leaderboard.reports.render import format_score, to_percent
 from leaderboard.reports.table import ReportTable
 

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.reports._caption import caption_sentences, caption_title
 from leaderboard.reports.render import finite_or_none, score_json
-from leaderboard.reports.table import ReportRow, ReportScore, ReportTable
+from leaderboard.reports.table import (
+    ReportRow,
+    ReportScore,
+    ReportTable,
+    caption_sentences,
+    caption_title,
+)
 
 SUFFIX = "json"
 

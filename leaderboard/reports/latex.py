@@ -6,15 +6,18 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from leaderboard.reports._caption import (
+from leaderboard.reports.render import to_percent
+from leaderboard.reports.table import (
+    BETTER,
+    WORSE,
+    ReportScore,
+    ReportTable,
     caption_sentences,
     caption_title,
     extra_columns,
     group_labels,
     row_texts,
 )
-from leaderboard.reports.render import to_percent
-from leaderboard.reports.table import BETTER, WORSE, ReportScore, ReportTable
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.reports._caption import (
+from leaderboard.reports.render import escape_markdown, format_score
+from leaderboard.reports.table import (
+    ReportScore,
+    ReportTable,
     caption_sentences,
     caption_title,
     extra_columns,
@@ -12,8 +15,6 @@ from leaderboard.reports._caption import (
     row_texts,
     short_labels,
 )
-from leaderboard.reports.render import escape_markdown, format_score
-from leaderboard.reports.table import ReportScore, ReportTable
 
 SUFFIX = "md"
 

@@ -54,7 +54,7 @@ def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
         yield from rules.find_problems(loaded)
 
 
-def check_names(submission: Submission, board: Board) -> Iterator[Problem]:
+def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
     """Names are path components that are valid on every system and unambiguous to readers."""
     names = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
@@ -211,7 +211,7 @@ def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem
                 yield loaded.problem("flags", f"counts {data.class_counts}", "flag subset")
 
 
-def check_flags(submission: Submission, board: Board) -> Iterator[Problem]:
+def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
     """An official board accepts complete results on official data only.
 
     A board with a version has tables for flagged results, so it accepts them.
@@ -322,7 +322,7 @@ def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
 RULES: tuple[SubmissionRule, ...] = (
     check_readable,
     check_results,
-    check_names,
+    check_safe_names,
     check_texts,
     check_manifests,
     check_completeness,
@@ -332,7 +332,7 @@ RULES: tuple[SubmissionRule, ...] = (
     check_same_images,
     check_references,
     check_image_counts,
-    check_flags,
+    check_unflagged,
     check_columns,
     check_any_column,
     check_image_copies,

@@ -18,11 +18,10 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import BADGES, MODEL_FILE
 from fsbench.results.rules import Problem
 from leaderboard.board import badges, published
-from leaderboard.board.board import ENTRY_FILE, Board, EntryFile
+from leaderboard.board.board import ENTRY_FILE, Board, EntryFile, list_leftovers
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
 from leaderboard.submission.checks import check_submission
-from leaderboard.submission.staging import list_leftovers
 from leaderboard.submission.submission import Submission, read_submissions
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")

@@ -8,9 +8,8 @@ from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
 from leaderboard.methods.controls import MatchedControl
-from leaderboard.methods.gains import adjust_gains, gain_over, make_gain
+from leaderboard.methods.gains import adjust_gains, gain_over, interval_over_seeds, make_gain
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
-from leaderboard.methods.seeds import interval_over_seeds
 from leaderboard.ranking.outcomes import Outcomes
 
 DRAW = np.random.default_rng(0)

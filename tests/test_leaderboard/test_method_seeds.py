@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
-from leaderboard.methods.seeds import (
+from leaderboard.methods.gains import (
     average_columns,
     average_seeds,
     estimate_components,

@@ -7,8 +7,13 @@ import math
 import pytest
 from support.sheets import COLUMNS, ERROR, constant, swinging, view
 
-from leaderboard.reports._caption import caption_sentences, caption_title, group_labels
-from leaderboard.reports.table import ReportTable, build_report_table
+from leaderboard.reports.table import (
+    ReportTable,
+    build_report_table,
+    caption_sentences,
+    caption_title,
+    group_labels,
+)
 
 ONE, FIVE = COLUMNS
 

@@ -10,8 +10,8 @@ import pytest
 from support import fakes
 from support.fakes import DECLARATION
 
+from leaderboard.board import board as board_module
 from leaderboard.board.board import Board
-from leaderboard.submission import staging
 from leaderboard.submission.intake import submit_results
 from leaderboard.submission.submission import read_submissions
 
@@ -36,7 +36,7 @@ def killed(results: Path, board: Path, renames: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         Path.rename = rename  # type: ignore[method-assign]
-        staging.settle_staging = clear
+        board_module.settle_staging = clear
         submit_results(results, board, DECLARATION, replace=True)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
@@ -50,13 +50,13 @@ def test_the_next_submission_recovers(renames: int, expected: str, tmp_path: Pat
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
     submit_results(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, renames)
-    assert len(staging.list_leftovers(board)) == 1
+    assert len(board_module.list_leftovers(board)) == 1
     assert Board.open(board).names() == ([] if renames == 1 else ["entry"])
     fakes.write(tmp_path / "other", name="b")
     submit_results(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
     assert Board.open(board).names() == ["entry", "other"]
     assert mean(board) == means[expected]
-    assert staging.list_leftovers(board) == []
+    assert board_module.list_leftovers(board) == []
 
 
 def test_what_took_the_place_stays(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_took_the_place_stays(tmp_path: Path) -> None:
     board = tmp_path / "board"
     (board / "ENTRY").mkdir(parents=True)
     (board / ".staging-x" / "old" / "entry").mkdir(parents=True)
-    staging.recover_entries(board)
+    board_module.recover_entries(board)
     assert [path.name for path in board.iterdir()] == ["ENTRY"]
 
 
