@@ -76,8 +76,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 def _in_the_way(path: Path, message: str) -> str:
     """The first class or function that the file would import; '' for no pickle at all."""
-    if found := NAMED.search(message):
-        return next(text for text in found.groups() if text)
+    if named := NAMED.search(message):
+        return next(text for text in named.groups() if text)
     texts: list[str] = []
     try:
         with path.open("rb") as file:

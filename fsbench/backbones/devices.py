@@ -11,13 +11,13 @@ def resolve_device(name: str) -> str:
     mps is never chosen by `auto`, because its numbers follow other kernels. Raises UsageError for a
     device that this machine lacks.
     """
-    found = available_devices()
+    devices = available_devices()
     if name == "auto":
-        return "cuda:0" if "cuda:0" in found else "cpu"
+        return "cuda:0" if "cuda:0" in devices else "cpu"
     chosen = "cuda:0" if name == "cuda" else name
-    if chosen not in found:
+    if chosen not in devices:
         raise UsageError(
-            f"there is no device '{name}' here", fix=f"--device auto, or one of: {', '.join(found)}"
+            f"there is no device '{name}' here", fix=f"--device auto, or one of: {', '.join(devices)}"
         )
     return chosen
 

@@ -97,9 +97,9 @@ class FeatureWriter:
             marked = json.loads((self.partial / DONE).read_text())
             array: np.memmap = np.load(self.partial / ARRAY, mmap_mode="r+")
             done, rows = int(marked["done"]), int(marked["rows"])
-            found = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
-            if array.shape == shape and found.hexdigest() == marked["sha256"]:
-                self.done, self.rows, self.hash = done, rows, found
+            features = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
+            if array.shape == shape and features.hexdigest() == marked["sha256"]:
+                self.done, self.rows, self.hash = done, rows, features
                 return array
         except FileNotFoundError:  # killed before the first mark
             return self._start(shape)
@@ -202,15 +202,15 @@ class FeatureStore:
         folder = self.folder / cache_key(about)
         shape = (len(dataset), backbone.facts.feature_dim)
         with lock_features(folder, self.report):
-            found = read_features(folder, shape, self.report)
-            if found is None:
+            features = read_features(folder, shape, self.report)
+            if features is None:
                 check_input_size(backbone, image.input_size, self.device)
                 journal = FeatureWriter(folder, shape, self.report)
                 self.extract(backbone, dataset, image, journal, about, view)
-                found = read_features(folder, shape, self.report)
-        if found is None:
+                features = read_features(folder, shape, self.report)
+        if features is None:
             raise FsbenchError(f"{folder} is not what was written", fix="check the disk")
-        return found
+        return features
 
     def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
         """Whether `get` would find these features instead of extracting them."""

@@ -78,17 +78,17 @@ def _names(ref: str) -> list[str]:
     if scheme[1]:
         rest = ref[len(scheme[0]) + 1 :]
         return [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
-    own = SOURCES.load("fsbench")
+    source = SOURCES.load("fsbench")
     from fsbench.backbones.architectures import ARCHITECTURES
 
     return [
         *(f"timm/{n}" for n in timm.list_models()),
-        *(own.PREFIX + n for n in ARCHITECTURES.names()),
+        *(source.PREFIX + n for n in ARCHITECTURES.names()),
     ]
 
 
-def suggest_name(given: str, known: list[str]) -> str:
-    near = get_close_matches(given, known, n=1, cutoff=0.5)
+def suggest_name(name: str, names: list[str]) -> str:
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
     return f"did you mean '{near[0]}'?" if near else ""
 
 

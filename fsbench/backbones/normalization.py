@@ -22,8 +22,8 @@ def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def is_affine(module: nn.Module) -> bool:
-    known = isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__)
-    return known and isinstance(getattr(module, "weight", None), nn.Parameter)
+    is_norm = isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__)
+    return is_norm and isinstance(getattr(module, "weight", None), nn.Parameter)
 
 
 def count_affine(model: nn.Module) -> int:
@@ -52,9 +52,9 @@ def insert_normalizers(model: nn.Module, shapes: Shapes) -> None:
     that the model does not have."""
     for name, shape in shapes.items():
         module = model.get_submodule(name)
-        like = next(model.parameters())
-        module.register_buffer(MEAN, like.new_zeros(shape))
-        module.register_buffer(STD, like.new_ones(shape))
+        parameter = next(model.parameters())
+        module.register_buffer(MEAN, parameter.new_zeros(shape))
+        module.register_buffer(STD, parameter.new_ones(shape))
         module.register_forward_hook(normalize)
 
 

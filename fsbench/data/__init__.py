@@ -1,4 +1,4 @@
-"""Data sets: `load_target`, `load_source`, and the registries of their FACTS (torch-free)."""
+"""Source and target data sets: loaders and registries, usable without torch."""
 
 from __future__ import annotations
 

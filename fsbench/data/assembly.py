@@ -1,7 +1,8 @@
-"""The pool labeled_80: the 80 % of each target that STARTUP and its descendants evaluate on.
+"""Assembly of a target data set from image rows: order, duplicates, pools, completeness.
 
-The lists come from the user's copy of github.com/cpphoo/STARTUP, datasets/split_seed_1 (one CSV
-file each, column `img_path`; protocol.md 1a). They are never mixed with the full pool.
+The pool labeled_80 holds the 80 % of each target that STARTUP and later work evaluate on. Its lists
+come from the user's copy of https://github.com/cpphoo/STARTUP, datasets/split_seed_1 (one CSV file
+per list, column `img_path`; see fsbench/data/README.md). It is never mixed with the full pool.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from fsbench.data.files import (
 )
 
 SPLITS = "startup_splits"
-"""Name of the lists under --data, as a folder or as startup_splits=DIR."""
+"""Name of the lists in --data: a folder below a root, or startup_splits=DIR."""
 
 
 @dataclass(frozen=True)
 class StartupLists:
-    """Two lists of one data set: `<prefix>_labeled_80.csv` and `<prefix>_unlabeled_20.csv`.
+    """STARTUP's two lists of a data set: `<prefix>_labeled_80.csv`, `<prefix>_unlabeled_20.csv`.
 
     labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line.
     suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
@@ -45,7 +46,7 @@ class StartupLists:
     def ids(
         self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None, name: str
     ) -> frozenset[str]:
-        """Canonical ids of a list. Raises DataError naming the missing folder or file."""
+        """Return the canonical ids of a list. Raise DataError naming a missing folder or file."""
         file = f"{self.prefix}_{part}.csv"
         path = splits and find_path(splits, file)
         if path is None:
@@ -60,13 +61,13 @@ class StartupLists:
 
 
 def without_suffix(name: str) -> str:
-    """An image id from a file name: 00000001_000.png -> 00000001_000; ids stay as they are."""
+    """Return the image id of a file name: 00000001_000.png -> 00000001_000; ids are unchanged."""
     stem, dot, suffix = name.rpartition(".")
     return stem if dot and suffix.lower() in {"png", "jpg", "jpeg"} else name
 
 
 class ImageRow(NamedTuple):
-    """One image. Sorts by (label, canonical id), the order of a TargetDataset."""
+    """One image of a target. Rows sort by (label, canonical id), the order of a TargetDataset."""
 
     label: int
     canonical_id: str
@@ -74,10 +75,10 @@ class ImageRow(NamedTuple):
 
 
 def list_tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> list[ImageRow]:
-    """Rows of a tree with one folder a class; the canonical id is `Class/file`.
+    """List the images of a tree with one folder per class; the canonical id is `Class/file`.
 
-    candidates: accepted places of the tree below `folder`. Raises DataError if there is none, or
-    if it holds a folder that is no class of the data set.
+    candidates: accepted places of the tree below `folder`. Raises DataError if none exists, or if
+    the tree has a folder that is not a class of the data set.
     """
     tree = find_class_tree(folder, candidates, facts.classes)
     if tree is None:
@@ -102,25 +103,25 @@ def list_tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str])
 
 
 def index_images(paths: Iterable[str]) -> dict[str, str]:
-    """Image id -> relative path of flat images. Raises DataError for two files of one id."""
-    found: dict[str, str] = {}
+    """Map image ids to relative paths of flat images. Raise DataError for two files of one id."""
+    paths_by_id: dict[str, str] = {}
     for path in paths:
-        other = found.setdefault(without_suffix(Path(path).name), path)
+        other = paths_by_id.setdefault(without_suffix(Path(path).name), path)
         if other != path:
             raise DataError(
                 f"{other} and {path} are both called {without_suffix(Path(path).name)}",
                 fix="keep one of the two",
             )
-    return found
+    return paths_by_id
 
 
 def match_labels(
     table: Path, labels: Sequence[tuple[str, int]], images: dict[str, str]
 ) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """Rows of flat images with a label file, and notes on what does not match.
+    """Return the rows of flat images with a label file, and notes on missing images.
 
     labels: (canonical id, label) from `table`; images: canonical id -> relative path. Label rows
-    without a file are left out and counted in a note: users hold parts of the big archives.
+    without a file are skipped and counted in a note: users often have parts of large archives.
     """
     twice = [i for i, n in Counter(i for i, _ in labels).items() if n > 1]
     if twice:
@@ -130,7 +131,7 @@ def match_labels(
         )
     rows = [ImageRow(label, i, images[i]) for i, label in labels if i in images]
     absent = len(labels) - len(rows)
-    note = f"{absent} of {len(labels)} images named in {table.name} are not there"
+    note = f"{absent} of {len(labels)} images named in {table.name} are missing"
     return rows, (note,) if absent else ()
 
 
@@ -144,17 +145,17 @@ def assemble(
     splits: Path | None = None,
     notes: tuple[str, ...] = (),
 ) -> TargetDataset:
-    """The data set of the pool; `subset` unless it holds exactly the official images.
+    """Build the data set of a pool; flag it `subset` unless it has exactly the official images.
 
-    Raises DataError if no image is left, or if the pool's list is not there.
+    Raises DataError if no image is left, or if the list of the pool is missing.
     """
     flags: set[Flag] = set()
     if pool == "labeled_80":
         if lists is None:
             raise DataError(f"{facts.name} has no pool labeled_80", fix="use @ibm (the full pool)")
-        wanted = lists.ids(pool, splits, facts.name)
-        rows = [row for row in rows if row.canonical_id in wanted]
-        notes += (f"{len(rows)} of the {len(wanted)} images of {pool} are there",)
+        listed_ids = lists.ids(pool, splits, facts.name)
+        rows = [row for row in rows if row.canonical_id in listed_ids]
+        notes += (f"{len(rows)} of the {len(listed_ids)} images of {pool} are present",)
     rows = sorted(rows)
     if not rows:
         raise DataError(

@@ -1,6 +1,9 @@
-"""Random crops and flips of whole batches in memory, drawn from named streams.
+"""Random crops and flips of batches (pretraining) and of single images (probes), by named streams.
 
-Draws are made on the CPU and are therefore the same on every device.
+Random numbers are drawn on the CPU, so they are the same on every device. A random view of an image
+follows LLF's transform of natural images, whose code SEAL builds on: resize to a square,
+torchvision's RandomResizedCrop with its defaults, flip. Its draws derive from names alone, so a
+view is the same in any order, batch or process.
 """
 
 from __future__ import annotations
@@ -24,7 +27,17 @@ Augmentation = Literal["crop_flip", "resize_crop_flip", "flip", "none"]
 PAD = 4
 """Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
 ENLARGED = 248 / 224
-"""How much larger `resize_crop_flip` makes an image before the crop (reinitialization study)."""
+"""Enlargement by `resize_crop_flip` before the crop (reinitialization study)."""
+
+
+SCALE = (0.08, 1.0)
+"""Area of the crop as a fraction of the image."""
+RATIO = (3 / 4, 4 / 3)
+"""Width over height of the crop; its logarithm is uniform."""
+ATTEMPTS = 10
+"""Attempts to draw a crop that fits; the whole square if none does."""
+
+Box = tuple[int, int, int, int]
 
 
 def augment(
@@ -34,9 +47,9 @@ def augment(
     first: int = 0,
     of: int | None = None,
 ) -> Tensor:
-    """images (B, 3, s, s) uint8 under the stream called `names`; uint8, or float32 in 0..255.
+    """Augment images (B, 3, s, s) uint8 with the stream `names`: uint8, or float32 in 0..255.
 
-    The images may be the rows from `first` on of a batch of `of`: each gets the draws of its row.
+    The images may be the rows from `first` on of a batch of `of` images; draws belong to rows.
     """
     if kind == "none":
         return images
@@ -49,7 +62,7 @@ def augment(
 def draw_crops(
     kind: Augmentation, n: int, side: int, names: tuple[Name, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Crop offsets (n, 2) and flips (n,) of one batch of images of `side` px."""
+    """Draw crop offsets (n, 2) and flips (n,) for a batch of images of `side` px."""
     numbers = torch.rand(n, 3, generator=torch_generator(*names))
     margin = enlarged_side(side) - side if kind == "resize_crop_flip" else 2 * PAD
     offsets = (numbers[:, :2] * (margin + 1)).long()
@@ -59,7 +72,7 @@ def draw_crops(
 
 
 def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Random crop of the zero-padded images and horizontal flip.
+    """Crop the zero-padded images and flip them horizontally.
 
     images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
     """
@@ -69,7 +82,7 @@ def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
 
 
 def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Random crop of the enlarged images (bilinear) and horizontal flip: float32 in 0..255.
+    """Crop the enlarged images (bilinear) and flip them horizontally: float32 in 0..255.
 
     images (B, 3, s, s) uint8; offsets (B, 2) in 0..enlarged(s) - s; flip (B,) bool.
     """
@@ -79,12 +92,12 @@ def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
 
 
 def enlarged_side(side: int) -> int:
-    """Side (px) that a crop of `side` px is taken from: 248 for 224."""
+    """Return the side (px) from which a crop of `side` px is taken: 248 for 224."""
     return round(side * ENLARGED)
 
 
 def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
-    """A window of side x side px of every image, flipped or not, one gather for the whole batch."""
+    """Gather a window of side x side px of every image, flipped or not, in one indexing."""
     n = len(images)
     rows = offsets[:, :1] + torch.arange(side, device=images.device)
     columns = torch.arange(side, device=images.device).expand(n, side)
@@ -93,19 +106,9 @@ def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> 
     return images[batch, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-SCALE = (0.08, 1.0)
-"""Area of the crop, as part of the image."""
-RATIO = (3 / 4, 4 / 3)
-"""Width over height of the crop; its logarithm is uniform."""
-ATTEMPTS = 10
-"""Draws of a crop that fits; the whole square where none does."""
-
-Box = tuple[int, int, int, int]
-
-
 @dataclass(frozen=True)
 class RandomView:
-    """View `number` of every image of a data set, under `seed`."""
+    """Random view `number` of every image of a data set, for a seed."""
 
     seed: int
     number: int
@@ -113,7 +116,7 @@ class RandomView:
     def pixels(
         self, image: Image.Image, spec: ImageSpec, dataset: str, canonical_id: str
     ) -> NDArray[np.uint8]:
-        """uint8 (3, s, s) with s = spec.input_size; pixels are resampled bilinear, antialiased."""
+        """Return the view: uint8 (3, s, s), s = spec.input_size, bilinear, antialiased."""
         names = ("view", self.seed, dataset, canonical_id, self.number)
         *shape, mirrored = uniforms((2 * ATTEMPTS + 3,), *names).tolist()
         box = crop_box(spec.resize, shape)
@@ -124,9 +127,9 @@ class RandomView:
 
 
 def crop_box(side: int, draws: list[float]) -> Box:
-    """Left, top, right and bottom (px) of a random crop of a square, as RandomResizedCrop draws it.
+    """Return left, top, right and bottom (px) of a random crop, distributed as RandomResizedCrop.
 
-    draws: uniform in [0, 1), an area and a ratio for each attempt, then a column and a row.
+    draws: uniform in [0, 1): an area and a ratio per attempt, then a column and a row.
     """
     low, high = (math.log(ratio) for ratio in RATIO)
     for attempt in range(ATTEMPTS):

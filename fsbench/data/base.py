@@ -1,4 +1,4 @@
-"""A target data set in memory: labels, paths and canonical ids; pixels only when asked for."""
+"""A target data set: labels, paths and canonical ids in memory; pixels are read on access."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsbench.data.groups import Groups
 
 
 def hash_lines(lines: Iterable[str]) -> str:
-    """sha-256 of the lines, each ended by a newline."""
+    """Return the sha-256 of the lines, each ended by a newline."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line.encode() + b"\n")
@@ -31,12 +31,12 @@ def hash_lines(lines: Iterable[str]) -> str:
 class TargetDataset:
     """Images of a target domain.
 
-    Images stand sorted by (class id, canonical id), so the rank of an image in its class follows
-    from the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or
-    the id without suffix where files are flat (protocol.md 1a); labels: official class ids (N,);
-    class_names: names of all official classes, by class id; notes: what a reader should know of
-    these files, such as how many images a label file names that are not there; groups: which images
-    show the same thing (FACTS.groups), None where that is not known.
+    Images are sorted by (class id, canonical id), so the rank of an image in its class follows from
+    the ids alone. paths: relative to root, '/' as separator; canonical_ids: `Class/file`, or the id
+    without suffix where files are flat (fsbench/data/README.md); labels: official class ids (N,);
+    class_names: names of all official classes, by class id; notes: remarks on the files, such as
+    how many listed images are missing; groups: images that show the same lesion, patient or leaf
+    (FACTS.groups), None if unknown.
     """
 
     name: str
@@ -56,26 +56,26 @@ class TargetDataset:
 
     @cached_property
     def class_counts(self) -> dict[int, int]:
-        """Official class id -> images, for the classes present, in id order."""
+        """Number of images by official class id, for the classes present, in id order."""
         ids, counts = np.unique(self.labels, return_counts=True)
         return {int(i): int(n) for i, n in zip(ids, counts, strict=True)}
 
     @cached_property
     def by_class(self) -> dict[int, NDArray[np.int64]]:
-        """Official class id -> image indices in rank order."""
+        """Image indices in rank order by official class id."""
         return {c: np.flatnonzero(self.labels == c) for c in self.class_counts}
 
     @cached_property
     def images_hash(self) -> str:
-        """sha-256 over the sorted canonical ids: states which images these are."""
+        """The sha-256 over the sorted canonical ids, which identifies the images by name."""
         return hash_lines(sorted(self.canonical_ids))
 
     def with_flags(self, *flags: Flag) -> Self:
-        """The same data set with more flags."""
+        """Return the data set with additional flags."""
         return replace(self, flags=self.flags | set(flags))
 
     def take(self, index: NDArray[np.int64]) -> Self:
-        """The images at these places alone, in this order; nothing is known of their groups."""
+        """Return a data set of the images at these indices, in this order and without groups."""
         return replace(
             self,
             paths=tuple(self.paths[i] for i in index),
@@ -85,29 +85,29 @@ class TargetDataset:
         )
 
     def with_groups(self, group_of: Callable[[str], str]) -> Self:
-        """The same data set, with the group of each canonical id."""
+        """Return the data set with the group of every canonical id."""
         return replace(self, groups=Groups.of(self.labels, list(map(group_of, self.canonical_ids))))
 
     def require_groups(self) -> Groups:
-        """Raises DataError where it is not known which images show the same thing."""
+        """Return the groups. Raise DataError if they are unknown."""
         if self.groups is None and not self.facts.groups:
             raise DataError(
-                f"{self.name}: nothing says which of its images show the same thing",
+                f"{self.name} has no groups: its publisher does not say which images belong together",
                 fix="leave it out of the disjoint track and of the audit",
             )
         if self.groups is None:
             raise DataError(
-                f"{self.name}: {self.root} does not say which images show the same thing",
+                f"{self.name}: no file that groups its images in {self.root}",
                 fix=f"expected: {self.facts.groups}",
             )
         return self.groups
 
     def file(self, index: int) -> Path | None:
-        """Where image `index` lies on disk; None if it is generated."""
+        """Return the path of image `index`; None if it is generated."""
         return self.root / self.paths[index]
 
     def image(self, index: int) -> Image.Image:
-        """Image `index` as RGB. Raises DataError naming a missing or corrupt file."""
+        """Read image `index` as RGB. Raise DataError naming a missing or corrupt file."""
         from fsbench.data.images import open_rgb
 
         return open_rgb(self.root / self.paths[index], self.facts.pre_resize)

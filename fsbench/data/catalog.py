@@ -1,4 +1,4 @@
-"""Which data sets there are: registries of the files below targets/ and sources/, and aliases."""
+"""Registries of the data sets in targets/ and sources/, and their aliases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TargetModule(Protocol):
-    """What a file of fsbench/data/targets defines."""
+    """Interface of a file of fsbench/data/targets."""
 
     FACTS: DatasetFacts
 
@@ -27,7 +27,7 @@ class TargetModule(Protocol):
 
 
 class SourceModule(Protocol):
-    """What a file of fsbench/data/sources defines."""
+    """Interface of a file of fsbench/data/sources."""
 
     FACTS: DatasetFacts
 
@@ -50,31 +50,31 @@ SOURCES: Registry[SourceModule] = Registry("source", "fsbench.data.sources", _so
 
 @cache
 def all_facts() -> dict[str, DatasetFacts]:
-    """Name -> FACTS of every target and source."""
+    """Return the FACTS of every target and source by name."""
     targets = {name: module.FACTS for name, module in TARGETS.items()}
     return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
 
 def list_archives(name: str) -> tuple[Archive, ...]:
-    """Files that `fsbench data download` can fetch; () where only the publisher's page can."""
+    """Return the files that `fsbench data download` fetches; () if users must fetch by hand."""
     registry: Registry[TargetModule] | Registry[SourceModule]
     registry = TARGETS if name in TARGETS.names() else SOURCES
-    found: tuple[Archive, ...] = getattr(registry.load(name), "ARCHIVES", ())
-    return found
+    archives: tuple[Archive, ...] = getattr(registry.load(name), "ARCHIVES", ())
+    return archives
 
 
 def resolve_alias(name: str) -> str:
-    """The name that an alias stands for, in any letter case. Raises UnknownName."""
-    known = all_facts()
-    for canonical, facts in known.items():
+    """Return the data set name of an alias, in any letter case. Raise UnknownName."""
+    facts_by_name = all_facts()
+    for canonical, facts in facts_by_name.items():
         spellings = {canonical, *facts.aliases}
         if name.lower().replace("_", "-") in {s.lower().replace("_", "-") for s in spellings}:
             return canonical
-    raise UnknownName("data set", name, known)
+    raise UnknownName("data set", name, facts_by_name)
 
 
 def dataset_groups() -> dict[str, tuple[str, ...]]:
-    """Names that stand for several targets on the command line."""
+    """Return the targets of each group name that tasks accept."""
     toys = tuple(n for n in TARGETS.names() if TARGETS.load(n).FACTS.domain == "toy")
     return {
         "cdfsl": ("chestx", "isic", "eurosat", "cropdisease"),

@@ -1,4 +1,4 @@
-"""A file that a publisher offers for download, as data (fetched by fsbench/data/download.py)."""
+"""Downloads of data sets: fetched with a hash check, resumable, and unpacked within limits."""
 
 from __future__ import annotations
 
@@ -14,63 +14,23 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO, cast
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from typing import IO, TYPE_CHECKING, cast
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.files import is_inside
 
-
-@dataclass(frozen=True)
-class Archive:
-    """A zip or tar file, or a single file that is used as it is.
-
-    known_hash: `md5:...` or `sha256:...`; None where its publisher states none.
-    """
-
-    url: str
-    known_hash: str | None = None
-
-    @property
-    def file(self) -> str:
-        """Its file name."""
-        return self.url.rpartition("/")[2]
-
-
-class LimitedReader(io.RawIOBase):
-    """Reads from `file` until `left` bytes are spent; whoever reads on purpose grants more.
-
-    Raises ValueError when the bytes are spent.
-    """
-
-    def __init__(self, file: IO[bytes], limit: int) -> None:
-        self.file, self.left, self.limit = file, limit, limit
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = -1 if size is None else size
-        self.left -= wanted
-        if wanted < 0 or self.left < 0:
-            raise ValueError(f"headers of more than {self.limit} bytes")
-        return self.file.read(wanted)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self.file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self.file.tell()
-
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 CHUNK = 1 << 20
 TIMEOUT = 60.0
-"""Seconds without a byte before a connection counts as lost."""
+"""Seconds without data before a connection is considered lost."""
 PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
-"""Endings of what is unpacked; other files are kept as they are."""
+"""Suffixes of archives to unpack; other files are kept as they are."""
 DAMAGED = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -85,12 +45,51 @@ DAMAGED = (
     struct.error,
     lzma.LZMAError,
 )
-"""What zipfile and tarfile raise for archives that are cut, changed, encrypted or no such."""
+"""Exceptions of zipfile and tarfile for truncated, modified, encrypted or foreign files."""
 MAX_HEADER = 1 << 20
-"""Bytes of a tar's headers between two members."""
+"""Limit in bytes for the headers of a tar file between two members."""
 MAX_FILES = 500_000
 MAX_BYTES = 60 << 30
-"""Most that an archive may unpack to; the largest known one, ChestX, has 45 GB."""
+"""Limit for an unpacked archive; the largest supported one, ChestX, has 45 GB."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file of a publisher: a zip or tar archive, or a single file used as it is.
+
+    known_hash: `md5:...` or `sha256:...`; None if the publisher states none.
+    """
+
+    url: str
+    known_hash: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The file name."""
+        return self.url.rpartition("/")[2]
+
+
+class LimitedReader(io.RawIOBase):
+    """Reader of at most `left` bytes of `file`; raises ValueError beyond that.
+
+    tarfile reads headers of any size that they state. Who reads content raises `left` first.
+    """
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self.file, self.left, self.limit = file, limit, limit
+
+    def read(self, size: int | None = -1) -> bytes:
+        n_bytes = -1 if size is None else size
+        self.left -= n_bytes
+        if n_bytes < 0 or self.left < 0:
+            raise ValueError(f"headers of more than {self.limit} bytes")
+        return self.file.read(n_bytes)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
 
 
 def download_dataset(
@@ -102,8 +101,8 @@ def download_dataset(
 ) -> None:
     """Fetch all archives of a data set into `folder` and unpack those that are packed.
 
-    sha256: hashes from the user, in the order of the archives, for those without a known one.
-    Raises DataError where a connection or a hash fails or an archive breaks the limits, and
+    sha256: hashes from the user for archives without a known hash, in the order of the archives.
+    Raises DataError if a connection or a hash check fails or an archive exceeds the limits, and
     UsageError if a hash is missing.
     """
     hashes = _hashes(facts, archives, sha256)
@@ -115,50 +114,57 @@ def download_dataset(
             path.unlink()
 
 
-def _hashes(facts: DatasetFacts, archives: Sequence[Archive], given: Sequence[str]) -> list[str]:
-    open_ones = [archive for archive in archives if archive.known_hash is None]
-    if len(given) != len(open_ones):
-        addresses = ", ".join(archive.url for archive in open_ones) or "none"
+def _hashes(
+    facts: DatasetFacts, archives: Sequence[Archive], user_hashes: Sequence[str]
+) -> list[str]:
+    unhashed = [archive for archive in archives if archive.known_hash is None]
+    if len(user_hashes) != len(unhashed):
+        addresses = ", ".join(archive.url for archive in unhashed) or "none"
         raise UsageError(
-            f"{facts.name}: {len(given)} hashes given, {len(open_ones)} needed; its publisher "
+            f"{facts.name}: {len(user_hashes)} hashes given, {len(unhashed)} needed; its publisher "
             f"states no hash for: {addresses}",
-            fix="fetch by hand and unpack, or give one --sha256 HASH for each of them, in order",
+            fix="fetch by hand and unpack, or pass one --sha256 HASH for each of them, in order",
         )
-    if wrong := [text for text in given if not re.fullmatch("[0-9a-fA-F]{64}", text)]:
+    if wrong := [text for text in user_hashes if not re.fullmatch("[0-9a-fA-F]{64}", text)]:
         raise UsageError(
-            f"'{wrong[0]}' is no sha-256", fix="give 64 hexadecimal digits, as sha256sum prints"
+            f"'{wrong[0]}' is not a sha-256",
+            fix="pass 64 hexadecimal digits, as printed by sha256sum",
         )
-    own = iter(given)
-    return [archive.known_hash or f"sha256:{next(own).lower()}" for archive in archives]
+    remaining = iter(user_hashes)
+    return [archive.known_hash or f"sha256:{next(remaining).lower()}" for archive in archives]
 
 
 def fetch_file(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
-    """The file behind the URL, below `folder`, once its hash is right (`md5:...`, `sha256:...`).
+    """Download a file to `folder` and check its hash (`md5:...` or `sha256:...`).
 
-    A broken transfer leaves NAME.part, from which the next call goes on.
+    An interrupted transfer leaves NAME.part, which the next call continues.
     """
+    from http.client import HTTPException
+
     import pooch
 
     pooch.get_logger().setLevel("WARNING")
     name = url.rpartition("/")[2]
     getter = make_downloader(folder / f"{name}.part", report)
     try:
-        found = pooch.retrieve(url, known_hash, fname=name, path=folder, downloader=getter)
+        path = pooch.retrieve(url, known_hash, fname=name, path=folder, downloader=getter)
     except ValueError as error:
         raise DataError(
             f"{url} does not have the hash {known_hash}: {error}",
-            fix="run the command again; if it happens twice, the file has changed: tell us",
+            fix="run the command again; if it fails twice, the file has changed: report it",
         ) from error
     except (OSError, HTTPException) as error:
         raise DataError(
             f"cannot fetch {url}: {error}",
-            fix="check the network and run the same command again: it goes on where it stopped",
+            fix="check the network and run the same command again, which resumes the download",
         ) from error
-    return Path(found)
+    return Path(path)
 
 
 def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object], None]:
-    """A pooch downloader that appends to `part` and hands it over when it is whole."""
+    """Return a pooch downloader that appends to `part` and moves it when it is complete."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
 
     def get(url: str, output_file: str, _: object) -> None:
         done = part.stat().st_size if part.exists() else 0
@@ -167,7 +173,7 @@ def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object]
             with urlopen(request, timeout=TIMEOUT) as response:
                 _append(response, part, done if response.status == 206 else 0, report)
         except HTTPError as error:
-            # 416: nothing is left to send, the part is whole.
+            # 416: nothing is left to send, the part is complete.
             if error.code != 416 or not done:
                 raise
         shutil.move(part, output_file)
@@ -191,7 +197,7 @@ def _append(response: HTTPResponse, part: Path, done: int, report: Reporter) -> 
 
 
 def extract_archive(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
-    """Unpack into `folder`: first beside it, then by rename, so nothing half-written shows.
+    """Unpack an archive into a temporary folder, then move its entries to `folder`.
 
     Raises DataError for a damaged archive, a path that leaves the folder, a link, or one larger
     than MAX_FILES and MAX_BYTES.
@@ -209,8 +215,8 @@ def extract_archive(archive: Path, folder: Path, report: Reporter = SILENT) -> N
 
 
 def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
-    with zipfile.ZipFile(archive) as found:
-        members = found.infolist()
+    with zipfile.ZipFile(archive) as opened:
+        members = opened.infolist()
         _require_size(archive, len(members), sum(member.file_size for member in members))
         for member in members:
             if member.header_offset < 0:  # zipfile would seek there
@@ -219,12 +225,12 @@ def _unzip(archive: Path, folder: Path, report: Reporter) -> None:
             _require_inside(archive, member.filename, link)
         with report.task(f"unpack {archive.name}", len(members), "files") as advance:
             for member in members:
-                found.extract(member, folder)
+                opened.extract(member, folder)
                 advance(1)
 
 
 def _untar(archive: Path, folder: Path, report: Reporter) -> None:
-    """Member by member, for a list of all of them may be without end."""
+    """Extract member by member: the list of all members may be endless."""
     packed = archive.name.endswith(("gz", "tgz"))
     files = size = 0
     with (
@@ -233,13 +239,13 @@ def _untar(archive: Path, folder: Path, report: Reporter) -> None:
     ):
         stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
         metered = LimitedReader(stream, MAX_HEADER)
-        with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as found:
-            for member in found:
+        with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as opened:
+            for member in opened:
                 files, size, place = files + 1, size + member.size, raw.tell()
                 _require_size(archive, files, size)
                 _require_inside(archive, member.name, not (member.isfile() or member.isdir()))
                 metered.left = member.size + 2 * CHUNK  # the content, rounded up to blocks
-                found.extract(member, folder, filter="data")
+                opened.extract(member, folder, filter="data")
                 metered.left = MAX_HEADER
                 advance(raw.tell() - place)
 
@@ -247,20 +253,20 @@ def _untar(archive: Path, folder: Path, report: Reporter) -> None:
 def _require_size(archive: Path, files: int, size: int) -> None:
     if files > MAX_FILES or size > MAX_BYTES:
         raise DataError(
-            f"{archive} would unpack to {files} files, {size} bytes or more: refused",
-            fix=f"allowed are {MAX_FILES} files, {MAX_BYTES} bytes; unpack it by hand",
+            f"{archive} unpacks to at least {files} files and {size} bytes: refused",
+            fix=f"the limits are {MAX_FILES} files and {MAX_BYTES} bytes; unpack it by hand",
         )
 
 
 def _require_inside(archive: Path, name: str, link: bool) -> None:
     if link or ":" in name.partition("/")[0] or not is_inside(name):
         raise DataError(
-            f"{archive} holds an unsafe entry: {name[:200]!r}: refused", fix="do not unpack it"
+            f"{archive} contains an unsafe entry: {name[:200]!r}: refused", fix="do not unpack it"
         )
 
 
 def _merge(entry: Path, place: Path) -> None:
-    """Move into place; folders that are there already take the new files."""
+    """Move an entry into place; existing folders receive the new files."""
     if entry.is_dir() and place.is_dir():
         for below in sorted(entry.iterdir()):
             _merge(below, place / below.name)

@@ -1,14 +1,14 @@
-"""Few-shot episodes as frozen objects: which classes, and which images of each (torch-free).
+"""Few-shot episodes as frozen objects: the classes of a task and the images of each (torch-free).
 
-Protocol (protocol.md 3; IBM datasets/*_few_shot.py): n_way classes drawn uniformly without
-replacement, whatever their sizes; in each, k_shot support and n_query query images drawn uniformly
-without replacement. Unlike the published code, an episode depends on nothing but its EpisodeSpec,
-the data set's name and class counts and its own number, and any episode is computed without the
-others (design.md 5).
+Protocol of CD-FSL (https://github.com/IBM/cdfsl-benchmark, datasets/*_few_shot.py): n_way classes
+are drawn uniformly without replacement, regardless of size; in each, k_shot support and n_query
+query images are drawn uniformly without replacement. Unlike in the published code, an episode
+depends only on its EpisodeSpec, the name and class counts of the data set, and its number, and can
+be computed without the others (protocols/README.md, "The sampler").
 
-On the disjoint track no query is of a group that is in the support of the episode, in whatever
-class. Classes and support are those of the classic track, and so are the queries but for those that
-the groups forbid: each gives way to the next image in the order of the draw.
+On the disjoint track no query belongs to a group that is in the support of the episode, in any
+class. Classes and support are those of the classic track. Queries are too, except that a forbidden
+image is replaced by the next one in the order of the draw.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Episode:
     query_candidates: tuple[NDArray[np.bool_], ...]
 
     def images(self, by_class: Mapping[int, Indices]) -> tuple[Indices, Indices]:
-        """Image indices of support (n_way, k_shot) and query (n_way, n_query).
+        """Return the image indices of support (n_way, k_shot) and query (n_way, n_query).
 
         by_class: official class id -> image indices in rank order (`TargetDataset.by_class`).
         """
@@ -61,11 +61,11 @@ class Episode:
 
 
 class EpisodeSampler:
-    """Random access to the endless series of episodes of a data set.
+    """Random access to the infinite sequence of episodes of a data set.
 
-    class_counts: official class id -> images, of the classes present; groups: of the same images,
-    for the disjoint track. Raises DataError when an episode could not be drawn: too few classes, a
-    class with too few images, or the disjoint track without groups.
+    class_counts: images by official class id, for the classes present; groups: of the same images,
+    for the disjoint track. Raises DataError if no episode can be drawn: too few classes, a class
+    with too few images, or the disjoint track without groups.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class EpisodeSampler:
 
     @classmethod
     def of(cls, spec: EpisodeSpec, dataset: TargetDataset) -> Self:
-        """The sampler of a data set in memory."""
+        """Return the sampler of a data set."""
         if spec.track == "disjoint":
             dataset.require_groups()
         return cls(spec, dataset.name, dataset.class_counts, dataset.groups)
 
     def episode(self, i: int) -> Episode:
-        """Episode number i >= 0."""
+        """Return episode number i >= 0."""
         spec = self.spec
         keys = words(len(self._ids), *self._name, i, "classes")
         class_ids = self._ids[smallest_keys(spec.n_way, keys)]
@@ -108,7 +108,7 @@ class EpisodeSampler:
     def _query_candidates(
         self, class_ids: Indices, support: Indices
     ) -> tuple[NDArray[np.bool_], ...]:
-        """Which images of each class may be queries: none of the support or of its groups."""
+        """Mask the images of each class outside the support and its groups."""
         if self.groups is None:
             masks = [np.ones(self.class_counts[int(c)], np.bool_) for c in class_ids]
             for mask, ranks in zip(masks, support, strict=True):
@@ -119,7 +119,7 @@ class EpisodeSampler:
         return tuple(np.isin(code, met, invert=True) for code in codes)
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
-        """`manifest_hash` of these episodes; their order does not matter."""
+        """Return `hash_manifest` of these episodes; their order does not matter."""
         groups = None if self.groups is None else self.groups.hash
         return hash_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices)
 
@@ -127,16 +127,18 @@ class EpisodeSampler:
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
         if len(self.class_counts) < spec.n_way:
             raise DataError(
-                f"{self.dataset_name} has {len(self.class_counts)} classes, "
-                f"a {spec.n_way}-way episode needs {spec.n_way}",
-                fix="lower --way, or add classes",
+                f"{self.dataset_name} has {len(self.class_counts)} classes; {spec.n_way}-way episodes "
+                f"need {spec.n_way}",
+                fix=f"use --way {max(2, len(self.class_counts))} or fewer, or add classes",
             )
-        small = [f"class {c} has {n}" for c, n in self.class_counts.items() if n < need]
+        small = {c: n for c, n in self.class_counts.items() if n < need}
         if small:
+            class_id, count = min(small.items(), key=lambda item: item[1])
+            others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
             raise DataError(
-                f"{self.dataset_name} has classes too small for {spec.k_shot} support and "
-                f"{spec.n_query} query images, which need {need}: {', '.join(small)}",
-                fix="lower --shots, or add images to these classes",
+                f"{self.dataset_name} has {count} images in class {class_id}; {spec.k_shot}-shot "
+                f"with {spec.n_query} queries needs {need} per class{others}",
+                fix="use fewer --shots or --n-query, or add images to these classes",
             )
         if spec.track == "disjoint":
             self._check_groups()
@@ -144,19 +146,21 @@ class EpisodeSampler:
     def _check_groups(self) -> None:
         if self.groups is None:
             raise DataError(
-                f"{self.dataset_name}: which images belong together is not known",
-                fix="leave the disjoint track out",
+                f"{self.dataset_name} has no groups, which the disjoint track needs",
+                fix="use the classic track",
             )
         if {c: len(codes) for c, codes in self.groups.by_class.items()} != self.class_counts:
             raise DataError(f"{self.dataset_name}: groups and class counts are of different images")
         spec = self.spec
         left = {c: self.groups.left(c, spec.k_shot, spec.n_way) for c in self.class_counts}
-        small = [f"class {c} keeps {n}" for c, n in left.items() if n < spec.n_query]
+        small = {c: n for c, n in left.items() if n < spec.n_query}
         if small:
+            class_id, count = min(small.items(), key=lambda item: item[1])
+            others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
             raise DataError(
-                f"{self.dataset_name} has classes that may keep too few images of other groups for "
-                f"{spec.n_query} queries at {spec.k_shot} shots: {', '.join(small)}",
-                fix="lower --shots or --way, or add images to these classes",
+                f"{self.dataset_name}: class {class_id} may have only {count} images outside the "
+                f"groups of a {spec.k_shot}-shot support; {spec.n_query} queries are needed{others}",
+                fix="use fewer --shots, --way or --n-query, or add images to these classes",
             )
 
 
@@ -167,19 +171,21 @@ def hash_manifest(
     groups: str | None,
     indices: Iterable[int],
 ) -> str:
-    """sha-256 that two results share if and only if they used the same episodes.
+    """Return the sha-256 that two results share if and only if they used the same episodes.
 
-    Covers the EpisodeSpec, the data set's name and class counts, and the (class id, ranks) that the
-    given episodes draw. groups: `Groups.hash` on the disjoint track, where the ranks are those of
-    the classic track: what the groups change follows from them. So whoever has no image can still
+    It covers the EpisodeSpec, the name and class counts of the data set, and the (class id, ranks)
+    of the episodes. groups: `Groups.hash` on the disjoint track; the hashed ranks are those of the
+    classic track, which together with the groups determine the queries. No image is needed to
     compute it. The order of `indices` does not matter.
     """
     return draw_manifest(spec, dataset_name, class_counts, groups, indices).hash
 
 
 class Manifest(NamedTuple):
-    """What episodes are, in words of their numbers: hash as in `manifest_hash`; numbers (E,),
-    increasing; class_ids (E, n_way)."""
+    """Identity of some episodes.
+
+    hash: see `hash_manifest`; numbers (E,): increasing; class_ids (E, n_way).
+    """
 
     hash: str
     numbers: Indices
@@ -193,7 +199,7 @@ def draw_manifest(
     groups: str | None,
     indices: Iterable[int],
 ) -> Manifest:
-    """As `manifest_hash`; drawn once for all cells that share it. Raises DataError."""
+    """Draw the manifest of episodes, cached for results that share it. Raise DataError."""
     counts = tuple(sorted((int(c), int(n)) for c, n in class_counts.items()))
     return _manifest(spec, dataset_name, counts, groups, tuple(sorted({int(i) for i in indices})))
 
@@ -221,9 +227,9 @@ def _manifest(
 
 
 def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
-    """Positions of the m smallest keys in key order: the head of a uniform permutation.
+    """Return the positions of the m smallest keys in key order: a uniform draw without replacement.
 
-    Equal to `np.argsort(keys, kind="stable")[:m]`, without sorting the rest.
+    Equal to `np.argsort(keys, kind="stable")[:m]`, but faster: only the smallest are sorted.
     """
     near = np.flatnonzero(keys <= np.partition(keys, m - 1)[m - 1])
     return near[np.argsort(keys[near], kind="stable")][:m]

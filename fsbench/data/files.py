@@ -1,4 +1,7 @@
-"""Finding folders and images on disk: names match in any case, hidden and helper folders never."""
+"""Search for folders and images on disk, and readers of label files.
+
+Names match in any letter case; hidden folders and those that start with `__` are ignored.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from pathlib import Path, PurePosixPath
 from fsbench.core.errors import DataError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-"""What torchvision's ImageFolder accepts, compared in lower case."""
+"""Suffixes that torchvision's ImageFolder accepts, compared in lower case."""
 
 MAX_NAME = 255
-"""Bytes of a name on the usual file systems; a longer one is an error of the system."""
+"""Longest file name in bytes on common file systems."""
 
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Entries sorted by name. Raises DataError where the folder cannot be read."""
+    """Return the entries of a folder by name. Raise DataError if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -30,12 +33,12 @@ def _hidden(name: str) -> bool:
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """Visible folders directly below, links included, sorted by name."""
+    """Return the visible folders directly below, links included, sorted by name."""
     return [Path(e.path) for e in list_entries(folder) if e.is_dir() and not _hidden(e.name)]
 
 
 def find_path(folder: Path, relative: str) -> Path | None:
-    """The file or folder at `relative` ('/' between parts, any letter case), or None."""
+    """Return the file or folder at `relative` ('/' as separator, any letter case), or None."""
     for part in Path(relative).parts:
         if not folder.is_dir():
             return None
@@ -49,20 +52,20 @@ def find_path(folder: Path, relative: str) -> Path | None:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path that some file names stays in the folder that it is relative to."""
+    """Return whether a relative path stays inside the folder that it is relative to."""
     path = PurePosixPath(name.replace("\\", "/"))
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
     return not (path.is_absolute() or ".." in path.parts or "\0" in name) and longest <= MAX_NAME
 
 
 def find_first(folder: Path, candidates: Iterable[str]) -> Path | None:
-    """The first candidate that exists below the folder, or None."""
-    found = (find_path(folder, candidate) for candidate in candidates)
-    return next((path for path in found if path is not None), None)
+    """Return the first candidate that exists below the folder, or None."""
+    paths = (find_path(folder, candidate) for candidate in candidates)
+    return next((path for path in paths if path is not None), None)
 
 
 def list_images(folder: Path) -> list[str]:
-    """All images at any depth, as sorted paths relative to the folder with '/' as separator."""
+    """Return all images at any depth: sorted paths relative to the folder, '/' as separator."""
     paths: list[str] = []
     for here, below, names in os.walk(folder, followlinks=True):
         below[:] = [name for name in below if not _hidden(name)]
@@ -75,7 +78,7 @@ def list_images(folder: Path) -> list[str]:
 
 
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
-    """The first candidate folder that holds a folder named like one of the classes, or None."""
+    """Return the first candidate folder that has a folder named like a class, or None."""
     for candidate in candidates:
         tree = find_path(folder, candidate)
         if tree and tree.is_dir() and {path.name for path in list_folders(tree)} & set(classes):
@@ -84,9 +87,10 @@ def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[s
 
 
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The named columns of every row, in the order asked for, stripped of outer spaces.
+    """Return the named columns of every row of a CSV file, stripped of outer spaces.
 
-    Raises DataError naming the file for a missing or repeated column, a short row, or no rows.
+    A byte order mark is accepted. Raises DataError naming the file for a missing or repeated
+    column, a short row, or an empty file.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:

@@ -1,7 +1,8 @@
-"""Which bytes a data set is: sha-256 over sorted (canonical id, content hash), design.md 6.
+"""Fingerprint of the bytes of a data set: sha-256 over sorted (canonical id, content hash).
 
-Content hashes of files are kept in <cache>/hashes, one file a data set folder (the sha-256 of the
-second line, which is JSON), and reused as long as path, size and mtime stay the same.
+Content hashes are cached in <cache>/hashes, one file per data set folder (its first line is the
+sha-256 of the second, which is JSON), and reused while path, size and mtime are unchanged.
+See fsbench/data/README.md, "Which images a result is about".
 """
 
 from __future__ import annotations
@@ -16,36 +17,36 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
 
-Known = dict[str, list[int | str]]
-"""Relative path -> [size, mtime in ns, sha-256]."""
+HashCache = dict[str, list[int | str]]
+"""[size, mtime in ns, sha-256] by relative path."""
 
 
 def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> str:
-    """64 hex digits. Raises DataError naming a file that cannot be read."""
+    """Return the fingerprint, 64 hex digits. Raise DataError naming an unreadable file."""
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    known = _load(store, report)
+    cached = _load(store, report)
     with (
         report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
         ThreadPoolExecutor(8) as threads,
     ):
         hashes = []
-        for entry in threads.map(lambda i: _entry(dataset, i, known), range(len(dataset))):
+        for entry in threads.map(lambda i: _entry(dataset, i, cached), range(len(dataset))):
             hashes.append(entry)
             advance(1)
     fresh = dict(zip(dataset.paths, hashes, strict=True))
-    if dataset.file(0) is not None and any(known.get(path) != e for path, e in fresh.items()):
-        _save(store, known | fresh)
+    if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
+        _save(store, cached | fresh)
     pairs = zip(dataset.canonical_ids, hashes, strict=True)
     return hash_lines(f"{canonical_id} {entry[2]}" for canonical_id, entry in sorted(pairs))
 
 
-def _entry(dataset: TargetDataset, index: int, known: Known) -> list[int | str]:
+def _entry(dataset: TargetDataset, index: int, cached: HashCache) -> list[int | str]:
     path = dataset.file(index)
     if path is None:
         return [0, 0, hashlib.sha256(dataset.image(index).tobytes()).hexdigest()]
     try:
         stat = path.stat()
-        old = known.get(dataset.paths[index])
+        old = cached.get(dataset.paths[index])
         if old and old[:2] == [stat.st_size, stat.st_mtime_ns]:
             return old
         with path.open("rb") as stream:
@@ -55,24 +56,24 @@ def _entry(dataset: TargetDataset, index: int, known: Known) -> list[int | str]:
     return [stat.st_size, stat.st_mtime_ns, digest]
 
 
-def _load(store: Path, report: Reporter) -> Known:
-    """What is known of the folder's files; nothing, and said so, from a file that is damaged."""
+def _load(store: Path, report: Reporter) -> HashCache:
+    """Read the cached hashes of a folder; report a damaged file and start afresh."""
     try:
-        digest, known = store.read_text().split("\n")
+        digest, cached = store.read_text().split("\n")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
-        digest, known = "", ""
-    if digest != hash_lines([known]):
+        digest, cached = "", ""
+    if digest != hash_lines([cached]):
         report.log(f"{store} is damaged: hashing all images again")
         return {}
-    found: Known = json.loads(known)
-    return found
+    entries: HashCache = json.loads(cached)
+    return entries
 
 
-def _save(store: Path, known: Known) -> None:
+def _save(store: Path, cached: HashCache) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     partial = store.with_name(f".{store.name}.{os.getpid()}")
-    text = json.dumps(known)
+    text = json.dumps(cached)
     partial.write_text(f"{hash_lines([text])}\n{text}")
     partial.replace(store)

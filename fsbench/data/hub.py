@@ -1,4 +1,4 @@
-"""Sources read through Hugging Face `datasets`: parquet files on disk, or a data set of the hub."""
+"""Sources in Hugging Face `datasets` format: parquet files on disk, or a data set on the hub."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VAL = ("valid", "val", "validation", "test")
 class HubTable:
     """One split: rows with an `image` (encoded bytes) and a label (a class name or a number).
 
-    downloads: folders in which a row may name the file of its image instead.
+    downloads: folders whose files a row may reference instead of holding the bytes.
     """
 
     def __init__(self, rows: Any, name: str, downloads: tuple[Path, ...] = ()) -> None:
@@ -43,16 +43,16 @@ class HubTable:
 
     @property
     def counts(self) -> list[int]:
-        """Images of each of its classes."""
-        found = Counter(self.labels)
-        return [found[name] for name in self.classes]
+        """Number of images per class."""
+        counts = Counter(self.labels)
+        return [counts[name] for name in self.classes]
 
     def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
-        """Labels are places in `classes`. Raises DataError for another label."""
+        """Return the images, labelled by position in `classes`. Raise DataError for other labels."""
         ids = {name: place for place, name in enumerate(classes)}
         if other := sorted(set(self.labels) - set(ids)):
             raise DataError(
-                f"{self.name} has labels that are no class: {', '.join(other[:5])}",
+                f"{self.name} has labels that are not classes: {', '.join(other[:5])}",
                 fix="train and validation must have the same classes",
             )
         return [
@@ -68,7 +68,7 @@ class HubTable:
         return decode_rgb(data or b"", where)
 
     def _file(self, path: Path, where: str) -> bytes:
-        """An image that the hub's own download laid down. Raises DataError for any other file."""
+        """Read an image file that the hub download created. Raise DataError for any other file."""
         real = path.resolve()
         if not any(real.is_relative_to(folder.resolve()) for folder in self.downloads):
             raise DataError(
@@ -84,28 +84,32 @@ class HubTable:
 def read_parquet_tables(
     train: list[Path], val: list[Path], cache: Path
 ) -> tuple[HubTable, HubTable]:
-    """The train and validation split of parquet files on disk."""
+    """Read the train and validation split from parquet files on disk."""
     files = {"train": [str(p) for p in train], "val": [str(p) for p in val]}
-    found = _load("parquet", cache, data_files=files)
+    splits = _load("parquet", cache, data_files=files)
     folder = train[0].parent
-    return HubTable(found["train"], f"{folder} (train)"), HubTable(found["val"], f"{folder} (val)")
+    return HubTable(splits["train"], f"{folder} (train)"), HubTable(
+        splits["val"], f"{folder} (val)"
+    )
 
 
 def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
-    """The splits of ORG/NAME[@REV]. Raises DataError if it cannot be had or lacks a split."""
+    """Read the splits of ORG/NAME[@REV]. Raise DataError if unavailable or without a split."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     path, _, revision = ref.partition("@")
-    found = _load(path, cache, revision=revision or None)
-    val = next((name for name in VAL if name in found), None)
-    if "train" not in found or val is None:
+    splits = _load(path, cache, revision=revision or None)
+    val = next((name for name in VAL if name in splits), None)
+    if "train" not in splits or val is None:
         raise DataError(
-            f"hf-hub:{ref} has the splits {', '.join(found)}",
+            f"hf-hub:{ref} has the splits {', '.join(splits)}",
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
-    kept = (cache, Path(HF_HUB_CACHE))
-    train, held = (HubTable(found[part], f"hf-hub:{ref} ({part})", kept) for part in ("train", val))
-    return train, held
+    folders = (cache, Path(HF_HUB_CACHE))
+    train, validation = (
+        HubTable(splits[part], f"hf-hub:{ref} ({part})", folders) for part in ("train", val)
+    )
+    return train, validation
 
 
 def _load(path: str, cache: Path, **options: Any) -> Any:

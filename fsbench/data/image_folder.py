@@ -1,6 +1,6 @@
-"""One's own images: folder:DIR as a target (torchvision's ImageFolder) or a source (train/, val/).
+"""Image folders of the user: folder:DIR as a target (like ImageFolder) or a source (train/, val/).
 
-Always marked `custom`. Classes are the folders in sorted order; images lie at any depth below.
+They are flagged `custom`. Classes are the folders in sorted order, with images at any depth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VAL = ("val", "valid", "validation", "test")
 
 
 def load_folder_target(folder: Path) -> TargetDataset:
-    """Images of DIR/<class>/ as a target. Raises DataError for no, one or empty classes."""
+    """Load DIR/<class>/ as a target. Raise DataError for fewer than two or empty classes."""
     names = _class_names(folder, LAYOUT)
     if set(names) <= {"train", *VAL}:
         raise DataError(
@@ -37,7 +37,7 @@ def load_folder_target(folder: Path) -> TargetDataset:
 
 
 def list_folder_source(folder: Path) -> SourceListing:
-    """Images of DIR/train/<class>/ and DIR/val/<class>/ as a source."""
+    """List DIR/train/<class>/ and DIR/val/<class>/ as a source. Raise like load_folder_target."""
     layout = "DIR/train/<class>/*.jpg and DIR/val/<class>/*.jpg"
     val = next((folder / name for name in VAL if (folder / name).is_dir()), folder / VAL[0])
     names = _class_names(folder / "train", layout)
@@ -47,26 +47,26 @@ def list_folder_source(folder: Path) -> SourceListing:
             fix="give both the same class folders",
         )
     train, train_stamp = list_tree_images(folder / "train", names)
-    held, val_stamp = list_tree_images(val, names)
+    validation, val_stamp = list_tree_images(val, names)
     counts = [len(list_images(folder / "train" / name)) for name in names]
     return SourceListing(
         make_custom_facts(folder_name(str(folder)), names, counts, layout),
         train,
-        held,
+        validation,
         stamp=hash_lines([train_stamp, val_stamp]),
         flags=frozenset({"custom"}),
     )
 
 
 def list_tree_images(tree: Path, names: Sequence[str]) -> tuple[list[SourceImage], str]:
-    """Samples of class folders, label = place in `names`, and a stamp of all their files."""
+    """List the images of class folders, labelled by position in `names`, and stamp their files."""
     paths = [(c, tree / name / p) for c, name in enumerate(names) for p in list_images(tree / name)]
     samples = [SourceImage(label, partial(open_rgb, path)) for label, path in paths]
     return samples, stamp_files([path for _, path in paths])
 
 
 def stamp_files(paths: list[Path]) -> str:
-    """sha-256 over path, size and mtime of the files, in the order given."""
+    """Return the sha-256 over path, size and mtime of the files, in this order."""
     try:
         stats = [(path, path.stat()) for path in paths]
     except OSError as error:
@@ -76,10 +76,13 @@ def stamp_files(paths: list[Path]) -> str:
 
 def _class_names(folder: Path, layout: str) -> list[str]:
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder", fix=f"expected: {layout}")
+        raise DataError(f"{folder} is not a folder", fix=f"expected: {layout}")
     names = [path.name for path in list_folders(folder)]
     if len(names) < 2:
-        raise DataError(f"{folder} holds {len(names)} class folders", fix=f"expected: {layout}")
+        raise DataError(
+            f"{folder} has {len(names)} class folders; at least 2 are needed",
+            fix=f"expected: {layout}",
+        )
     if empty := [name for name in names if not list_images(folder / name)]:
         raise DataError(
             f"{folder} has class folders without an image: {', '.join(empty[:5])}",
@@ -91,7 +94,7 @@ def _class_names(folder: Path, layout: str) -> list[str]:
 def make_custom_facts(
     name: str, classes: Sequence[str], counts: Sequence[int], layout: str
 ) -> DatasetFacts:
-    """FACTS of images that nobody published under a name that fsbench knows."""
+    """Return the FACTS of a data set that fsbench has no file for."""
     safe = re.sub(r"[^\w.+@=-]", "-", name)[:200]
     return DatasetFacts(
         name=safe,

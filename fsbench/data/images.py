@@ -1,7 +1,7 @@
-"""From a file to RGB pixels, the same way everywhere (geometry: specs.ImageSpec, protocol.md 2).
+"""Image decoding and resizing to RGB pixels (geometry: fsbench.core.specs.ImageSpec).
 
-Any file that Pillow cannot decode in full becomes a DataError that names it. Of an animation the
-first frame counts; a rotation in EXIF is not applied, as torchvision's loaders do not apply it.
+A file that Pillow cannot decode in full raises a DataError that names it. Animations give their
+first frame; EXIF rotation is ignored, as in torchvision's loaders.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ BROKEN = (
     struct.error,
     Image.DecompressionBombError,
 )
-"""What Pillow raises for missing, cut, corrupt or absurdly large files."""
+"""Exceptions of Pillow for missing, truncated, corrupt or oversized files."""
 
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
-"""Opened by content, not by name. For others Pillow starts programs: Ghostscript for EPS."""
+"""Formats, recognised by content. Others can start programs, e.g. Ghostscript for EPS."""
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-"""Modes of 8 bits a channel or less, which Pillow turns into RGB without a choice."""
+"""Modes of at most 8 bits per channel, whose conversion to RGB is unambiguous."""
 MAX_PIXELS = 89_478_485
-"""Where Pillow starts to warn of decompression bombs: 0.25 GiB as RGB."""
+"""Pillow's limit for decompression bomb warnings: 0.25 GiB as RGB."""
 
 
 def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
-    """The image as 8-bit RGB, resized to a pre_resize square (px) if one is given.
+    """Read an image as 8-bit RGB, resized to a square of `pre_resize` px if set.
 
-    The pre-resize is bicubic: what `Image.resize` does by default in the Pillow versions that the
-    descendants of IBM's ChestX loader pin. Raises DataError naming the file.
+    The pre-resize is bicubic, the default of `Image.resize` in the Pillow versions that projects
+    with IBM's ChestX loader pin. Raises DataError naming the file.
     """
     try:
         with Image.open(path, formats=FORMATS) as image:
@@ -57,7 +57,7 @@ def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
 
 
 def decode_rgb(data: bytes, name: str) -> Image.Image:
-    """The encoded image as 8-bit RGB. Raises DataError with the given name."""
+    """Decode an image as 8-bit RGB. Raise DataError naming it by `name`."""
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as image:
             return _rgb(image)
@@ -66,7 +66,7 @@ def decode_rgb(data: bytes, name: str) -> Image.Image:
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    """Raises ValueError for too many pixels, and for pixels whose range nothing states."""
+    """Convert to RGB. Raise ValueError for too many pixels or an undefined value range."""
     if image.width * image.height > MAX_PIXELS:
         raise ValueError(f"{image.width} x {image.height} px are more than {MAX_PIXELS}")
     image.load()
@@ -85,14 +85,14 @@ def _unreadable(name: str, error: BaseException) -> DataError:
 
 
 def resize_square(image: Image.Image, side: int) -> Image.Image:
-    """Resized to side x side px, bilinear and antialiased; the aspect ratio is ignored."""
+    """Resize to side x side px, bilinear and antialiased, ignoring the aspect ratio."""
     if image.size == (side, side):
         return image
     return image.resize((side, side), Image.Resampling.BILINEAR)
 
 
 def to_channels_first(image: Image.Image) -> NDArray[np.uint8]:
-    """RGB pixels as uint8 (3, height, width)."""
+    """Return RGB pixels as uint8 (3, height, width)."""
     return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
 
 
@@ -102,10 +102,10 @@ def to_array(image: Image.Image, spec: ImageSpec) -> NDArray[np.uint8]:
 
 
 def crop_centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDArray[np.uint8]:
-    """The same of up to n images, (n, 3, s, s) in memory channels last; missing ones are black.
+    """Resize and centre-crop up to n images: (n, 3, s, s), channels last, padded with black images.
 
-    The offset of the crop is rounded as torchvision's CenterCrop does. All pixels leave Pillow at
-    once, in half the time that small images take one by one.
+    The crop offset is rounded like torchvision's CenterCrop. Copying all pixels out of Pillow at
+    once takes half the time of copying small images one by one.
     """
     size, side = spec.input_size, spec.resize
     strip = Image.new("RGB", (side, side * n))

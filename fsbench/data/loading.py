@@ -1,4 +1,4 @@
-"""From a name on the command line to a data set: registered names, aliases, folders, the hub."""
+"""Loading of data sets by name: registered names, aliases, image folders, the hub."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FOLDER, HUB = "folder:", "hf-hub:"
 
 
 def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
-    """The target called `name` (or an alias), or one's own images as folder:DIR.
+    """Load a target by name or alias, or images of the user as folder:DIR.
 
-    Raises UnknownName, and DataError where files are missing or wrong.
+    Raises UnknownName, and DataError for missing or wrong files.
     """
     if name.startswith(FOLDER):
         if pool != "full":
@@ -38,29 +38,29 @@ def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDatas
 
 
 def load_target_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
-    """A target as its label files name it, whether the images are there or not: to count only.
+    """List the images of a target from its label files, present on disk or not.
 
-    Raises as load_target, and UsageError for a data set that is known by its images alone.
+    Raises like load_target, and UsageError for a data set without label files.
     """
     canonical = resolve_alias(name)
     module = TARGETS.load(canonical)
     load = getattr(module, "load_names", None)
     if load is None:
-        named = [other for other, held in TARGETS.items() if hasattr(held, "load_names")]
+        named = [other for other, file in TARGETS.items() if hasattr(file, "load_names")]
         raise UsageError(
-            f"no file names the images of {canonical}",
-            fix=f"leave --labels-only out; it is for {', '.join(named)}",
+            f"{canonical} has no label file that lists its images",
+            fix=f"leave out --labels-only, which works for {', '.join(named)}",
         )
     folder = roots.find(module.FACTS)
     splits = roots.splits(beside=folder or Path())
     if folder is None and splits is None:
-        folder = roots.folder(module.FACTS)  # says what is expected
-    found: TargetDataset = load(folder or Path(), pool, splits)
-    return found
+        folder = roots.folder(module.FACTS)  # raises with the expected layout
+    dataset: TargetDataset = load(folder or Path(), pool, splits)
+    return dataset
 
 
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
-    """What the source `ref` holds, not decoded yet. Raises as load_source."""
+    """List the images of a source without decoding them. Raise like load_source."""
     if ref.startswith(FOLDER):
         return list_folder_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
@@ -78,10 +78,10 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
 def load_source(
     ref: str, roots: DataRoots, cache: Path, size: int, report: Reporter = SILENT
 ) -> SourceDataset:
-    """A pretraining source: a name of SOURCES, folder:DIR or hf-hub:ORG/NAME[@REV].
+    """Load a pretraining source: a name of SOURCES, folder:DIR or hf-hub:ORG/NAME[@REV].
 
-    size: side in px; other images are resized to it (bilinear, antialiased). Decoded once into the
-    cache. Raises UnknownName, and DataError where files are missing or corrupt.
+    size: side in px to which images are resized (bilinear, antialiased). Images are decoded once
+    into the cache. Raises UnknownName, and DataError for missing or corrupt files.
     """
     from fsbench.data.source import decode_source
 
@@ -91,7 +91,7 @@ def load_source(
 def describe_dataset(
     dataset: TargetDataset, cache: Path, report: Reporter = SILENT
 ) -> DatasetRecord:
-    """What goes into a result: which images, by name and by content."""
+    """Return the record that results carry: the images by name and by content."""
     counts = dataset.class_counts
     return DatasetRecord(
         name=dataset.name,

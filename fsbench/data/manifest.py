@@ -1,4 +1,4 @@
-"""The episodes of a task as a file that anyone can replay, and as a hash."""
+"""Episodes of a task by its id, and their export as a JSON Lines file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsbench.data.roots import DataRoots
 
 
 def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
-    """The EpisodeSpec of an episodic task."""
+    """Return the EpisodeSpec of an episodic task."""
     return EpisodeSpec(
         protocol=task.protocol or DEFAULT_PROTOCOL,
         n_way=task.n_way,
@@ -33,28 +33,28 @@ def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
 def load_episodes(
     task: TaskId, roots: DataRoots, seed: int = 0
 ) -> tuple[TargetDataset, EpisodeSampler]:
-    """The data set of an episodic task and its sampler. Raises DataError, as load_target does."""
+    """Load the data set of an episodic task with its sampler. Raise like load_target."""
     spec = episode_spec(task, seed)
     dataset = load_target(task.dataset, roots, spec.pool)
     return dataset, EpisodeSampler.of(spec, dataset)
 
 
 def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> EpisodeSampler:
-    """The sampler of an episodic task.
+    """Return the sampler of an episodic task.
 
-    Without roots it needs no image on disk: the official class counts stand for the whole pool (on
-    the classic track).
+    Without roots no image is read: the official class counts describe the full pool on the classic
+    track.
     """
     spec = episode_spec(task, seed)
-    known = spec.pool == "full" and spec.track == "classic"
-    official = known and not task.dataset.startswith(FOLDER)
+    countable = spec.pool == "full" and spec.track == "classic"
+    official = countable and not task.dataset.startswith(FOLDER)
     if roots is not None or not official:
         return load_episodes(task, roots or DataRoots.parse(), seed)[1]
     facts = TARGETS.load(task.dataset).FACTS
     if not facts.images_per_class:
         raise UsageError(
-            f"{facts.name}: its publisher states no counts class by class",
-            fix="give the images with --data",
+            f"{facts.name} has no official image counts per class",
+            fix="pass the images with --data",
         )
     return EpisodeSampler(spec, facts.name, dict(enumerate(facts.images_per_class)))
 
@@ -62,10 +62,10 @@ def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> Episod
 def write_episodes(
     file: Path, sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int
 ) -> None:
-    """Episodes 0..n-1 as JSON Lines, visible only when complete.
+    """Write episodes 0..n-1 as JSON Lines; the file appears only when complete.
 
-    Each object holds index, class_ids (n_way official ids), support and query: n_way lists of image
-    paths relative to the data set folder.
+    Each object has index, class_ids (n_way official ids), and support and query: n_way lists of
+    image paths relative to the data set folder.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
@@ -82,7 +82,7 @@ def write_episodes(
 def format_episodes(
     sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int
 ) -> Iterator[str]:
-    """One JSON object a line, in episode order."""
+    """Yield one JSON object per line, in episode order."""
 
     def paths(images: NDArray[np.int64]) -> list[list[str]]:
         return [[dataset.paths[i] for i in row] for row in images.tolist()]
@@ -90,10 +90,10 @@ def format_episodes(
     for i in range(n_episodes):
         episode = sampler.episode(i)
         support, query = episode.images(dataset.by_class)
-        found = {
+        record = {
             "index": i,
             "class_ids": episode.class_ids.tolist(),
             "support": paths(support),
             "query": paths(query),
         }
-        yield json.dumps(found) + "\n"
+        yield json.dumps(record) + "\n"

@@ -1,4 +1,4 @@
-"""Where the user's data sets lie: --data ROOT, --data NAME=DIR, and FSBENCH_DATA behind them."""
+"""Locations of the user's data sets: --data ROOT, --data NAME=DIR, then FSBENCH_DATA."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from fsbench.data.files import find_first
 
 @dataclass(frozen=True)
 class DataRoots:
-    """roots: folders that hold data set folders; named: data set -> its own folder, which wins."""
+    """Search path of data sets.
+
+    roots: folders that contain data set folders; named: folder by data set, which takes precedence.
+    """
 
     roots: tuple[Path, ...] = ()
     named: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> DataRoots:
-        """From the values of --data; FSBENCH_DATA (the same, separated as PATH is) comes last.
+        """Parse the values of --data, then FSBENCH_DATA (the same values, separated like PATH).
 
-        Raises UnknownName for a NAME that nothing knows, and DataError for a folder that is not
-        there (unless it need not be, as for a download).
+        Raises UnknownName for an unknown NAME, and DataError for a missing folder unless
+        `must_exist` is False.
         """
-        given = [*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep)]
+        texts = [*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep)]
         roots: list[Path] = []
         named: dict[str, Path] = {}
-        for value in filter(None, given):
+        for value in filter(None, texts):
             name, equals, folder = value.partition("=")
             if not equals or _is_folder(Path(value)):
                 roots.append(_folder(value, value, must_exist))
@@ -41,48 +44,49 @@ class DataRoots:
         return cls(tuple(roots), named)
 
     def folder(self, facts: DatasetFacts) -> Path:
-        """The folder of a data set. Raises DataError with what is expected and how to get it."""
-        found = self.find(facts)
-        if found is None:
+        """Return the folder of a data set. Raise DataError with its layout and download."""
+        folder = self.find(facts)
+        if folder is None:
             places = ", ".join(str(root / facts.folders[0]) for root in self.roots)
             raise DataError(
-                f"{facts.name} is not there; looked for {places or 'nothing: no --data was given'}",
-                fix=f"give --data ROOT (with ROOT/{facts.folders[0]}/) or --data {facts.name}=DIR; "
-                f"expected in it: {facts.layout}; get it: {facts.download}",
+                f"{facts.name} not found; "
+                + (f"searched {places}" if places else "no --data was given"),
+                fix=f"pass --data ROOT (with ROOT/{facts.folders[0]}/) or --data {facts.name}=DIR, or "
+                f"set FSBENCH_DATA; layout: {facts.layout}; download: {facts.download}",
             )
-        return found
+        return folder
 
     def find(self, facts: DatasetFacts) -> Path | None:
-        """The folder of a data set, or None. A root that is itself such a folder counts."""
+        """Return the folder of a data set, or None. A root may itself be that folder."""
         if facts.name in self.named:
             return self.named[facts.name]
         for root in self.roots:
-            if found := find_first(root, facts.folders):
-                return found
+            if folder := find_first(root, facts.folders):
+                return folder
             if root.resolve().name.lower() in {name.lower() for name in facts.folders}:
                 return root
         return None
 
     def destination(self, facts: DatasetFacts) -> Path:
-        """Where a download goes: the folder given for it, or one below the first root."""
+        """Return the folder for a download: the named one, or one below the first root."""
         if facts.name in self.named:
             return self.named[facts.name]
         if not self.roots:
             raise UsageError(
-                f"no place to put {facts.name}", fix=f"give --data ROOT or --data {facts.name}=DIR"
+                f"no folder for {facts.name}", fix=f"pass --data ROOT or --data {facts.name}=DIR"
             )
         return self.find(facts) or self.roots[0] / facts.folders[0]
 
     def splits(self, beside: Path) -> Path | None:
-        """The folder of STARTUP's lists: as given, below a root, or beside the data set."""
+        """Return the folder of STARTUP's lists: named, below a root, or beside the data set."""
         if SPLITS in self.named:
             return self.named[SPLITS]
         places = [*self.roots, beside.resolve().parent]
-        return next((found for root in places if (found := find_first(root, (SPLITS,)))), None)
+        return next((folder for root in places if (folder := find_first(root, (SPLITS,)))), None)
 
 
 def _is_folder(path: Path) -> bool:
-    """Also for what is too long to be a path."""
+    """Return whether the folder exists; False for text that is too long to be a path."""
     try:
         return path.is_dir()
     except OSError:
@@ -95,5 +99,5 @@ def _folder(folder: str, value: str, must_exist: bool) -> Path:
     except RuntimeError as error:
         raise DataError(f"--data {value}: {error}", fix="write the whole path") from error
     if must_exist and not _is_folder(path):
-        raise DataError(f"--data {value}: {path} is no folder", fix="give a folder that exists")
+        raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
     return path

@@ -1,4 +1,9 @@
-"""A pretraining source in memory: uint8 arrays, memory-mapped from the cache (protocol.md 2)."""
+"""Pretraining sources: images listed on disk, decoded once into memory-mapped uint8 arrays.
+
+Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val}.npy and sha256.json, keyed by
+the source files. It is built in a temporary folder and renamed under a lock, so a killed run leaves
+no partial cache; hashes are checked on every load, and a damaged cache is rebuilt.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +30,12 @@ from fsbench.data.images import resize_square, to_channels_first
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-"""What SEAL and LLF normalise TinyImageNet with, on pixels in [0, 1]."""
+"""Normalisation of TinyImageNet by SEAL and LLF, for pixels in [0, 1]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """images (N, 3, s, s) uint8, C-contiguous, maybe memory-mapped; labels (N,) int64."""
+    """Images (N, 3, s, s) uint8, C-contiguous, possibly memory-mapped, and labels (N,) int64."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
@@ -41,7 +46,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class SourceDataset:
-    """Images to pretrain on.
+    """Decoded images for pretraining.
 
     Labels index facts.classes; mean and std are RGB, on pixels in [0, 1]; fingerprint: sha-256 over
     the pixels, labels and class names of both splits.
@@ -59,7 +64,7 @@ class SourceDataset:
 
 
 class SourceImage(NamedTuple):
-    """One image: its label and what opens it as RGB."""
+    """One image: its label and a function that opens it as RGB."""
 
     label: int
     open: Callable[[], Image.Image]
@@ -67,10 +72,10 @@ class SourceImage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SourceListing:
-    """A source on disk. labels index facts.classes; facts.images_per_class counts train images.
+    """Images of a source before decoding.
 
-    stamp: changes when any file does, and is the key of the decoded cache; None for images that
-    are generated, which no cache holds.
+    Labels index facts.classes; facts.images_per_class counts train images. stamp: changes with any
+    file and keys the cache of decoded images; None for generated images, which are not cached.
     """
 
     facts: DatasetFacts
@@ -81,7 +86,7 @@ class SourceListing:
 
 
 VERSION = 1
-"""Raised whenever decoding or resizing changes, so that old caches are not used."""
+"""Version of decoding and resizing; a new one invalidates old caches."""
 
 Pixels = NDArray[np.uint8]
 
@@ -89,7 +94,7 @@ Pixels = NDArray[np.uint8]
 def decode_source(
     listing: SourceListing, cache: Path, size: int, report: Reporter = SILENT
 ) -> SourceDataset:
-    """The source as arrays of size x size px. Raises DataError naming a corrupt image."""
+    """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
     if listing.stamp is None:
         train, val = (_decode(part, size) for part in (listing.train, listing.val))
         hashes = {"train": _sha(train), "val": _sha(val)}
@@ -120,8 +125,8 @@ def _cached(
 ) -> tuple[Pixels, Pixels, dict[str, str]]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(folder.name + ".lock")):
-        if folder.is_dir() and (found := _read(folder)):
-            return found
+        if folder.is_dir() and (cached := _read(folder)):
+            return cached
         if folder.is_dir():
             report.log(f"{folder} is damaged: decoding {listing.facts.name} again")
             shutil.rmtree(folder)
@@ -129,7 +134,7 @@ def _cached(
 
 
 def _read(folder: Path) -> tuple[Pixels, Pixels, dict[str, str]] | None:
-    """The cached arrays, copy on write; None if they are not what was written."""
+    """Map the cached arrays copy-on-write; None if they differ from what was written."""
     try:
         hashes = json.loads((folder / "sha256.json").read_text())
         train, val = _open(folder)
@@ -156,7 +161,7 @@ def _build(
 
 
 def _open(folder: Path) -> tuple[Pixels, Pixels]:
-    # Copy on write, not read only: torch.from_numpy warns of arrays that it must not write.
+    # Copy on write, not read only: torch.from_numpy warns about read-only arrays.
     train, val = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("train", "val"))
     return train, val
 
@@ -164,7 +169,7 @@ def _open(folder: Path) -> tuple[Pixels, Pixels]:
 def _fill(
     path: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
 ) -> Pixels:
-    """Decode on a few threads, straight into the file, so memory stays flat."""
+    """Decode in threads into the file, so that memory use stays constant."""
     shape = (len(part), 3, size, size)
     pixels = io.create_array(path, np.uint8, shape)
     with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:

@@ -1,4 +1,8 @@
-"""Train and test images of a target: the official parts, or a split made here, marked `derived`."""
+"""Train and test splits of a target: official lists, or a derived split of ours.
+
+With official lists both parts form one data set. The part leads the canonical id (`train/001.jpg`,
+`test/002.jpg`), so every hash over ids identifies the split as well as the images.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import find_path, is_inside
 
+Indices = NDArray[np.int64]
+
 PARTS = ("train", "test")
 UNREADABLE = (
     OSError,
@@ -31,11 +37,11 @@ UNREADABLE = (
     MemoryError,
     zlib.error,
 )
-"""What scipy and torchvision raise for lists that are cut, damaged or none."""
+"""Exceptions of scipy and torchvision for truncated, damaged or foreign lists."""
 
 
 class ListedImage(NamedTuple):
-    """One image that an official list names: its label and its path below the folder of images."""
+    """One image of an official list: its label and its path below the image folder."""
 
     label: int
     name: str
@@ -48,22 +54,22 @@ def assemble_official(
     parts: Sequence[Sequence[ListedImage]],
     pool: Pool = "full",
 ) -> TargetDataset:
-    """The data set of the official lists of train and test; `images` lies below `folder`.
+    """Build the data set of the official train and test lists; `images` is below `folder`.
 
-    Named images that are not there are left out, and a note counts them; `subset` unless both parts
-    have the official number of images and every class is there. Raises DataError for an image named
-    twice or outside of `images`, for no image at all, and for another pool than full.
+    Missing images are skipped and counted in a note; the data set is flagged `subset` unless both
+    parts have the official number of images and every class is present. Raises DataError for an
+    image listed twice or outside `images`, for no image at all, and for a pool other than full.
     """
-    named = [(part, each) for part, listed in zip(PARTS, parts, strict=True) for each in listed]
-    _require_sound([each.name for _, each in named], facts, folder)
+    named = [(part, image) for part, listed in zip(PARTS, parts, strict=True) for image in listed]
+    _require_sound([image.name for _, image in named], facts, folder)
     below = images.relative_to(folder).as_posix()
     rows = [
-        ImageRow(each.label, f"{part}/{each.name}", (Path(below) / each.name).as_posix())
-        for part, each in named
-        if (images / each.name).is_file()
+        ImageRow(image.label, f"{part}/{image.name}", (Path(below) / image.name).as_posix())
+        for part, image in named
+        if (images / image.name).is_file()
     ]
-    found = Counter(row.canonical_id.partition("/")[0] for row in rows)
-    counts = tuple(found[part] for part in PARTS)
+    by_part = Counter(row.canonical_id.partition("/")[0] for row in rows)
+    counts = tuple(by_part[part] for part in PARTS)
     dataset = assemble(facts, folder, rows, pool=pool, notes=_notes(facts, counts, len(named)))
     return dataset if counts == facts.split else dataset.with_flags("subset")
 
@@ -87,13 +93,13 @@ def _notes(facts: DatasetFacts, counts: tuple[int, ...], named: int) -> tuple[st
         return ()
     parts = zip(PARTS, counts, facts.split, strict=True)
     text = " and ".join(f"{n} of {official} {part} images" for part, n, official in parts)
-    return (f"{text} are there; the lists name {named}",)
+    return (f"{text} are present; the lists name {named}",)
 
 
 def find_inner_folder(folder: Path, name: str, needs: str, facts: DatasetFacts) -> Path:
-    """The folder `name`: this one, or the one in it, holding `needs`. Raises DataError.
+    """Return the folder `name` that contains `needs`: this one or one in it. Raise DataError.
 
-    Archives unpack to a folder of their own, whose name loaders such as torchvision's insist on.
+    Archives unpack to a folder whose name loaders such as torchvision's require.
     """
     base = find_path(folder, name) or folder
     if base.name != name or find_path(base, needs) is None:
@@ -102,14 +108,15 @@ def find_inner_folder(folder: Path, name: str, needs: str, facts: DatasetFacts) 
 
 
 def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
+    """Return the error for a missing file of a data set."""
     return DataError(
         f"{folder} lacks {what}",
-        fix=f"expected there: {facts.layout}; get it: {facts.download}",
+        fix=f"layout: {facts.layout}; download: {facts.download}",
     )
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines without outer spaces, empty ones left out. Raises DataError naming the file."""
+    """Read the non-empty lines, stripped of outer spaces. Raise DataError naming the file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,13 +124,10 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-Indices = NDArray[np.int64]
-
-
 def split_dataset(dataset: TargetDataset) -> tuple[Indices, Indices]:
-    """Indices of the train and test images, both sorted: official if there are such, else derived.
+    """Return the sorted indices of the train and test images: the official split, else derived.
 
-    Raises DataError as `derived_split`, and for an official part without an image.
+    Raises DataError like `derive_split`, and for an official part without an image.
     """
     if dataset.facts.split is None:
         return derive_split(dataset)
@@ -131,18 +135,17 @@ def split_dataset(dataset: TargetDataset) -> tuple[Indices, Indices]:
     train, test = (np.flatnonzero(parts == part) for part in PARTS)
     if not (train.size and test.size):
         raise DataError(
-            f"{dataset.name} has {train.size} train and {test.size} test images, both are needed",
+            f"{dataset.name} has {train.size} train and {test.size} test images; both are needed",
             fix=f"complete it: {dataset.facts.download}",
         )
     return train, test
 
 
 def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
-    """80 % train, 20 % test of every class, both sorted: image indices (N_train,), (N_test,).
+    """Split every class into 80 % train and 20 % test: sorted indices (N_train,), (N_test,).
 
-    In each class the images with the smallest hash of their canonical id are the test images
-    (rounded, at least one), so the split depends on nothing but the ids. Raises DataError for a
-    class of a single image.
+    The test images of a class are those with the smallest hash of their canonical id (rounded, at
+    least one), so the split depends only on the ids. Raises DataError for a class with one image.
     """
     train: list[Indices] = []
     test: list[Indices] = []
@@ -161,20 +164,20 @@ def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
 
 
 def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
-    """Places in `train` that are kept and held out, both sorted: `part` of every class of train.
+    """Hold out a fraction `part` of every class: sorted positions in `train` (rest, held out).
 
-    Chosen as in `derived_split`; a class of one training image gives none. Raises DataError where
-    no class has two.
+    Images are chosen as in `derive_split`; a class with one training image keeps it. Raises
+    DataError if no class has two.
     """
     labels = dataset.labels[train]
-    held: list[Indices] = [np.empty(0, np.int64)]
+    held_out: list[Indices] = [np.empty(0, np.int64)]
     for class_id in np.unique(labels):
         places = np.flatnonzero(labels == class_id)
         if len(places) > 1:
             n_held = min(len(places) - 1, max(1, round(part * len(places))))
             order = np.argsort(_keys(dataset, train[places], "held-out"), kind="stable")
-            held.append(places[order[:n_held]])
-    chosen = np.sort(np.concatenate(held))
+            held_out.append(places[order[:n_held]])
+    chosen = np.sort(np.concatenate(held_out))
     if not chosen.size:
         raise DataError(
             f"{dataset.name}: no class has two training images, so none can be held out",

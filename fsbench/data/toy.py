@@ -1,9 +1,9 @@
-"""Toy images: shapes with a texture, drawn by formula, one image at a time and never stored.
+"""Toy data sets: textured shapes drawn by formula when they are read, without files.
 
 A class is a pair (shape, texture). Pose, size, colours, light and noise vary in every image, so
-colour alone says nothing and features have to be learned. The source and the targets share shapes
-and textures but no pair; each target has a drawing style of its own, its domain shift. Every number
-comes from the names (data set, class, rank), so all machines see the same images.
+colour carries no label and features must be learned. Source and targets share shapes and textures
+but no pair; each target has its own drawing style, its domain shift. All random numbers derive from
+the names (data set, class, rank), so the images are the same on every machine.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PAIRS = tuple(f"{shape}-{texture}" for shape in SHAPES for texture in TEXTURES)
 
 
 def source_pairs() -> tuple[str, ...]:
-    """20 of the 36 pairs; every shape and every texture is among them."""
+    """Return the 20 of 36 pairs of the source, which cover every shape and texture."""
     return tuple(p for n, p in enumerate(PAIRS) if p not in target_pairs())
 
 
 def target_pairs() -> tuple[str, ...]:
-    """The other 16 pairs, which no source image shows."""
+    """Return the other 16 pairs, which the source lacks."""
     width = len(TEXTURES)
     new = [(row, (row * 2 + step) % width) for row in range(len(SHAPES)) for step in (0, 1, 3)]
     return tuple(PAIRS[row * width + column] for row, column in new[:16])
@@ -44,7 +44,7 @@ def target_pairs() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Style:
-    """How a domain draws.
+    """Drawing style of a domain.
 
     colour: saturation in [0, 1] (0 is grey); contrast: of all colours around mid grey; noise:
     standard deviation of pixel noise; tiles: figures along a side; rim: a ring of ground colour
@@ -59,7 +59,7 @@ class Style:
 
 
 def _edge(angle: Array, shape: str) -> Array:
-    """Radius of the figure in each direction, about 1."""
+    """Return the radius of the figure in each direction, about 1."""
     if shape in {"triangle", "square"}:
         sector = 2 * np.pi / {"triangle": 3, "square": 4}[shape]
         folded = np.mod(angle, sector) - sector / 2
@@ -71,7 +71,7 @@ def _edge(angle: Array, shape: str) -> Array:
 
 
 def _texture(x: Array, y: Array, texture: str) -> Array:
-    """The pattern inside the figure, in [-1, 1]."""
+    """Return the pattern inside the figure, in [-1, 1]."""
     waves: dict[str, Callable[[], Array]] = {
         "plain": lambda: np.ones_like(x),
         "stripes": lambda: np.sin(9 * x),
@@ -84,7 +84,7 @@ def _texture(x: Array, y: Array, texture: str) -> Array:
 
 
 def draw_image(pair: str, style: Style, numbers: Array, side: int = SIDE) -> NDArray[np.uint8]:
-    """One image, uint8 (side, side, 3). numbers: uniforms in [0, 1), shape (16 + side * side,)."""
+    """Draw one image, uint8 (side, side, 3), from uniforms in [0, 1) of shape (16 + side²,)."""
     shape, texture = pair.split("-")
     u, speckle = numbers[:16], numbers[16:].reshape(side, side)
     x, y = _grid(u, style.tiles, side)
@@ -102,7 +102,7 @@ def draw_image(pair: str, style: Style, numbers: Array, side: int = SIDE) -> NDA
 
 
 def _grid(u: Array, tiles: int, side: int) -> tuple[Array, Array]:
-    """Coordinates in the figure's own frame: rotated, scaled, shifted, repeated over the tiles."""
+    """Return pixel coordinates in the frame of the figure: rotated, scaled, shifted, tiled."""
     axis = (np.arange(side) + 0.5) / side * 2 - 1
     x, y = np.meshgrid(axis, axis)
     if tiles > 1:
@@ -115,7 +115,7 @@ def _grid(u: Array, tiles: int, side: int) -> tuple[Array, Array]:
 
 
 def _colours(u: Array, style: Style) -> list[Array]:
-    """Ground, light and dark colour, (3,) each; light and dark lie well apart, in either order."""
+    """Return ground, light and dark colour, (3,) each; light and dark differ clearly."""
     ground, light, dark = u.reshape(3, 3)
     tones = [ground, 0.65 + 0.35 * light, 0.35 * dark]
     if ground[0] < 0.5:
@@ -125,7 +125,7 @@ def _colours(u: Array, style: Style) -> list[Array]:
 
 
 def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> DatasetFacts:
-    """FACTS of a generated data set."""
+    """Return the FACTS of a generated data set."""
     return DatasetFacts(
         name=name,
         title=title,
@@ -143,13 +143,13 @@ def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> 
 
 
 def toy_image(name: str, style: Style, pair: str, rank: int) -> NDArray[np.uint8]:
-    """Image `rank` of a class, uint8 (SIDE, SIDE, 3): a function of the names alone."""
+    """Draw image `rank` of a class, uint8 (SIDE, SIDE, 3), from the names alone."""
     return draw_image(pair, style, uniforms((16 + SIDE * SIDE,), "toy", name, pair, rank))
 
 
 @dataclass(frozen=True, eq=False)
 class ToyTarget(TargetDataset):
-    """A target whose images are drawn, not read; its paths name images that no file holds."""
+    """A target whose images are drawn instead of read; its paths have no files."""
 
     style: Style = field(default_factory=Style)
 
@@ -162,7 +162,7 @@ class ToyTarget(TargetDataset):
 
 
 def toy_target(facts: DatasetFacts, style: Style, pool: Pool) -> ToyTarget:
-    """The whole data set. Raises DataError for the pool labeled_80, which it does not have."""
+    """Build the data set. Raise DataError for the pool labeled_80, which it lacks."""
     if pool != "full":
         raise DataError(f"{facts.name} has no pool {pool}", fix="use @ibm (the full pool)")
     counts = facts.images_per_class

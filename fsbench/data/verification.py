@@ -1,4 +1,8 @@
-"""Does a data set on disk hold up: official counts, and every image opens."""
+"""Checks of a data set: official counts, readable images, and leaks between support and query.
+
+CD-FSL samples episodes by class alone (protocols/README.md, "Episodes"), so two photographs of one
+lesion may be on both sides of an episode. The audit counts this on the evaluated episodes.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,11 @@ from fsbench.data.roots import DataRoots
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """What was found.
+    """Result of checking a data set on disk.
 
-    counts: images a class, present and official, in class id order (of a source the train images;
-    None where official ones are not stated class by class);
-    corrupt: one message for each image that cannot be decoded.
+    counts: present and official images per class, in class id order (train images of a source;
+    None where the publisher states no count per class);
+    corrupt: one message per image that cannot be decoded.
     """
 
     facts: DatasetFacts
@@ -42,7 +46,7 @@ class DatasetCheck:
     corrupt: tuple[str, ...]
 
     def problem(self) -> DataError | None:
-        """What is wrong, as the error that the command line raises; None if nothing is."""
+        """Return the error that the command line raises; None for a complete, readable data set."""
         if self.corrupt:
             lines = "\n  ".join(self.corrupt)
             return DataError(
@@ -60,9 +64,9 @@ class DatasetCheck:
 
     def _differing(self) -> str:
         other = [
-            f"{name} {found} of {official}"
-            for name, (found, official) in zip(self.facts.classes, self.counts, strict=True)
-            if official is not None and found != official
+            f"{name} {present} of {official}"
+            for name, (present, official) in zip(self.facts.classes, self.counts, strict=True)
+            if official is not None and present != official
         ]
         more = f" and {len(other) - 8} more classes" if len(other) > 8 else ""
         return "; ".join([*other[:8], *self.notes]) + more
@@ -71,7 +75,7 @@ class DatasetCheck:
 def verify_dataset(
     name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
 ) -> DatasetCheck:
-    """Check one target or source. Raises as load_target and load_source where nothing is found."""
+    """Check one target or source. Raise like load_target and load_source if it is missing."""
     if name.startswith(HUB) or (
         not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
     ):
@@ -102,9 +106,9 @@ def _source(name: str, roots: DataRoots, cache: Path, report: Reporter) -> Datas
 
 
 def _counts(labels: Sequence[int], facts: DatasetFacts) -> tuple[tuple[int, int | None], ...]:
-    found = Counter(labels)
+    present = Counter(labels)
     official = facts.images_per_class or (None,) * len(facts.classes)
-    return tuple((found[c], count) for c, count in enumerate(official))
+    return tuple((present[c], count) for c, count in enumerate(official))
 
 
 def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) -> Iterator[str]:
@@ -127,19 +131,27 @@ def _complaint(opener: Callable[[], Any]) -> str:
 
 
 class Leak(Frozen):
-    """Of 5-way episodes with 15 queries a class; fractions, null where a class is too small."""
+    """Leaks in 5-way episodes with 15 queries per class: fractions; null if a class is too small."""
 
     shots: int
     episodes: int
-    queries: float | None = Field(None, description="with a group of the support of their class")
-    any_class: float | None = Field(None, description="with a group of the support of any class")
-    affected: float | None = Field(None, description="episodes with at least one such query")
+    queries: float | None = Field(
+        None, description="fraction sharing a group with the support of their class"
+    )
+    any_class: float | None = Field(
+        None, description="fraction sharing a group with the support of any class"
+    )
+    affected: float | None = Field(
+        None, description="fraction of episodes with at least one such query"
+    )
     reason: str | None = None
 
 
 class Audit(Frozen):
-    """Groups of a data set and what they do to its episodes. repeats: images but the first of each
-    group in each class."""
+    """Groups of a data set and the leaks that they cause.
+
+    repeats: images beyond the first of each group in each class.
+    """
 
     dataset: str
     pool: str
@@ -153,12 +165,12 @@ class Audit(Frozen):
 def audit_groups(
     dataset: TargetDataset, shots: Sequence[int], n_episodes: int, seed: int = 0
 ) -> Audit:
-    """Raises DataError for a data set without groups, and where no shot can be drawn."""
+    """Count leaks per number of shots. Raise DataError without groups or if no episode fits."""
     groups = dataset.require_groups()
     protocol: Protocol = "ibm" if dataset.pool == "full" else "startup"
     specs = [EpisodeSpec(protocol=protocol, k_shot=k, seed=seed) for k in shots]
     leaks = [measure_leak(dataset, groups, spec, n_episodes) for spec in specs]
-    if all(found.reason for found in leaks):
+    if all(leak.reason for leak in leaks):
         raise DataError(str(leaks[0].reason), fix="lower --shots, or add images to these classes")
     distinct = [np.unique(codes) for codes in groups.by_class.values()]
     return Audit(
@@ -175,25 +187,26 @@ def audit_groups(
 def measure_leak(
     dataset: TargetDataset, groups: Groups, spec: EpisodeSpec, n_episodes: int
 ) -> Leak:
+    """Count the leaks in the first episodes of a spec."""
     try:
         sampler = EpisodeSampler.of(spec, dataset)
     except DataError as error:
         return Leak(shots=spec.k_shot, episodes=n_episodes, reason=error.message)
-    found = np.array([shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)])
-    own, everywhere = found.T
+    fractions = [shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)]
+    same_class, any_class = np.array(fractions).T
     return Leak(
         shots=spec.k_shot,
         episodes=n_episodes,
-        queries=float(own.mean()),
-        any_class=float(everywhere.mean()),
-        affected=float((own > 0).mean()),
+        queries=float(same_class.mean()),
+        any_class=float(any_class.mean()),
+        affected=float((same_class > 0).mean()),
     )
 
 
 def shared_fractions(episode: Episode, groups: Groups) -> tuple[float, float]:
-    """Of an episode's queries: those with a group of their class's support, and of any support."""
+    """Return the fractions of queries that share a group with their class's or any support."""
     codes = [groups.by_class[int(c)] for c in episode.class_ids]
     support = [code[ranks] for code, ranks in zip(codes, episode.support, strict=True)]
     query = [code[ranks] for code, ranks in zip(codes, episode.query, strict=True)]
-    own = [np.isin(asked, seen) for asked, seen in zip(query, support, strict=True)]
-    return float(np.mean(own)), float(np.isin(query, np.concatenate(support)).mean())
+    same_class = [np.isin(queries, shown) for queries, shown in zip(query, support, strict=True)]
+    return float(np.mean(same_class)), float(np.isin(query, np.concatenate(support)).mean())

@@ -103,14 +103,14 @@ UNIT = 3
 
 def chain_unit_roles(model: nn.Module) -> RoleMap:
     """As `roles` for stages of normed convolutions and a pooling: every convolution is a block."""
-    found = chain_roles(model)
-    depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in found.stages}
+    role_map = chain_roles(model)
+    depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in role_map.stages}
     blocks = tuple(
         tuple(f"{stage}.{UNIT * unit + part}" for part in range(UNIT))
         for stage, depth in depths.items()
         for unit in range(depth)
     )
-    return replace(found, blocks=blocks)
+    return replace(role_map, blocks=blocks)
 
 
 INPUT_SIZE = 64

@@ -89,8 +89,8 @@ class Cuts:
         try:
             out = model.eval()(image)
         except (AssertionError, RuntimeError) as error:
-            own = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
-            why = f"it takes no {side} px images (made for {own} px): {error}"
+            native = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
+            why = f"it takes no {side} px images (made for {native} px): {error}"
             raise missing_roles_error(name, why) from error
         finally:
             for handle in hooks:
@@ -102,14 +102,14 @@ class Cuts:
 
 def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
     """Whether a path of the graph leads from the output to the image without passing `end`."""
-    seen, waiting = {end}, [out.grad_fn]
+    visited, waiting = {end}, [out.grad_fn]
     while waiting:
         node: Any = waiting.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
         if getattr(node, "variable", None) is image:
             return True
-        seen.add(node)
+        visited.add(node)
         waiting += [following for following, _ in node.next_functions]
     return False
 
@@ -222,13 +222,13 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
             f"{PREFIX}{name} has its own width, {width} was given", fix="use --set width=null"
         )
     config: Any = timm.get_pretrained_cfg(name) if side else None
-    own = config and config.input_size[-1]
-    sized: dict[str, Any] = {} if side == own else {"img_size": side}
+    native = config and config.input_size[-1]
+    sized: dict[str, Any] = {} if side == native else {"img_size": side}
     try:
         model: Any = timm.create_model(name, num_classes=num_classes, **sized)
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{PREFIX}{name}, made for {own} px, cannot be built for {side} px images: {error}",
-            fix=f"use --set input_size={own}",
+            f"{PREFIX}{name}, made for {native} px, cannot be built for {side} px images: {error}",
+            fix=f"use --set input_size={native}",
         ) from error
     return model  # type: ignore[no-any-return]

@@ -26,8 +26,8 @@ def roles(model: nn.Module) -> RoleMap:
     """Of linear layers alone the last two are the fully-connected ones: with them the `fc` of the
     reinitialization study reproduces its Table 1 (methods.md F2).
     """
-    found = chain_roles(model)
-    return replace(found, fully_connected=found.layers[-2:])
+    role_map = chain_roles(model)
+    return replace(role_map, fully_connected=role_map.layers[-2:])
 
 
 ARCHITECTURE = Architecture(

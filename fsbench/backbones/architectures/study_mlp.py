@@ -54,8 +54,8 @@ def build_study_mlp(
 
 def roles(model: nn.Module) -> RoleMap:
     """As of every chain, with the last two layers as the fully-connected ones."""
-    found = _layers.chain_roles(model)
-    return replace(found, fully_connected=found.layers[1:])
+    role_map = _layers.chain_roles(model)
+    return replace(role_map, fully_connected=role_map.layers[1:])
 
 
 ARCHITECTURE = Architecture(

@@ -58,11 +58,11 @@ class BackboneSource(Protocol):
         """The module that the reference names."""
 
 
-def unknown_name_error(kind: str, given: str, known: list[str]) -> UsageError:
+def unknown_name_error(kind: str, name: str, names: list[str]) -> UsageError:
     """A name outside a list that is too long to print: the three nearest names."""
-    near = get_close_matches(given, known, n=3, cutoff=0.5)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "none of its names is near"
-    return UsageError(f"unknown {kind} '{given}'", fix=f"{hint} ({len(known)} names are known)")
+    return UsageError(f"unknown {kind} '{name}'", fix=f"{hint} ({len(names)} names are known)")
 
 
 def to_triple(values: object) -> Triple:

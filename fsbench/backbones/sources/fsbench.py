@@ -27,10 +27,10 @@ def build_network(
     """The head-free network, freshly initialised; null: its own size. Raises UnknownName."""
     architecture = ARCHITECTURES.load(name)
     architecture = architecture.at(input_size or architecture.input_size)
-    own = f"fsbench/{name}" + ("" if width is None else f"@{width}")
+    full_name = f"fsbench/{name}" + ("" if width is None else f"@{width}")
     return LoadedNetwork(
         module=architecture.build(0, width),
-        architecture=name if name.startswith("timm/") else own,
+        architecture=name if name.startswith("timm/") else full_name,
         features=architecture.features,
         input_size=architecture.input_size,
     )

@@ -121,21 +121,21 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
 
     Raises CheckpointError when the recipe is not the one of the record's digest, or no recipe.
     """
-    known = {"recipe": record.recipe_fields or None}
-    known |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
-    if None in known.values():
+    fields = {"recipe": record.recipe_fields or None}
+    fields |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
+    if None in fields.values():
         return None
     try:
-        found = Training.model_validate(known)
+        training = Training.model_validate(fields)
     except ValidationError as error:
         raise damaged_record_error(folder / RECORD, error) from error
-    if found.recipe_digest != record.recipe_digest:
+    if training.recipe_digest != record.recipe_digest:
         raise CheckpointError(
-            f"{folder / RECORD} is damaged: recipe_fields have the digest {found.recipe_digest},"
+            f"{folder / RECORD} is damaged: recipe_fields have the digest {training.recipe_digest},"
             f" recipe_digest says {record.recipe_digest}",
             fix="run the same `fsbench pretrain` command into a new folder",
         )
-    return found
+    return training
 
 
 def architecture_of(record: RunRecord) -> Architecture:

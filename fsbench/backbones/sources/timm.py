@@ -110,5 +110,5 @@ def check_timm_name(name: str) -> None:
 
     if not timm.is_model(name):
         raise unknown_name_error("timm network", name, timm.list_models())
-    if "." in name and name not in (known := timm.list_pretrained(f"{name.split('.')[0]}.*")):
-        raise unknown_name_error("timm weights", name, known)
+    if "." in name and name not in (tags := timm.list_pretrained(f"{name.split('.')[0]}.*")):
+        raise unknown_name_error("timm weights", name, tags)
