@@ -17,7 +17,8 @@ def resolve_device(name: str) -> str:
     chosen = "cuda:0" if name == "cuda" else name
     if chosen not in devices:
         raise UsageError(
-            f"there is no device '{name}' here", fix=f"--device auto, or one of: {', '.join(devices)}"
+            f"there is no device '{name}' here",
+            fix=f"--device auto, or one of: {', '.join(devices)}",
         )
     return chosen
 

@@ -92,7 +92,7 @@ class TargetDataset:
         """Return the groups. Raise DataError if they are unknown."""
         if self.groups is None and not self.facts.groups:
             raise DataError(
-                f"{self.name} has no groups: its publisher does not say which images belong together",
+                f"{self.name} has no groups of images that show the same thing",
                 fix="leave it out of the disjoint track and of the audit",
             )
         if self.groups is None:

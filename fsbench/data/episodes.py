@@ -127,8 +127,8 @@ class EpisodeSampler:
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
         if len(self.class_counts) < spec.n_way:
             raise DataError(
-                f"{self.dataset_name} has {len(self.class_counts)} classes; {spec.n_way}-way episodes "
-                f"need {spec.n_way}",
+                f"{self.dataset_name} has {len(self.class_counts)} classes; "
+                f"{spec.n_way}-way episodes need {spec.n_way}",
                 fix=f"use --way {max(2, len(self.class_counts))} or fewer, or add classes",
             )
         small = {c: n for c, n in self.class_counts.items() if n < need}
@@ -159,7 +159,7 @@ class EpisodeSampler:
             others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
             raise DataError(
                 f"{self.dataset_name}: class {class_id} may have only {count} images outside the "
-                f"groups of a {spec.k_shot}-shot support; {spec.n_query} queries are needed{others}",
+                f"groups of a {spec.k_shot}-shot support; needed: {spec.n_query}{others}",
                 fix="use fewer --shots, --way or --n-query, or add images to these classes",
             )
 

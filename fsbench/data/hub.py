@@ -48,7 +48,7 @@ class HubTable:
         return [counts[name] for name in self.classes]
 
     def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
-        """Return the images, labelled by position in `classes`. Raise DataError for other labels."""
+        """List the images, labelled by position in `classes`. Raise DataError for other labels."""
         ids = {name: place for place, name in enumerate(classes)}
         if other := sorted(set(self.labels) - set(ids)):
             raise DataError(

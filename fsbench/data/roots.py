@@ -51,8 +51,9 @@ class DataRoots:
             raise DataError(
                 f"{facts.name} not found; "
                 + (f"searched {places}" if places else "no --data was given"),
-                fix=f"pass --data ROOT (with ROOT/{facts.folders[0]}/) or --data {facts.name}=DIR, or "
-                f"set FSBENCH_DATA; layout: {facts.layout}; download: {facts.download}",
+                fix=f"pass --data ROOT (with ROOT/{facts.folders[0]}/) or --data "
+                f"{facts.name}=DIR, or set FSBENCH_DATA; layout: {facts.layout}; "
+                f"download: {facts.download}",
             )
         return folder
 

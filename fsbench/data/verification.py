@@ -131,7 +131,7 @@ def _complaint(opener: Callable[[], Any]) -> str:
 
 
 class Leak(Frozen):
-    """Leaks in 5-way episodes with 15 queries per class: fractions; null if a class is too small."""
+    """Leaks in 5-way episodes with 15 queries per class: fractions; null for a class too small."""
 
     shots: int
     episodes: int

@@ -136,7 +136,7 @@ def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path) -> N
     from fsbench.data.catalog import all_facts
     from fsbench.data.download import Archive
 
-    with pytest.raises(UsageError, match="'abc' is no sha-256"):
+    with pytest.raises(UsageError, match="'abc' is not a sha-256"):
         download.download_dataset(
             all_facts()["isic"], [Archive("http://127.0.0.1:9/a.zip")], tmp_path, ["abc"]
         )

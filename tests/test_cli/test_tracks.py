@@ -89,8 +89,8 @@ def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
 @pytest.mark.parametrize(
     ("arguments", "code", "texts"),
     [
-        (["-t", "toy_scan:5w1s@ibm-disjoint"], 3, ["toy_scan: nothing says which"]),
-        (["-t", "chestx:3w5s@ibm-disjoint"], 3, ["may keep too few images", "--shots"]),
+        (["-t", "toy_scan:5w1s@ibm-disjoint"], 3, ["toy_scan has no groups"]),
+        (["-t", "chestx:3w5s@ibm-disjoint"], 3, ["images outside the groups", "--shots"]),
         (["-t", "chestx:3w1s", "--protocol", "disjoint"], 2, ["known protocols", "ibm-disjoint"]),
         (["-t", "chestx:3w1s@ibm-disjoin"], 2, ["did you mean 'ibm-disjoint'"]),
     ],
@@ -114,4 +114,4 @@ def test_episodes_of_the_disjoint_track_cannot_be_hashed_without_the_images(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert call("episodes", "hash", "chestx:5w1s@ibm-disjoint") == 3
-    assert "chestx is not there" in capsys.readouterr().err
+    assert "chestx not found" in capsys.readouterr().err

@@ -91,11 +91,11 @@ def test_verify_a_source_of_ones_own(capsys: pytest.CaptureFixture[str], eurosat
     [
         (["verify", "isic"], 3, ["no --data was given", "GroundTruth.csv", "--data isic=DIR"]),
         (["verify", "eurosatt"], 2, ["did you mean 'eurosat'"]),
-        (["verify", "isic", "--data", "/nowhere"], 3, ["/nowhere is no folder"]),
+        (["verify", "isic", "--data", "/nowhere"], 3, ["/nowhere is not a folder"]),
         (["download", "chestx"], 3, ["kaggle datasets download nih-chest-xrays/data"]),
         (["download", "toy_scan"], 3, ["nothing to fetch"]),
         (["download", "isic", "--data", "new"], 2, ["_Input.zip", "GroundTruth.zip", "--sha256"]),
-        (["download", "eurosat"], 2, ["no place to put eurosat", "--data ROOT"]),
+        (["download", "eurosat"], 2, ["no folder for eurosat", "--data ROOT"]),
     ],
 )
 def test_errors_name_the_file_and_the_fix(

@@ -46,7 +46,7 @@ def test_parts_labels_and_ids(tree: Path) -> None:
     assert (train.tolist(), test.tolist()) == ([1, 3], [0, 2])
     assert dataset.class_names[76] == "passion flower"
     assert dataset.flags == {"subset"}
-    assert "2 of 1020 train images and 2 of 6149 test images are there" in dataset.notes[0]
+    assert "2 of 1020 train images and 2 of 6149 test images are present" in dataset.notes[0]
     assert dataset.image(3).mode == "RGB"
 
 
@@ -60,7 +60,7 @@ def test_the_mats_are_checked_by_hash(tree: Path, monkeypatch: pytest.MonkeyPatc
 def test_missing_images_are_counted_and_missing_folders_named(tree: Path, tmp_path: Path) -> None:
     (tree / "flowers-102" / "jpg" / "image_00005.jpg").unlink()
     dataset = load_target("flower102", DataRoots.parse([f"flowers102={tree / 'flowers-102'}"]))
-    assert "1 of 6149 test images are there; the lists name 4" in dataset.notes[0]
+    assert "1 of 6149 test images are present; the lists name 4" in dataset.notes[0]
     (tmp_path / "x" / "flowers102").mkdir(parents=True)
     with pytest.raises(DataError, match=r"lacks flowers-102/jpg"):
         load_target("flowers102", DataRoots.parse([str(tmp_path / "x")]))

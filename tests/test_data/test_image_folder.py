@@ -44,8 +44,8 @@ def test_suffixes_are_those_of_torchvision() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ([], "is no folder"),
-        (["a/1.png"], "holds 1 class folders"),
+        ([], "is not a folder"),
+        (["a/1.png"], "has 1 class folders"),
         (["a/1.png", "b/1.txt"], "without an image: b"),
         (["train/a/1.png", "val/a/1.png"], r"look like splits(.|\n)*folder:.*train"),
     ],

@@ -39,7 +39,7 @@ def test_as_many_images_in_other_parts_are_a_subset(load: Callable[..., TargetDa
     dataset = load(TRAIN[1:], (*TEST, TRAIN[0]))
     assert dataset.flags == {"subset"}
     assert dataset.notes == (
-        "2 of 3 train images and 3 of 2 test images are there; the lists name 5",
+        "2 of 3 train images and 3 of 2 test images are present; the lists name 5",
     )
     assert dataset.images_hash != load().images_hash
 

@@ -25,7 +25,7 @@ def test_the_pool_holds_the_listed_images_only(chestx: Path) -> None:
     assert found.canonical_ids == ("00000001_000",)
     assert found.pool == "labeled_80"
     assert found.flags == {"subset"}
-    assert found.notes == ("1 of the 2 images of labeled_80 are there",)
+    assert found.notes == ("1 of the 2 images of labeled_80 are present",)
 
 
 def test_the_official_list_with_all_its_images_is_complete(

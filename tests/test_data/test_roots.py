@@ -52,7 +52,7 @@ def test_missing_data_names_folder_layout_and_command(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere is no folder"):
+    with pytest.raises(DataError, match="nowhere is not a folder"):
         DataRoots.parse([str(tmp_path / "nowhere")])
     with pytest.raises(DataError, match="--data isic="):
         DataRoots.parse([f"isic={tmp_path / 'nowhere'}"])
@@ -85,7 +85,7 @@ def test_aliases(alias: str, name: str) -> None:
 
 
 def test_a_download_needs_a_place(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no place to put eurosat"):
+    with pytest.raises(UsageError, match="no folder for eurosat"):
         DataRoots().destination(EUROSAT)
     new = DataRoots.parse([str(tmp_path / "new")], must_exist=False)
     assert new.destination(EUROSAT) == tmp_path / "new" / "eurosat"

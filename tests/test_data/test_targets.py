@@ -43,7 +43,7 @@ def test_rows_without_a_file_are_skipped_and_noted(chestx: Path) -> None:
     (chestx / "images" / "00000001_000.png").unlink()
     dataset = load_target("chestx", roots(chestx))
     assert dataset.class_counts == {0: 1, 4: 1}
-    assert dataset.notes == ("1 of 3 images named in Data_Entry_2017.csv are not there",)
+    assert dataset.notes == ("1 of 3 images named in Data_Entry_2017.csv are missing",)
     for path in (chestx / "images").iterdir():
         path.unlink()
     with pytest.raises(DataError, match=r"no image of chestx.*3 of 3 images named"):
