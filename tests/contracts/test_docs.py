@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "pilot"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
-GROUPS = {f"fsbench.{kind}" for kind in ("methods", "heads", "datasets", "sources", "analyses")}
+KINDS = ("methods", "heads", "datasets", "pretraining_datasets", "sources", "analyses")
+GROUPS = {f"fsbench.{kind}" for kind in KINDS}
 """Groups of entry points, which are no modules."""
 PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
 
