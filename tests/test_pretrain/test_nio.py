@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import timm
 import torch
+from support.pretrain import epochs, lines, source, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.core.errors import FsbenchError
+from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.seeding import stream, torch_generator
 from pretrain.methods.nio import (
     Nio,
@@ -24,7 +26,9 @@ from pretrain.methods.nio import (
     compute_part_gradients,
     learn_scales,
 )
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
+from pretrain.training.loop import train_recipe
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
@@ -276,3 +280,45 @@ def test_the_derivative_of_an_independent_tensor_is_zero() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
     gradients = gradients_of(a.sum(), [a, b])
     assert [g.tolist() for g in gradients] == [[1.0, 1.0], [0.0, 0.0, 0.0]]
+
+
+def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
+    made = trainer(tiny("nio"), tmp_path)
+    (record,) = lines(tmp_path, "rewrites.jsonl")
+    memory = made.ctx.memories["nio"]
+    assert record["note"].startswith(f"GradCosine {memory['before'][0]:.4f} -> ")
+    assert set(record["tensors"]) == set(memory["factors"])
+    assert "layer1.0.bn1.weight" in record["tensors"]
+    assert "bn1.bias" not in record["tensors"]
+    assert record["step"] == 0
+
+
+def test_an_unreachable_cap_and_two_inits_are_refused(tmp_path: Path) -> None:
+    methods = [{"name": "nio"}, {"name": "gradinit"}]
+    with pytest.raises(UsageError, match="both scale the initial network"):
+        Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+    with pytest.raises(UsageError, match="into 8 parts"):
+        tiny("nio", "nio.batch_size=4", "nio.parts=8")
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_redraws_follow_the_scaled_distribution_with_the_option(
+    tmp_path: Path, scaled: bool
+) -> None:
+    draws = {}
+    for run, field in (("plain", "nio.iterations=0"), ("scaled", f"nio.scale_redraws={scaled}")):
+        made = trainer(tiny("nio", field), tmp_path / run)
+        made.ctx.acting = "nio"
+        draws[run] = made.ctx.fresh(["fc.weight"])["fc.weight"]
+    m = made.ctx.memories["nio"]["factors"]["fc.weight"] if scaled else 1.0
+    torch.testing.assert_close(draws["scaled"], draws["plain"] * m)
+    assert (m != 1.0) is scaled
+
+
+def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
+    methods = [{"name": "weight_norm"}, {"name": "nio", "iterations": 5}]
+    both = Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+    made = trainer(both, tmp_path)
+    epochs(made, 1)
+    assert "fc.weight" in made.ctx.memories["nio"]["factors"]
+    train_recipe(both, source(), tmp_path / "run")

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
-from pydantic import ValidationError
+import itertools
+import json
+from pathlib import Path
 
-from pretrain.recipes.plan import Plan, Stage, TrainingClock
+import pytest
+import torch
+from pydantic import ValidationError
+from support.pretrain import epochs, lines, source, tiny, trainer
+
+from fsbench.api.pretrain import choose_recipe
+from fsbench.core.errors import UnknownName, UsageError
+from pretrain import METHODS
+from pretrain.recipes import plan as scenarios
+from pretrain.recipes import registry
+from pretrain.recipes.plan import Plan, Stage, TrainingClock, count_epochs
+from pretrain.recipes.recipe import fit_round_steps
+from pretrain.training.batches import BatchLoader
+from pretrain.training.cost import estimate_training
+from pretrain.training.loop import train_recipe
 
 
 def test_a_clock_visits_every_position_once() -> None:
@@ -34,3 +49,155 @@ def test_a_clock_comes_back_from_its_state() -> None:
 def test_a_stage_must_hold_images() -> None:
     with pytest.raises(ValidationError, match="holds no image"):
         Stage(start=0.5, stop=0.5)
+
+
+def stages(name: str) -> list[set[int]]:
+    """Image indices of every stage."""
+    recipe = tiny("normal").replace(scenarios.scenario_fields(name))
+    return [set(s.tolist()) for s in BatchLoader(recipe, source(), torch.device("cpu")).stages]
+
+
+def test_warm_start_is_half_of_the_images_and_then_all() -> None:
+    half, whole = stages("warm-start")
+    assert len(half) == 20
+    assert half < whole == set(range(40))
+
+
+def test_full_access_adds_a_tenth_at_a_time() -> None:
+    parts = stages("continual-full")
+    assert [len(part) for part in parts] == list(range(4, 44, 4))
+    assert all(a < b for a, b in itertools.pairwise(parts))
+
+
+def test_limited_access_sees_every_image_in_one_stage_only() -> None:
+    parts = stages("continual-limited")
+    assert [len(part) for part in parts] == [4] * 10
+    assert set().union(*parts) == set(range(40))
+
+
+def test_stationary_changes_nothing_but_the_stages() -> None:
+    recipe = tiny("normal")
+    assert recipe.replace(scenarios.scenario_fields("stationary")) == recipe
+    with pytest.raises(UnknownName, match="did you mean 'warm-start'"):
+        scenarios.scenario_fields("warmstart")
+
+
+def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
+    made = trainer(
+        tiny("normal", "plan.rounds=1").replace(scenarios.scenario_fields("warm-start")), tmp_path
+    )
+    epochs(made, made.recipe.plan.epochs)
+    before = {n: b["momentum_buffer"].clone() for n, b in made.ctx.optimizer_state().items()}
+    made._open_epoch(2)
+    after = made.ctx.optimizer_state()
+    assert made.ctx.clock.stage == 1
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[n], after[n]["momentum_buffer"]) for n in before)
+    epochs(made, 1)
+    assert {row["lr"] for row in lines(tmp_path)} == {made.recipe.lr}
+
+
+def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) -> None:
+    recipe = tiny("normal", "validate_every=3").replace(
+        scenarios.scenario_fields("continual-limited")
+    )
+    train_recipe(recipe, source(), tmp_path)
+    facts = json.loads((tmp_path / "run.json").read_text())
+    last = {row["stage"]: row["val_accuracy"] for row in lines(tmp_path) if row["round"] % 2}
+    assert facts["stage_accuracies"] == [last[stage] for stage in range(10)]
+    assert facts["source_accuracy"] == facts["stage_accuracies"][-1]
+
+
+@pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
+@pytest.mark.parametrize("scale", ["pilot", "toy"])
+def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> None:
+    recipe = registry.load_recipe(f"{scale}/{name}")
+    fields = {
+        **scenarios.scenario_fields("warm-start"),
+        "plan.epoch_images": recipe.plan.epoch_images,
+    }
+    assert registry.control_recipe(recipe) == registry.load_recipe(f"{scale}/normal").replace(
+        fields
+    )
+
+
+def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
+    plans = {name: registry.load_recipe(f"pilot/{name}").plan for name in METHODS.names()}
+    seen = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
+    assert max(seen.values()) == seen["normal"] == 324_000
+    assert seen["full_reset"] == 324_000
+    assert seen["maml"] == 108_000
+
+
+@pytest.mark.parametrize("scale", ["pilot", "toy"])
+def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str) -> None:
+    control = registry.load_recipe(f"{scale}/normal").override(["schedule=step"])
+    assert registry.control_recipe(registry.load_recipe(f"{scale}/swr_reanchor")) == control
+
+
+def test_the_command_puts_set_above_the_scenario() -> None:
+    chosen = choose_recipe(
+        "toy/swr_reanchor", {"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
+    )
+    assert len(chosen.plan.stages) == 2
+    assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
+    with pytest.raises(UsageError, match="on=none"):
+        choose_recipe("toy/swr_reanchor", scenario="warm-start")
+
+
+@pytest.mark.parametrize(
+    ("steps", "least", "longest", "epochs"),
+    [
+        (8, 4, 5, 4),  # four epochs of two steps
+        (10, 4, 5, 5),  # 4 does not divide 10
+        (40, 4, 5, 8),  # epochs of at most five steps, a pass
+        (7, 4, 5, 7),  # a prime number: epochs of one step
+        (4, 4, 5, 4),
+    ],
+)
+def test_epochs_by_hand(steps: int, least: int, longest: int, epochs: int) -> None:
+    assert count_epochs(steps, least, longest) == epochs
+
+
+def test_fewer_steps_than_epochs_are_refused() -> None:
+    with pytest.raises(UsageError, match="round_steps=3 is fewer than a round has epochs"):
+        fit_round_steps(tiny("normal", "plan.round_steps=3"), source())
+
+
+def test_without_steps_a_recipe_stays_as_it_is() -> None:
+    recipe = tiny("normal")
+    assert fit_round_steps(recipe, source()) is recipe
+
+
+@pytest.mark.parametrize("steps", [4, 6, 7, 20])
+def test_a_round_takes_exactly_these_steps(tmp_path: Path, steps: int) -> None:
+    recipe = tiny("welsr", f"plan.round_steps={steps}", "plan.epoch_images=null")
+    train_recipe(recipe, source(), tmp_path)
+    ends = {row["round"]: row["step"] for row in lines(tmp_path)}
+    assert ends == {0: steps, 1: 2 * steps}
+    assert estimate_training(recipe, source(), "cpu").steps == 2 * steps
+
+
+def test_the_smallest_stage_decides_and_fitting_twice_changes_nothing() -> None:
+    """Half of the 40 images hold two batches of 8, all of them five."""
+    stages = 'plan.stages=[{"stop": 0.5}, {}]'
+    fields = ("plan.round_steps=12", "plan.epochs=2", "plan.epoch_images=null")
+    whole, parts = (
+        fit_round_steps(tiny("normal", *fields, *more), source()) for more in ((), (stages,))
+    )
+    assert (whole.plan.epochs, whole.plan.epoch_images) == (3, 32)
+    assert (parts.plan.epochs, parts.plan.epoch_images) == (6, 16)
+    assert fit_round_steps(parts, source()) == parts
+
+
+def test_gradient_descent_may_take_any_number_of_steps_an_epoch() -> None:
+    fields = ("loader=full_batch", "batch_size=40", "plan.epochs=1", "plan.round_steps=200")
+    plan = fit_round_steps(tiny("normal", *fields), source()).plan
+    assert (plan.epochs, plan.epoch_images) == (1, 8000)
+
+
+def test_methods_are_checked_under_the_epochs_that_result() -> None:
+    recipe = tiny("dsd", "dsd.sparse_epochs=3", "plan.round_steps=8")
+    assert fit_round_steps(recipe, source()).plan.epochs == 4
+    with pytest.raises(UsageError, match="never re-anchor"):
+        tiny("swr_reanchor", "swr_reanchor.on=none", "plan.round_steps=8")

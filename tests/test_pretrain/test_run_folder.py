@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.pretrain import source, tiny
+from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from pretrain.recipes.composition import META
+from pretrain.recipes.plan import Plan, TrainingClock
 from pretrain.training import run_folder
-from pretrain.training.loop import train_recipe
+from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.run_folder import stage_accuracies, summarize_rounds
 
 
 def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:
@@ -62,3 +66,132 @@ def test_the_journal_is_cut_back_to_where_it_was(tmp_path: Path) -> None:
         {"step": 1}
     ]
     assert (tmp_path / "rewrites.jsonl").read_text() == ""
+
+
+EASY = ("plan.stop_accuracy=0.5", "plan.epoch_images=40", "plan.epochs=12", "width=4")
+"""Two of four classes apart ends a round: reached within a few epochs, in some rounds at once."""
+
+
+def row(round_: int, step: int, train: float | None, val: float | None = None) -> dict[str, Any]:
+    return {
+        "stage": round_ // 2,
+        "round": round_,
+        "step": step,
+        "train_accuracy": train,
+        "val_accuracy": val,
+    }
+
+
+def test_rounds_by_hand() -> None:
+    log = [
+        row(0, 5, 0.9), row(0, 10, 1.0), row(0, 15, 1.0, 0.5),
+        row(1, 20, 1.0, 0.6),
+        row(2, 25, 0.5, 0.1), row(2, 30, 0.999, 0.7),
+        row(3, 35, None, 0.8),
+    ]  # fmt: skip
+    found = summarize_rounds(log)
+    assert [r["steps_to_fit"] for r in found] == [10, 5, None, None]
+    assert [(r["epochs"], r["steps"]) for r in found] == [(3, 15), (1, 5), (2, 10), (1, 5)]
+    assert [r["train_accuracy"] for r in found] == [1.0, 1.0, 0.999, None]
+    assert [r["val_accuracy"] for r in found] == [0.5, 0.6, 0.7, 0.8]
+    assert [(r["stage"], r["round"]) for r in found] == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert stage_accuracies(found) == [0.6, 0.8]
+
+
+def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
+    clock = TrainingClock(Plan(rounds=2, epochs=9, stop_accuracy=0.9, stop_patience=2))
+    seen = []
+    for accuracy in (0.95, 0.5, 0.9, 1.0, 1.0, None, 1.0, 0.9):
+        clock.record_accuracy(accuracy)
+        seen.append((clock.round, clock.epoch, clock.last_epoch))
+        clock.next_epoch()
+    assert [last for *_, last in seen] == [False, False, False, True, False, False, False, True]
+    assert [(r, e) for r, e, _ in seen] == [(0, e) for e in range(4)] + [(1, e) for e in range(4)]
+    assert clock.done
+
+
+def test_without_a_threshold_rounds_run_to_their_end() -> None:
+    clock = TrainingClock(Plan(rounds=1, epochs=3))
+    clock.record_accuracy(1.0)
+    assert not clock.last_epoch
+
+
+def test_a_converged_round_ends_and_the_run_says_so(tmp_path: Path) -> None:
+    train_recipe(tiny("welsr", *EASY), source(), tmp_path)
+    log, record = lines(tmp_path), json.loads((tmp_path / "run.json").read_text())
+    assert record["rounds"] == summarize_rounds(log)
+    assert record["steps"] == sum(r["steps"] for r in record["rounds"]) < 2 * 12 * 5
+    for number in range(2):
+        trained = [x["train_accuracy"] for x in log if x["round"] == number]
+        assert trained[-1] >= 0.5
+        assert all(accuracy < 0.5 for accuracy in trained[:-1])
+    assert len([x for x in log if x["round"] == 0]) > 1
+    assert all(r["val_accuracy"] is not None for r in record["rounds"])
+
+
+def test_a_round_that_ends_early_still_ends_for_its_methods(tmp_path: Path) -> None:
+    """The early end is validated although validate_every would not, and the next round acts."""
+    train_recipe(tiny("welsr", *EASY, "validate_every=100"), source(), tmp_path)
+    log = lines(tmp_path)
+    ends = [x for x, after in zip(log, [*log[1:], None], strict=True)
+            if after is None or after["round"] > x["round"]]  # fmt: skip
+    assert all(x["val_accuracy"] is not None for x in ends)
+    (rewrite,) = lines(tmp_path, "rewrites.jsonl")
+    assert (rewrite["round"], rewrite["step"]) == (1, ends[0]["step"])
+
+
+@pytest.mark.parametrize("ahead", [-3, 0, 2])
+def test_a_run_killed_around_an_early_end_ends_at_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    recipe, whole, parts = tiny("welsr", *EASY), tmp_path / "whole", tmp_path / "parts"
+    train_recipe(recipe, source(), whole)
+    first = json.loads((whole / "run.json").read_text())["rounds"][0]["steps"]
+    killed_at(first + ahead, recipe, parts, monkeypatch)
+    train_recipe(recipe, source(), parts)
+    assert (parts / "log.jsonl").read_bytes() == (whole / "log.jsonl").read_bytes()
+    assert equal(weights(parts), weights(whole))
+
+
+def test_patience_counts_on_after_a_resume(tmp_path: Path) -> None:
+    """Two epochs in a row are needed: a checkpoint between them keeps the first."""
+    recipe = tiny("welsr", *EASY, "plan.stop_patience=2")
+    train_recipe(recipe, source(), tmp_path / "whole")
+    made = trainer(recipe, tmp_path / "parts")
+    while made.ctx.clock.converged < 1:
+        made._epoch(lambda images: None)
+    again = trainer(recipe, tmp_path / "parts")
+    assert again.ctx.clock.converged == 1
+    again.run()
+    whole, parts = (json.loads((tmp_path / p / "run.json").read_text()) for p in ("whole", "parts"))
+    assert parts["rounds"] == whole["rounds"]
+    assert parts["weights_hash"] == whole["weights_hash"]
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "reason"),
+    [
+        ("dsd", ("dsd.sparse_epochs=2",), "first 2 epochs, which dsd needs"),
+        ("imp", ("imp.rewind_epoch=1",), "first 1 epochs, which imp needs"),
+        ("seal", (), "first 1 epochs, which seal needs"),
+        ("normal", ("schedule=single_cycle",), "single_cycle without its length"),
+        ("maml", (), "maml measures no training accuracy"),
+    ],
+)
+def test_what_an_early_end_would_cut_off_is_refused(
+    method: str, fields: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        tiny(method, *fields, "plan.stop_accuracy=1")
+    if method not in ("normal", "maml"):
+        tiny(method, *fields, "plan.stop_accuracy=1", "plan.stop_patience=3")
+
+
+def test_every_method_has_the_same_rule() -> None:
+    """Only the clock knows it, and only the loop tells the clock; meta-learners have none."""
+    from pretrain import METHODS
+
+    for name in set(METHODS.names()) - META:
+        recipe = tiny(name, "plan.stop_accuracy=1", "plan.stop_patience=4")
+        assert TrainingClock(recipe.plan, epoch=1, converged=4).last_epoch, name
+    assert "record_accuracy" in Trainer._close_epoch.__code__.co_names
