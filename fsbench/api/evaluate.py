@@ -27,11 +27,7 @@ from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, p
 from fsbench.api.request import (
     EvaluationRequest,
     Models,
-    parse_head_settings,
-    parse_input_size,
-    parse_probe_settings,
     parse_shard,
-    parse_tasks,
     pool_of,
     request_of_specs,
 )
@@ -176,17 +172,17 @@ def evaluate(
         names = [str(text) for text in texts]
         request = request_of_specs(spec_files, names, parse_shard(shard), overwrite)
     else:
-        request = EvaluationRequest(
-            tasks=parse_tasks(texts, Options(tuple(kinds), shots, way, heads, protocol)),
-            input_size=parse_input_size(str(input_size)),
+        request = EvaluationRequest.parse(
+            texts,
+            Options(tuple(kinds), shots, way, heads, protocol),
+            input_size=str(input_size),
+            shard=shard,
+            settings=settings,
             episodes=episodes,
             limit=limit,
             seed=seed,
-            shard=parse_shard(shard),
             overwrite=overwrite,
             bn_mode=bn_mode,
-            settings=parse_head_settings(settings),
-            probing=parse_probe_settings(settings),
         )
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
@@ -305,16 +301,16 @@ class Evaluation:
 
     def run(self, task: TaskId) -> Result:
         """Return the result of a task: read if it is complete, else computed and written."""
-        cell = self.cell(task)
+        cell, spec = self.cell(task), self.spec(task)
         if self.request.overwrite:
             cell.clear()
-        if not isinstance(cell.spec, EpisodicSpec):
-            return cell.read() if cell.complete() else self.run_probe(task, cell, cell.spec)
+        if not isinstance(spec, EpisodicSpec):
+            return cell.read() if cell.complete() else self.run_probe(task, cell, spec)
         return retry_with_halvings(
-            lambda halvings: self.run_episodes(task, halvings), self.report.log, cell.halvings
+            lambda halvings: self.run_episodes(task, spec, halvings), self.report.log, cell.halvings
         )
 
-    def run_episodes(self, task: TaskId, halvings: int) -> Result:
+    def run_episodes(self, task: TaskId, spec: EpisodicSpec, halvings: int) -> Result:
         """Compute the missing blocks of an episodic task and write its result.
 
         halvings: of the episodes that share a forward pass; results of other halvings are not
@@ -322,7 +318,6 @@ class Evaluation:
         """
         context = replace(self.context, halvings=halvings)
         cell = self.cell(task, context)
-        spec = self.episodic_spec(task)
         blocks = self.block_episodes(spec)
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
         if cell.complete(episodes):
@@ -372,13 +367,6 @@ class Evaluation:
     def spec(self, task: TaskId) -> Spec:
         """Return the full spec of a task for this backbone."""
         return self.request.spec(task, self.backbone.facts.input_size)
-
-    def episodic_spec(self, task: TaskId) -> EpisodicSpec:
-        """Return the full spec of an episodic task."""
-        spec = self.spec(task)
-        if not isinstance(spec, EpisodicSpec):
-            raise TypeError(f"{task} draws no episodes")
-        return spec
 
     def cell(self, task: TaskId, context: RunContext | None = None) -> Cell:
         """Return the place of a task's result; context: one with batch halvings."""
