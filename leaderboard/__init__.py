@@ -1,5 +1,6 @@
-"""Boards that can be trusted: hostile submissions checked, honest ties, nothing executed.
+"""Leaderboards: submissions checked as hostile input, statistical ties, nothing executed.
 
-submission: archive + declaration -> candidate -> checks -> board (a folder of entries);
-standing: board -> rank -> render. All torch-free.
+submission: archive and declaration -> checks -> board, a folder of entries; ranking: records ->
+tiers; methods: runs and their matched-compute controls; reports, charts and site: how it is shown.
+No module loads torch.
 """

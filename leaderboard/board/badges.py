@@ -31,11 +31,11 @@ class CellCheck(Frozen):
 
     cell: Text = Field(description="board column, e.g. eurosat:5w1s/linear@ibm 224px")
     drawn: tuple[int, ...] = Field(description="numbers of the episodes that were drawn")
-    episodes: int = Field(ge=1, description="run again: those drawn and all of their blocks")
+    episodes: int = Field(ge=1, description="recomputed: those drawn and all of their blocks")
     outcomes: int = Field(ge=1, description="queries compared, dense ones among them")
     flipped: int = Field(ge=0, description="of them, with another outcome")
     gained: int = Field(description="of them, right in the entry minus right when run again")
-    allowed: int = Field(ge=0, description="flips that this cell may have")
+    allowed: int = Field(ge=0, description="flips that this result may have")
     differs: tuple[Text, ...] = Field((), description="parts of the environment that are not equal")
     wrong: tuple[int, ...] = Field((), description="the first episodes that differ, at most 20")
     other: Text | None = Field(None, description="what differs and is no outcome of a query")
@@ -56,7 +56,7 @@ class Badge(Frozen):
     environment: dict[str, str]
     seed: int = Field(ge=0, description="with the entry's name it says which episodes are drawn")
     cells: tuple[CellCheck, ...] = Field(min_length=1)
-    not_verified: tuple[Text, ...] = Field((), description="cells that were not run again")
+    not_verified: tuple[Text, ...] = Field((), description="results that were not recomputed")
 
     @property
     def verdict(self) -> BadgeVerdict:

@@ -24,9 +24,9 @@ from leaderboard.ranking.rank_intervals import DIGITS
 from leaderboard.ranking.tiers import Ranking
 
 FEWEST = 8
-"""Minimum number of cells."""
+"""Minimum number of columns."""
 DEPTH, LEAF = 3, 2
-"""Maximum depth, and minimum number of cells in a leaf."""
+"""Maximum depth, and minimum number of columns in a leaf."""
 ALL_IMAGES = 1_000_000
 """Shots of a probe, which trains on all images of a class: more than any episode has."""
 
@@ -34,31 +34,33 @@ ColumnFacts = Mapping[str, str | int]
 
 
 class TreeBranch(Frozen):
-    """A node of the tree: the most frequent winner of its cells, and a question unless a leaf."""
+    """A node of the tree: the most frequent winner of its columns, and a question unless a leaf."""
 
     winner: str
     cells: int
-    wins: dict[str, int] = Field(description="cells won by each, most first")
+    wins: dict[str, int] = Field(description="columns won by each entry, most first")
     question: str | None = Field(None, description="e.g. 'shots <= 12' or 'data set is isic'")
     yes: TreeBranch | None = None
     no: TreeBranch | None = None
 
 
 class WinnerTree(Frozen):
-    """A shallow decision tree that predicts the winner of a cell from its facts.
+    """A shallow decision tree that predicts the winner of a column from its facts.
 
-    A cell is a column of the board; its winner is the entry with the highest mean.
+    The winner is the entry with the highest mean; `cells` counts columns.
     """
 
     root: TreeBranch
     cells: int
-    explained: float = Field(description="share of the cells whose winner the tree names")
-    left_out: float = Field(description="the same for each cell by a tree grown without it")
-    baseline: float = Field(description="share of the cells won by the most frequent winner")
+    explained: float = Field(description="share of the columns whose winner the tree predicts")
+    left_out: float = Field(
+        description="the same by leave-one-out: each column by a tree grown without it"
+    )
+    baseline: float = Field(description="share of the columns won by the most frequent winner")
 
 
 class TreeQuestion(NamedTuple):
-    """A feature of the tree: a number for every cell, compared with a threshold."""
+    """A feature of the tree: a number for every column, compared with a threshold."""
 
     fact: str
     value: str | None
@@ -99,7 +101,7 @@ def grow_tree(cells: Sequence[ColumnFacts], winners: Sequence[str]) -> WinnerTre
 
     features = tuple(make_questions(cells))
     if len(cells) < FEWEST or not features:
-        number = "one cell" if len(cells) == 1 else f"{len(cells)} cells"
+        number = "one column" if len(cells) == 1 else f"{len(cells)} columns"
         raise UsageError(f"a tree of winners over {number}", fix=f"it needs {FEWEST} that differ")
     x, y = np.stack([question.numbers for question in features], axis=1), np.array(winners)
     seed = seed_for("winner tree") % 2**32
@@ -136,7 +138,7 @@ def convert_node(
     x: NDArray[np.float64],
     y: NDArray[np.str_],
 ) -> TreeBranch:
-    """Convert a node of scikit-learn's tree and its subtree, for the cells that reach it."""
+    """Convert a node of scikit-learn's tree and its subtree, for the columns that reach it."""
     wins = dict(sorted(Counter(y.tolist()).items(), key=lambda item: (-item[1], item[0])))
     here: dict[str, Any] = {"winner": next(iter(wins)), "cells": len(y), "wins": wins}
     if tree.children_left[node] < 0:

@@ -1,7 +1,7 @@
-"""The page as text: template, styles, scripts and data in one file that asks for nothing else.
+"""The site: one HTML file with template, styles, scripts and data, without further requests.
 
-Nothing runs but the page's own script: the policy names its hash, and no request, frame, form or
-inline handler is allowed, so that a hostile name can at most be read.
+Only the page's own script runs: the security policy contains its hash and allows no request, frame,
+form or inline handler, so a hostile name is shown as text.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ JS = (
     "download",
     "main",
 )
-"""In the order in which they stand in the page; one scope."""
+"""Scripts in the order of the page; they share one scope."""
 MAX_ROWS = 500
-"""Of the table for readers without scripts."""
+"""Maximum rows of the table for readers without scripts."""
 
 
 def render_page(data: dict[str, Any]) -> str:
-    """HTML of a site; equal data gives equal text."""
+    """Return the HTML of a site; equal data gives equal text."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -80,13 +80,13 @@ def join_styles(home: Traversable) -> str:
 
 
 def join_scripts(home: Traversable) -> str:
-    """All scripts in one scope of their own."""
+    """Return all scripts in one scope."""
     parts = [(home / "js" / f"{name}.js").read_text(encoding="utf8") for name in JS]
     return '\n"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def security_policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: these two texts, and nothing else."""
+    """Return the Content-Security-Policy, which allows these two texts only."""
     return (
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -104,7 +104,7 @@ INDEX = "index.html"
 def build_site(
     board: Path, site: Path, cache: Path | None = None, report: Reporter = SILENT
 ) -> Path:
-    """Read, verify and rank the board, then write SITE/index.html; returns its path.
+    """Read, verify and rank the board, write SITE/index.html, and return its path.
 
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
     site that is no folder, ValidationFailed for an entry that breaks a rule.

@@ -19,7 +19,7 @@ RGB = tuple[float, float, float]
 
 
 def color_scale(ends: tuple[float, float]) -> list[RGB]:
-    """The steps from the lowest value to the highest, sRGB in [0, 1]."""
+    """Return the steps from the lowest value to the highest, sRGB in [0, 1]."""
     parts = [i / (STEPS - 1) for i in range(STEPS)]
     return [to_srgb(mix(ends, t), mix(CHROMA, t), mix(HUES, t)) for t in parts]
 
@@ -29,7 +29,10 @@ def mix(ends: tuple[float, float], t: float) -> float:
 
 
 def to_srgb(lightness: float, chroma: float, hue: float) -> RGB:
-    """OKLCH to sRGB (B. Ottosson, A perceptual color space for image processing, 2020), clipped."""
+    """Convert OKLCH to clipped sRGB.
+
+    B. Ottosson, A perceptual color space for image processing, 2020.
+    """
     a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
     l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
@@ -47,19 +50,19 @@ def compand(linear: float) -> float:
 
 
 def luminance(colour: RGB) -> float:
-    """Relative luminance (WCAG 2.2)."""
+    """Return the relative luminance (WCAG 2.2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(a: RGB, b: RGB) -> float:
-    """Contrast ratio (WCAG 2.2), 1 to 21."""
+    """Return the contrast ratio (WCAG 2.2), 1 to 21."""
     low, high = sorted((luminance(a), luminance(b)))
     return (high + 0.05) / (low + 0.05)
 
 
 def text_color(colour: RGB) -> RGB:
-    """Black or white."""
+    """Return black or white, whichever has the higher contrast."""
     black, white = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     return black if contrast(colour, black) >= contrast(colour, white) else white
 
@@ -69,6 +72,6 @@ def to_hex(colour: RGB) -> str:
 
 
 def palette_variables(ends: tuple[float, float]) -> str:
-    """CSS: --q0..--q8 for cells, --t0..--t8 for the text on them."""
+    """Return CSS variables: --q0..--q8 for cells, --t0..--t8 for the text on them."""
     steps = enumerate(color_scale(ends))
     return "".join(f"--q{i}:{to_hex(c)};--t{i}:{to_hex(text_color(c))};" for i, c in steps)

@@ -75,7 +75,7 @@ def find_changes(chain: HashChain, results: Sequence[Loaded], where: str) -> Ite
     stated = {link.cell: link for link in chain.cells}
     actual = {link.cell: link for link in build_chain(results).cells}
     for cell in sorted(stated.keys() ^ actual.keys()):
-        pair = ("no such cell", "one") if cell in stated else ("a cell more", "none")
+        pair = ("no such result", "one") if cell in stated else ("an additional result", "none")
         yield Problem("chain", f"{where}: {cell}", *pair, FIX)
     for cell in sorted(stated.keys() & actual.keys()):
         for name in LINKS:

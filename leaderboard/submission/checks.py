@@ -31,7 +31,7 @@ from leaderboard.submission.submission import Submission
 
 SubmissionRule = Callable[[Submission, Board], Iterator[Problem]]
 
-MAX_CELLS = 1000
+MAX_TASKS = 1000
 MAX_EPISODES = 10_000
 MAX_IMAGES = 20_000_000
 MAX_TEXT = 4000
@@ -42,9 +42,9 @@ SHOWN = 3
 def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
     """Every file is a result of a valid schema, and there is at least one."""
     yield from submission.broken
-    if not 0 < len(submission.cells) <= MAX_CELLS:
+    if not 0 < len(submission.cells) <= MAX_TASKS:
         yield make_problem(
-            "results", submission, len(submission.cells), f"1 to {MAX_CELLS} results"
+            "results", submission, len(submission.cells), f"1 to {MAX_TASKS} results"
         )
 
 
@@ -154,7 +154,7 @@ def check_same_backbone(submission: Submission, board: Board) -> Iterator[Proble
             actual = getattr(loaded.result.backbone, name)
             expected = getattr(submission.facts, name)
             if actual != expected:
-                fix = "evaluate every cell with one backbone"
+                fix = "evaluate every task with one backbone"
                 yield loaded.problem("backbone", f"{name} {actual}", expected, fix)
 
 
@@ -169,7 +169,7 @@ def check_same_training(submission: Submission, board: Board) -> Iterator[Proble
     for loaded, training in trained[1:]:
         first, expected = trained[0]
         for name in sorted({*differing_keys(dict(training), dict(expected))} - OF_ITS_MACHINE):
-            fix = "evaluate every cell with one run"
+            fix = "evaluate every task with one run"
             yield loaded.problem("training", f"another {name}", f"that of {first.path}", fix)
 
 
@@ -183,7 +183,7 @@ def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]
         expected = first.setdefault(key, images)
         same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
         if images != expected or not same:
-            fix = "evaluate all cells of a data set on the same copy"
+            fix = "evaluate all tasks of a data set on the same copy"
             yield loaded.problem("images", data.identity, expected.fingerprint, fix)
 
 
@@ -294,7 +294,7 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem
             fix = f"add --targets-seen {target}"
             yield make_problem("undeclared", submission, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
-            fix = "leave the cells of this target out, or choose another board"
+            fix = "leave the results of this target out, or choose another board"
             yield make_problem(
                 "target-seen", submission, target, "targets unseen in pretraining", fix
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
     """
     values: dict[str, Any] = read_mapping(file, ", ".join(DECLARATION_OPTIONS)) if file else {}
     values |= {name: value for name, value in options.items() if value is not None}
+    for key in values:
+        if key not in DECLARATION_OPTIONS:
+            near = [f", use '{name}'" for name in get_close_matches(key, DECLARATION_OPTIONS, n=1)]
+            raise ValidationFailed(
+                f"{file}: unknown key '{key[:60]}'{''.join(near)}",
+                fix=f"the keys are {', '.join(DECLARATION_OPTIONS)}",
+            )
     missing = [option for name, option in DECLARATION_OPTIONS.items() if name not in values]
     if missing:
         raise UsageError(

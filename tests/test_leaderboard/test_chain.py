@@ -83,10 +83,10 @@ def test_outcomes_with_digest_and_score_made_to_fit(board: Path) -> None:
 def test_a_cell_taken_away_or_added(board: Path) -> None:
     probe = next(board.rglob("probe*.json"))
     probe.unlink()
-    with pytest.raises(ValidationFailed, match=rf"{probe.name}: found no such cell"):
+    with pytest.raises(ValidationFailed, match=rf"{probe.name}: found no such result"):
         Board.open(board).entry("entry")
     fakes.write(board / "entry", shots=5)
-    with pytest.raises(ValidationFailed, match=r"5w5s.*found a cell more"):
+    with pytest.raises(ValidationFailed, match=r"5w5s.*found an additional result"):
         Board.open(board).entry("entry")
 
 

@@ -55,6 +55,13 @@ def test_it_is_found_one_level_below(tmp_path: Path) -> None:
     assert find_declaration(tmp_path) == tmp_path / "results" / "declaration.toml"
 
 
+def test_a_misspelled_key_has_its_nearest_name(tmp_path: Path) -> None:
+    values = {key: value for key, value in VALUES.items() if key != "license"}
+    (tmp_path / "decl.json").write_text(json.dumps(values | {"licence": "MIT"}))
+    with pytest.raises(ValidationFailed, match=r"decl.json: unknown key 'licence', use 'license'"):
+        read_declaration(tmp_path / "decl.json", {})
+
+
 def test_missing_fields_are_named_as_options() -> None:
     with pytest.raises(UsageError, match="lacks --authors, --licence, --targets-seen"):
         read_declaration(

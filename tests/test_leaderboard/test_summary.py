@@ -58,7 +58,7 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
     assert (found.friedman.columns, found.friedman.chi2) == (2, pytest.approx(4.0))
     assert found.friedman.cliques == (("best", "middle", "last"),)
     assert found.winners is None
-    assert any("tree of winners over 2 cells" in note for note in found.notes)
+    assert any("tree of winners over 2 columns" in note for note in found.notes)
     assert any("not independent" in note for note in found.notes)
     assert read(capsys, board) == found
 
@@ -83,7 +83,7 @@ def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFix
         "Not computed: rank intervals of one ranked entry (they need two or more).",
         "Not computed: Friedman's test: ranked entries 1, columns 1 "
         "(it needs 3 entries and 2 columns).",
-        "Not computed: a tree of winners over one cell (it needs 8 that differ).",
+        "Not computed: a tree of winners over one column (it needs 8 that differ).",
     )
     assert call("--board", str(tmp_path / "board")) == 0
     assert call("--board", str(tmp_path / "nowhere")) == 2

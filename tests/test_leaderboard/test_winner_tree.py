@@ -106,7 +106,7 @@ def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
 
 
 def test_few_cells_or_cells_alike_are_refused() -> None:
-    with pytest.raises(UsageError, match="over 7 cells"):
+    with pytest.raises(UsageError, match="over 7 columns"):
         grow_tree([column_facts(c) for c in CELLS[:7]], ["a"] * 7)
     with pytest.raises(UsageError, match="differ"):
         grow_tree([column_facts(CELLS[0])] * 9, ["a"] * 9)
