@@ -171,7 +171,7 @@ def pretrain(
     >>> run.steps, 0 <= run.accuracy <= 1
     (8, True)
     """
-    chosen = choose_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
+    chosen = resolve_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
     machine = Machine(
         device=device, threads=threads, cache=cache_folder(None if cache is None else Path(cache))
     )
@@ -187,7 +187,7 @@ def pretrain(
     return Run.load(folder)
 
 
-def choose_recipe(
+def resolve_recipe(
     recipe: str | Path | Recipe,
     overrides: Mapping[str, object] | None = None,
     *,

@@ -50,12 +50,12 @@ def budget(
     """Train methods and their control at several steps per round; resume what was stopped."""
     from fsbench.api.budget import compare_budgets
     from fsbench.api.machine import Machine, cache_folder
-    from fsbench.api.pretrain import choose_recipe
+    from fsbench.api.pretrain import resolve_recipe
     from fsbench.core.tasks import integers
 
     settings = [*(assignments or []), *([f"source={source}"] if source else [])]
     runs = compare_budgets(
-        choose_recipe(recipe, settings=settings, scenario=scenario),
+        resolve_recipe(recipe, settings=settings, scenario=scenario),
         options.split(method),
         integers(steps, "--steps"),
         seeds=seeds,

@@ -77,15 +77,15 @@ def pretrain(
 
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
-    from fsbench.api.pretrain import choose_recipe, write_recipe
     from fsbench.api.pretrain import pretrain as run_pretraining
+    from fsbench.api.pretrain import resolve_recipe, write_recipe
     from fsbench.core.distributed import speaks
 
     flags = [f"source={source}"] if source else []
     flags += [f"seed={seed}"] if seed is not None else []
     settings = [*(assignments or []), *flags]
     if export_recipe is not None:
-        built = choose_recipe(recipe, settings=settings, method=method, scenario=scenario)
+        built = resolve_recipe(recipe, settings=settings, method=method, scenario=scenario)
         write_recipe(built, export_recipe)
         console.log(f"wrote {export_recipe}")
         return

@@ -138,7 +138,7 @@ class EpisodeSampler:
             raise DataError(
                 f"{self.dataset_name} has {count} images in class {class_id}; {spec.k_shot}-shot "
                 f"with {spec.n_query} queries needs {need} per class{others}",
-                fix="use fewer --shots or --n-query, or add images to these classes",
+                fix="use fewer --shots, or add images to these classes",
             )
         if spec.track == "disjoint":
             self._check_groups()
@@ -160,7 +160,7 @@ class EpisodeSampler:
             raise DataError(
                 f"{self.dataset_name}: class {class_id} may have only {count} images outside the "
                 f"groups of a {spec.k_shot}-shot support; needed: {spec.n_query}{others}",
-                fix="use fewer --shots, --way or --n-query, or add images to these classes",
+                fix="use fewer --shots or --way, or add images to these classes",
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fsbench
-from fsbench.api.pretrain import choose_recipe, read_recipe, write_recipe
+from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from pretrain.recipes import registry
@@ -68,19 +68,19 @@ def test_files_of_strangers_run_no_code(
     fields = registry.load_recipe("toy/normal").model_dump(mode="json") | change
     (tmp_path / "recipe.json").write_text(json.dumps(fields))
     with pytest.raises(error, match=match):
-        choose_recipe(tmp_path / "recipe.json")
+        resolve_recipe(tmp_path / "recipe.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', "{", '{"recipe": {}}', "[" * 10_000])
 def test_broken_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text(text)
     with pytest.raises(ValidationFailed):
-        choose_recipe(str(tmp_path / "recipe.json"))
+        resolve_recipe(str(tmp_path / "recipe.json"))
 
 
 def test_fields_are_set_once() -> None:
     with pytest.raises(UsageError, match=r"plan\.rounds is set twice"):
-        choose_recipe("toy/normal", {"plan": {"rounds": 2}}, settings=["plan.rounds=3"])
-    nested = choose_recipe("toy/normal", {"plan": {"rounds": 3}})
-    assert nested == choose_recipe("toy/normal", {"plan.rounds": 3})
-    assert nested == choose_recipe("toy/normal", settings=["plan.rounds=3"])
+        resolve_recipe("toy/normal", {"plan": {"rounds": 2}}, settings=["plan.rounds=3"])
+    nested = resolve_recipe("toy/normal", {"plan": {"rounds": 3}})
+    assert nested == resolve_recipe("toy/normal", {"plan.rounds": 3})
+    assert nested == resolve_recipe("toy/normal", settings=["plan.rounds=3"])

@@ -11,7 +11,7 @@ import torch
 from pydantic import ValidationError
 from support.pretrain import epochs, lines, source, tiny, trainer
 
-from fsbench.api.pretrain import choose_recipe
+from fsbench.api.pretrain import resolve_recipe
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
 from pretrain.recipes import plan as scenarios
@@ -136,13 +136,13 @@ def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str)
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:
-    chosen = choose_recipe(
+    chosen = resolve_recipe(
         "toy/swr_reanchor", {"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
     )
     assert len(chosen.plan.stages) == 2
     assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
     with pytest.raises(UsageError, match="on=none"):
-        choose_recipe("toy/swr_reanchor", scenario="warm-start")
+        resolve_recipe("toy/swr_reanchor", scenario="warm-start")
 
 
 @pytest.mark.parametrize(
