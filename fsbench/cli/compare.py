@@ -53,7 +53,7 @@ def compare(
 
 
 def power(
-    like: Like,
+    examples: Like,
     gap: Gap = 0.5,
     tasks: options.Tasks = None,
     board: Board = None,
@@ -66,7 +66,7 @@ def power(
     from fsbench.core.power import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
-    analysis = analyze_power(*like, goal, tasks=options.split(tasks), board=board)
+    analysis = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
     if as_json:
         console.emit_json(analysis.model_dump(mode="json"))
     else:

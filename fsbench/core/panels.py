@@ -67,7 +67,7 @@ def draw_panels(panels: Sequence[Panel], title: str, width: float | None = None)
     columns = max(1, min(MOST_COLUMNS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     panel_width = PANEL[0] if width is None else width / columns
-    legend = max((legend_height(panel, panel_width - 60) for panel in panels), default=0.0)
+    legend = max((panel_legend_height(panel, panel_width - 60) for panel in panels), default=0.0)
     titled = any(panel.title != title for panel in panels)
     extra = legend + plotting.LINE_HEIGHT * titled
     height = (PANEL[1] + extra) * rows + plotting.LINE_HEIGHT * bool(titled and title)
@@ -80,7 +80,7 @@ def draw_panels(panels: Sequence[Panel], title: str, width: float | None = None)
         fill_panel(drawing, ax, panel, panel_width)
         if titled:
             title_text = fit_text(panel.title, panel_width - 60)
-            ax.set_title(title_text, pad=8 + legend_height(panel, panel_width - 60))
+            ax.set_title(title_text, pad=8 + panel_legend_height(panel, panel_width - 60))
     for ax in axes[len(panels) :]:
         ax.remove()
     if titled and title:
@@ -88,7 +88,7 @@ def draw_panels(panels: Sequence[Panel], title: str, width: float | None = None)
     return drawing
 
 
-def legend_height(panel: Panel, width: float) -> float:
+def panel_legend_height(panel: Panel, width: float) -> float:
     """Return the height of the legend above a panel."""
     labels = [curve.label for curve in panel.curves]
     return 0.0 if panel.bars else plotting.legend_height(labels, width)

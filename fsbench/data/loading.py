@@ -64,9 +64,9 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     if ref.startswith(FOLDER):
         return list_folder_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
-        from fsbench.data.sources import _hub
+        from fsbench.data.hub_source import load_hub_source
 
-        return _hub.load(ref.removeprefix(HUB), cache)
+        return load_hub_source(ref.removeprefix(HUB), cache)
     canonical = resolve_alias(ref)
     if canonical not in SOURCES.names():
         raise UnknownName("source", ref, SOURCES.names())

@@ -24,9 +24,9 @@ from fsbench.api.request import (
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
-from fsbench.core.tasks import Options, TaskId
+from fsbench.core.tasks import ColumnId, Options, TaskId
 from fsbench.results import ResultStore
-from fsbench.sweep import board_results
+from fsbench.sweep.board_results import read_results
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Workplace
@@ -186,9 +186,7 @@ class EvaluationJob(Job):
 
     def run(self, place: Workplace) -> None:
         if self.entry:
-            board_results.is_entry_of(
-                self.entry, self.backbone, place
-            )  # before hours of work, not after
+            is_entry_of(self.entry, self.backbone, place)  # before hours of work, not after
         models = self.backbone.models(place)
         run_request(
             models,
@@ -226,3 +224,49 @@ def select_probe_settings(block: EvaluationBlock, tasks: tuple[TaskId, ...]) -> 
     values = parse_probe_settings(block.set).values
     names = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
     return ProbeSettings({name: value for name, value in values.items() if name in names})
+
+
+def find_entry(job: EvaluationJob, task: TaskId, place: Workplace) -> str | None:
+    """Return the entry with a complete result of this task of the job."""
+    if place.board is None:
+        return None
+    spec = job.spec(task).digest()
+    images = job.images[job.parsed.index(task)].identity
+    required = 1 if task.probe else job.request.n_episodes
+    for cell in read_results(place.board, place.cache):
+        same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
+        if same and cell.outcomes >= required and job.backbone.is_(cell.backbone):
+            return cell.entry
+    return None
+
+
+def is_on_board(job: EvaluationJob, place: Workplace) -> bool:
+    """Return whether the board holds all results of the job."""
+    return all(find_entry(job, task, place) for task in job.parsed)
+
+
+def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
+    """Return whether the board has this entry, and it is of this backbone.
+
+    Raises ValidationFailed where its results are of other weights than those of this sweep, which a
+    recipe gives on another kind of machine: an entry holds one network.
+    """
+    if place.board is None:
+        return False
+    cells = read_results(place.board, place.cache)
+    mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
+    now = backbone.facts(place)
+    others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
+    if others:
+        raise ValidationFailed(
+            f"the entry {entry} on {place.board} holds results of other weights"
+            f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
+            fix="put those weights in the place of the run and sweep again, or delete the entry"
+            " to have all of its results made anew",
+        )
+    return bool(mine)
+
+
+def column_name(job: EvaluationJob, task: TaskId) -> ColumnId:
+    """Return the board column of a task of the job."""
+    return ColumnId.of(task, job.spec(task))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fsbench.sweep import board_results
-from fsbench.sweep.evaluation import EvaluationJob
+from fsbench.sweep.evaluation import EvaluationJob, is_on_board
 from fsbench.sweep.graph import JobGraph
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Workplace
@@ -60,4 +59,4 @@ def explain_done(job: Job, graph: JobGraph, place: Workplace, later: Mapping[str
 def is_done_on_board(job: EvaluationJob | SubmissionJob, place: Workplace) -> bool:
     if isinstance(job, SubmissionJob):
         return job.done(place)
-    return board_results.is_on_board(job, place)
+    return is_on_board(job, place)

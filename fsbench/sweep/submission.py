@@ -14,7 +14,14 @@ from fsbench.results import building
 from fsbench.results.names import safe
 from fsbench.results.reading import cells
 from fsbench.sweep import board_results
-from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
+from fsbench.sweep.evaluation import (
+    EvaluationJob,
+    SweepBackbone,
+    TrainedBackbone,
+    column_name,
+    find_entry,
+    is_entry_of,
+)
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job
 from fsbench.sweep.place import Workplace
@@ -65,19 +72,19 @@ class SubmissionJob(Job):
         """Return whether the board holds all results that it has a column for."""
         if place.board is None:
             return False
-        columns = board_results.read_columns(place.board)
+        columns = board_results.read_board_columns(place.board)
         return all(
-            board_results.find_entry(job, task, place)
+            find_entry(job, task, place)
             for job in self.evaluations
             for task in job.parsed
-            if columns is None or board_results.column_name(job, task) in columns
+            if columns is None or column_name(job, task) in columns
         )
 
     def run(self, place: Workplace) -> None:
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         board_results.clear_cache()
-        replaces = board_results.is_entry_of(self.name, self.backbone, place)
+        replaces = is_entry_of(self.name, self.backbone, place)
         if replaces:
             copy_missing_results(place.board / self.name, place.results)
         models = (self.backbone.label,)

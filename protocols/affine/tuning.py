@@ -84,7 +84,7 @@ def make_optimizer(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> tor
     )
 
 
-class EpisodeImages(NamedTuple):
+class TuningImages(NamedTuple):
     """support (E * n, 3, s, s) and query (E * q, 3, s, s) uint8, episode by episode, then class by
     class, channels last in memory; rows of features (., D) float32 without a backbone."""
 
@@ -94,14 +94,14 @@ class EpisodeImages(NamedTuple):
 
 def read_episode_images(
     inputs: Inputs, image: ImageSpec, episodes: Sequence[Episode]
-) -> EpisodeImages:
+) -> TuningImages:
     """Decode the images onto the inputs' device. Raise DataError naming a corrupt image."""
     episode_images = [episode.images(inputs.dataset.by_class) for episode in episodes]
     sides = (
         np.concatenate([side.ravel() for side in sides])
         for sides in zip(*episode_images, strict=True)
     )
-    return EpisodeImages(*(read_pixels(inputs, image, side) for side in sides))
+    return TuningImages(*(read_pixels(inputs, image, side) for side in sides))
 
 
 def read_pixels(inputs: Inputs, image: ImageSpec, indices: NDArray[np.int64]) -> Tensor:

@@ -28,7 +28,7 @@ from protocols.base import Inputs
 from protocols.heads import draws
 from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings, run_side_by_side
 from protocols.heads.gram import UntrainedHeads
-from protocols.heads.scoring import episode_records
+from protocols.heads.scoring import make_episode_records
 
 ADAPTATION = "affine"
 FEATURES = False
@@ -84,7 +84,7 @@ def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) 
     labels = labels.repeat_interleave(spec.episode.k_shot).repeat(len(episodes))
     for rows in iterate_batches(inputs, spec, episodes):
         tuning.step(images.support[rows], labels[rows])
-    return episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
+    return make_episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
 
 
 def build_tuning(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> AffineTuning:

@@ -20,7 +20,7 @@ from protocols.base import Inputs
 from protocols.heads import draws
 from protocols.heads.execution import run_side_by_side
 from protocols.heads.gram import support_and_query
-from protocols.heads.scoring import episode_records, reconstruct_heads, score_dense_queries
+from protocols.heads.scoring import make_episode_records, reconstruct_heads, score_dense_queries
 from protocols.heads.sgd import train_heads
 
 ADAPTATION = "linear"
@@ -64,7 +64,7 @@ def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode])
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)
     trained = train_heads(support, labels, orders, spec.head)
-    records = episode_records(episodes, trained.logits(query), e.n_query)
+    records = make_episode_records(episodes, trained.logits(query), e.n_query)
     return score_dense_queries(
         records, inputs, episodes, reconstruct_heads(inputs, episodes, start, trained)
     )

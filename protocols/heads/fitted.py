@@ -131,14 +131,14 @@ def fit_piece(
     fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> tuple[EpisodeRecords, Classifier]:
     """Fit these episodes together; return their records and the classifier."""
-    from protocols.heads.scoring import episode_records
+    from protocols.heads.scoring import make_episode_records
 
     settings = spec.fitted or FittedSpec()
     images = [episode.images(inputs.dataset.by_class) for episode in episodes]
     support, query = (stack_features(inputs.features, part) for part in zip(*images, strict=True))
     query = query.flatten(1, 2)
     classify = fit(settings, support, *((query,) if settings.transductive else ()))
-    return episode_records(episodes, classify(query), spec.episode.n_query), classify
+    return make_episode_records(episodes, classify(query), spec.episode.n_query), classify
 
 
 def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> Tensor:

@@ -26,7 +26,9 @@ from protocols.heads.gram import UntrainedHeads, gather_features
 from protocols.heads.sgd import TrainedHeads
 
 
-def episode_records(episodes: Sequence[Episode], logits: Tensor, n_query: int) -> EpisodeRecords:
+def make_episode_records(
+    episodes: Sequence[Episode], logits: Tensor, n_query: int
+) -> EpisodeRecords:
     """Return top-1 outcomes of logits (E, n_way * n_query, n_way), queries class by class.
 
     A non-finite logit marks its episode; its predictions count as argmax returns them.

@@ -17,8 +17,8 @@ import yaml
 from typer.main import get_command
 
 from fsbench import __version__
-from fsbench.api.readme import BLOCK, DOCUMENTS, TABLES, fill
 from fsbench.cli.main import build
+from fsbench.readme import BLOCK, DOCUMENTS, TABLES, fill
 from leaderboard.board.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures

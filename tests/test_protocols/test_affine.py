@@ -28,7 +28,7 @@ from protocols.episodic.affine import (
     iterate_batches,
     tuned_piece_size,
 )
-from protocols.heads.scoring import episode_records
+from protocols.heads.scoring import make_episode_records
 
 
 @pytest.fixture(scope="module")
@@ -184,13 +184,13 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
         tuning.network.weight[1] = 1e30
     for rows in iterate_batches(toy, given, episodes):
         tuning.step(images_.support[rows], labels[rows])
-    records = episode_records(episodes, tuning.logits(images_.query), 3)
+    records = make_episode_records(episodes, tuning.logits(images_.query), 3)
     assert records.finite.tolist() == [True, False, True]
     assert records.collapsed[1]
     assert records.accuracy[1] == 0.2
     good = ours(toy, given, range(3))
     np.testing.assert_array_equal(
-        records.correct[[0, 2]], episode_records(episodes, good, 3).correct[[0, 2]]
+        records.correct[[0, 2]], make_episode_records(episodes, good, 3).correct[[0, 2]]
     )
 
 

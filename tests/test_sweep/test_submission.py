@@ -13,7 +13,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
 from fsbench.sweep import board_results
 from fsbench.sweep.board_results import BoardResult
-from fsbench.sweep.evaluation import TrainedBackbone
+from fsbench.sweep.evaluation import TrainedBackbone, is_entry_of
 from fsbench.sweep.graph import build_graph
 from fsbench.sweep.submission import SubmissionJob
 
@@ -43,7 +43,7 @@ def test_results_of_other_weights_are_not_replaced(
     held = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
     monkeypatch.setattr(board_results, "read_results", lambda board, cache: (held,))
     with pytest.raises(ValidationFailed, match="results of other weights") as told:
-        board_results.is_entry_of(job.name, job.backbone, here)
+        is_entry_of(job.name, job.backbone, here)
     assert facts.weights_hash[:12] in str(told.value)
     assert "delete the entry" in told.value.fix
     with pytest.raises(ValidationFailed, match="results of other weights"):
@@ -60,4 +60,4 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
         BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
         monkeypatch.setattr(board_results, "read_results", lambda board, cache, held=held: (held,))
-        assert board_results.is_entry_of(job.name, job.backbone, here) is False
+        assert is_entry_of(job.name, job.backbone, here) is False

@@ -11,7 +11,7 @@ from fsbench.data.source import SourceListing
 from fsbench.data.sources import tinyimagenet
 
 
-def load(ref: str, cache: Path) -> SourceListing:
+def load_hub_source(ref: str, cache: Path) -> SourceListing:
     """Load ORG/NAME[@REV], splits train and valid. Raises DataError if it is not available.
 
     The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids

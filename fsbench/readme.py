@@ -1,6 +1,6 @@
 """Generate the tables of the READMEs from the registries, the entries and the analyses.
 
-    python -m fsbench.api.readme
+    python -m fsbench.readme
 
 fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`.
 tests/contracts/test_docs.py checks that the documents hold exactly these tables.
@@ -81,12 +81,12 @@ def listing(name: str) -> Callable[[], str]:
     return lambda: markdown(COLUMNS[name], rows(name))
 
 
-def recipes() -> str:
+def recipe_table() -> str:
     """Draw the recipes that reproduce a row of a paper."""
     return markdown(COLUMNS["recipes"], [row for row in rows("recipes") if row["paper"]])
 
 
-def protocols() -> str:
+def protocol_table() -> str:
     """Draw the fields of the specs, one row per field and one column per protocol."""
     fields_by_protocol = {
         row["protocol"]: row["fields"]
@@ -119,7 +119,7 @@ def claims() -> str:
     return markdown(COLUMNS["claims"], table)
 
 
-def published() -> str:
+def published_table() -> str:
     """Draw the papers whose figures ship as published entries, one row per paper."""
     entries, results = Counter[str](), Counter[str]()
     for row in rows("entries"):
@@ -158,14 +158,14 @@ def pilot_analyses() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": listing("methods"),
-    "recipes": recipes,
+    "recipes": recipe_table,
     "datasets": listing("datasets"),
-    "protocols": protocols,
+    "protocols": protocol_table,
     "heads": listing("heads"),
     "architectures": architectures,
     "analyses": listing("analyses"),
     "claims": claims,
-    "published": published,
+    "published": published_table,
     "pilot": pilot_gains,
     "inside": pilot_analyses,
 }
