@@ -10,9 +10,11 @@ from safetensors.torch import save_file
 from torch import nn
 
 import fsbench
+from fsbench.api.reproduce import reproduce
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
 from fsbench.core.tasks import TaskId
+from leaderboard.board.board import Board
 
 TASK = "toy_tiles:5w1s"
 
@@ -190,3 +192,17 @@ def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
         fsbench.evaluate([backbone(), backbone()], TASK)
     with pytest.raises(UsageError, match="for 2 models"):
         fsbench.evaluate([backbone("a"), backbone("b")], TASK, name="both")
+
+
+def test_a_module_in_memory_can_be_submitted_but_not_reproduced(tmp_path: Path) -> None:
+    results = fsbench.evaluate(backbone(), TASK, input_size=32, episodes=20, progress=False)
+    facts = {"authors": "A", "link": "https://example.org", "license": "MIT", "statement": "s"}
+    lists = {"pretraining_data": "none", "targets_seen": "none"}
+    board = tmp_path / "board"
+    fsbench.submit(results, board, name="mine", **facts, **lists)
+    frame = fsbench.leaderboard(board).to_frame()
+    assert frame["entry"].tolist() == ["mine"]
+    entry = Board.open(board).entry("mine")
+    assert entry.cells[0].result.backbone.source == "module"
+    with pytest.raises(ValidationFailed, match="in the memory of its author"):
+        reproduce(entry, "board")
