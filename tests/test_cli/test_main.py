@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import typer
 
 from fsbench.cli import options
 from fsbench.cli.main import ORDER, SETTINGS, build, run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def call(*arguments: str) -> int:
@@ -132,3 +136,26 @@ def test_every_command_stands_in_a_panel_of_the_help() -> None:
     names = [command.name for command in app.registered_commands]
     names += [group.name for group in app.registered_groups]
     assert set(names) == set(ORDER)
+
+
+def fix_texts() -> Iterator[tuple[str, str]]:
+    """The literal texts of every `fix=`, with the place."""
+    for package in ("fsbench", "leaderboard", "pretrain", "protocols"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+                if isinstance(node, ast.keyword) and node.arg == "fix":
+                    for part in ast.walk(node.value):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield f"{path.relative_to(ROOT)}:{part.lineno}", part.value
+
+
+def test_hints_of_errors_name_only_options_that_exist() -> None:
+    options = {option for c in COMMANDS.values() for p in c.params for option in p.opts}
+    options |= {"--nproc-per-node"}  # of torchrun
+    unknown = [
+        (place, option)
+        for place, text in fix_texts()
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)
+        if option not in options
+    ]
+    assert unknown == []
