@@ -1,4 +1,4 @@
-"""Backbones from every place where people keep them, head-free and frozen."""
+"""Frozen, head-free backbones from timm, hubs, files, functions and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one thing that pretraining and protocols share: a frozen, head-free backbone."""
+"""The frozen, head-free backbone that pretraining and protocols share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Checkpoint files of others, opened without running anything that they contain.
+"""Checkpoint files of others: opened without running code, and reduced to one state dict.
 
-safetensors, and torch's zip and legacy formats through `torch.load(weights_only=True)`.
+Formats: safetensors, and torch's zip and legacy formats through `torch.load(weights_only=True)`.
+Wrappers and prefixes are those of common training code, e.g. SEAL's `model_state_dict`. If a file
+has two candidates (model and moving average, student and teacher), the user picks one: `FILE::KEY`.
 """
 
 from __future__ import annotations
@@ -40,27 +42,30 @@ BROKEN = (
     zipfile.BadZipFile,
     NotImplementedError,
 )
-"""What torch raises for cut, damaged or foreign files."""
+"""Exceptions of torch for truncated, damaged or foreign files."""
 
 CHUNK = 1 << 20
 LEGACY_PICKLES = 5
-"""Of torch's legacy format, before the bytes of the tensors."""
+"""Pickles in torch's legacy format before the bytes of the tensors."""
 LONGEST_WORD = 1 << 14
-"""Bytes without a space in a pickle of tensors. torch looks through the message of its refusal with
-patterns that take quadratic time for a long word, which a damaged length easily makes."""
+"""Longest text without a space in a pickle of tensors, in bytes.
+
+torch searches the message of its refusal with patterns that take quadratic time for long words,
+which a damaged length field produces easily.
+"""
 
 FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""What torch.load obeys before its own argument."""
+"""Environment variable that overrides the argument of torch.load."""
 
 NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
-"""Where the messages of torch's restricted unpickler name what it met."""
+"""Names of refused objects in messages of torch's restricted unpickler."""
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What the file holds: tensors by name, maybe nested in wrappers.
+    """Read a file: tensors by name, possibly nested in wrappers.
 
-    Raises CheckpointError naming the file: damaged, no checkpoint, or holding classes that only
-    run on trust.
+    Raises CheckpointError naming the file if it is damaged, is not a checkpoint, or contains
+    pickled objects other than tensors.
     """
     try:
         tree = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
@@ -75,7 +80,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _in_the_way(path: Path, message: str) -> str:
-    """The first class or function that the file would import; '' for no pickle at all."""
+    """Return the first class or function that the file would import; '' if it is no pickle."""
     if named := NAMED.search(message):
         return next(text for text in named.groups() if text)
     texts: list[str] = []
@@ -117,7 +122,7 @@ def _torch(path: Path) -> object:
 
 @contextmanager
 def only_tensors() -> Iterator[None]:
-    """Inside, torch.load opens nothing but tensors, whoever calls it: torch.hub asks for more."""
+    """Restrict torch.load to tensors inside; torch.hub would unpickle any object."""
     before = os.environ.get(FORCED)
     os.environ[FORCED] = "1"
     try:
@@ -129,9 +134,9 @@ def only_tensors() -> Iterator[None]:
 
 
 def _require_words(stream: IO[bytes], size: int, pickles: int) -> None:
-    """Raises ValueError where pickled text is longer than any name, or pickles end nowhere.
+    """Raise ValueError if pickled text is longer than any name, or a pickle does not end.
 
-    torch would be busy for hours. What is no pickle, but short, is left to torch.
+    torch would take hours. Short data that is no pickle is left to torch.
     """
     at, longest, broken = 0, 0, False
     try:
@@ -147,10 +152,10 @@ def _require_words(stream: IO[bytes], size: int, pickles: int) -> None:
 
 
 def _require_whole(path: Path) -> None:
-    """Raises ValueError or BadZipFile where a zip unpacks to more than it holds, or was changed.
+    """Raise ValueError or BadZipFile if a zip unpacks to more than its size, or was modified.
 
-    torch stores what it writes unpacked, and does not look at the checksums when it reads. A zero
-    is none: torch.serialization.set_crc32_options(False).
+    torch writes uncompressed members and ignores checksums when it reads. A checksum of zero means
+    none: torch.serialization.set_crc32_options(False).
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -169,17 +174,16 @@ def _require_whole(path: Path) -> None:
 
 def _damaged(path: Path, reason: str) -> CheckpointError:
     return CheckpointError(
-        f"{path} is no readable checkpoint: {reason.strip()}",
+        f"{path} is not a readable checkpoint: {reason.strip()}",
         fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
     )
 
 
 def _refusal(path: Path, name: str) -> CheckpointError:
-    """The file names a class or function that a state dict has no use for."""
+    """Return the error for a file that pickles a class or function."""
     return CheckpointError(
-        f"{path} holds more than tensors: {name} is in the way, and opening it could run foreign "
-        "code",
-        fix="where you trust its author, convert it once, with torch and safetensors.torch "
+        f"{path} contains a pickled {name}; fsbench does not unpickle arbitrary objects",
+        fix="if you trust its author, convert it once, with torch and safetensors.torch "
         "imported, and pass the new file:\n"
         f'    tree = torch.load("{path}", map_location="cpu", weights_only=False)\n'
         "    safetensors.torch.save_file({k: v.clone() for k, v in tree['state_dict'].items()}, "
@@ -190,7 +194,7 @@ def _refusal(path: Path, name: str) -> CheckpointError:
 Tree = Mapping[str, Any]
 
 MAX_DEPTH = 8
-"""Wrappers in wrappers; a file can hold a mapping that holds itself."""
+"""Limit of nested wrappers; a mapping in a file may contain itself."""
 
 WRAPPERS = (
     "state_dict",
@@ -213,20 +217,20 @@ PREFIXES = (
     "feature.",
 )
 LONGEST = 100
-"""Characters of a name in a message."""
+"""Longest name in a message, in characters."""
 HEADS = ("fc", "head", "heads", "classifier", "head_dist")
-"""Modules that are classifiers wherever they stand outside the trunk."""
+"""Names of classifiers beside the trunk."""
 
 
 def select_state(tree: Tree, key: str | None, where: str) -> dict[str, Any]:
-    """The one state dict in `tree`, or the one below `key`.
+    """Return the only state dict in `tree`, or the one below `key`.
 
     Raises CheckpointError naming `where` if there is none or more than one.
     """
     chosen = select_part(tree, key) if key else tree
     if chosen is None:
         raise CheckpointError(
-            f"{where} has no part '{key}'; it holds {shorten(tree)}",
+            f"{where} has no part '{key}'; it contains {shorten(tree)}",
             fix="name one of its parts after '::'",
         )
     depth = 0
@@ -251,7 +255,7 @@ def select_state(tree: Tree, key: str | None, where: str) -> dict[str, Any]:
 
 
 def select_part(tree: Tree, key: str) -> Tree | None:
-    """The part called `key`: nested, dotted, or all flat names that start with it."""
+    """Return the part called `key`: nested, dotted, or a prefix of flat names."""
     if isinstance(tree.get(key), Mapping):
         part: Tree = tree[key]
         return part
@@ -266,7 +270,7 @@ def select_part(tree: Tree, key: str) -> Tree | None:
 
 
 def holds_tensors(value: object) -> bool:
-    """Whether it is a mapping with a tensor in it, at most one level down."""
+    """Return whether a value is a mapping with a tensor, at most one level down."""
     if not isinstance(value, Mapping):
         return False
     inner = [v for part in value.values() if isinstance(part, Mapping) for v in part.values()]
@@ -274,7 +278,7 @@ def holds_tensors(value: object) -> bool:
 
 
 def shorten(tree: Tree) -> str:
-    """The first names of a mapping, for messages."""
+    """Return the first names of a mapping, for messages."""
     names = [str(name)[:LONGEST] for name in tree]
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
@@ -282,10 +286,10 @@ def shorten(tree: Tree) -> str:
 def strip_prefixes(
     state: dict[str, Any], expected: set[str]
 ) -> tuple[str, dict[str, Any], list[str]]:
-    """(prefix taken away, the state without it, heads that stood outside it).
+    """Strip known prefixes: return (prefix, state without it, names of heads beside it).
 
-    A prefix goes only while every name carries it, classifier heads beside it excepted, and only
-    until the names cover `expected`.
+    A prefix is stripped only if every name except classifier heads has it, and only until the names
+    cover `expected`.
     """
     taken, outside = "", []
     while not expected <= state.keys() and (prefix := shared_prefix(state)):
@@ -296,7 +300,7 @@ def strip_prefixes(
 
 
 def shared_prefix(state: Tree) -> str:
-    """The known prefix of all names but the heads beside it; '' if there is none."""
+    """Return the known prefix of all names except heads beside it; '' if there is none."""
     return next((p for p in PREFIXES if _shared(state, p)), "")
 
 

@@ -1,4 +1,4 @@
-"""Blocks of pixels, decoded by threads while the network works on the block before."""
+"""Decoding of blocks of images in threads, ahead of the network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsbench.data.images import crop_centres
 Pixels = NDArray[np.uint8]
 
 AHEAD = 2
-"""Blocks decoded in advance, at least; as many as threads where these are more."""
+"""Minimum number of blocks decoded in advance; the number of threads if that is larger."""
 
 
 def blocks(
@@ -28,13 +28,12 @@ def blocks(
     workers: int,
     view: RandomView | None = None,
 ) -> Iterator[tuple[int, int, Pixels]]:
-    """(index of its first image, images in it, pixels (size, 3, s, s)) from block `first` on.
+    """Yield (index of the first image, number of images, pixels (size, 3, s, s)) per block.
 
-    Pixels of the centre crop, or of a random view, in memory channels last. Block b holds the
-    images b * size ... of the whole data set, and black ones where they end, so a block never
-    depends on where a run began. One thread has a block for itself: two that share one would wait
-    for each other, and the network for both, where images are small. Raises DataError naming a
-    corrupt image.
+    Starts at block `first`. Pixels are the centre crop or a random view, channels last. Block b
+    holds images b * size ... of the data set, padded with black images, so its content does not
+    depend on where a run started. Each thread decodes a whole block: threads that share a block of
+    small images would wait for each other. Raises DataError naming a corrupt image.
     """
     with ThreadPoolExecutor(max(1, workers)) as pool:
         waiting: deque[tuple[range, Future[Pixels]]] = deque()

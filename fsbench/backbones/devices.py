@@ -1,4 +1,4 @@
-"""Where tensors live: cpu, cuda, cuda:N or mps, settled before work starts."""
+"""Devices for tensors: cpu, cuda, cuda:N or mps, checked before work starts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from fsbench.core.errors import UsageError
 
 
 def resolve_device(name: str) -> str:
-    """The device called `name`; `auto` is the first GPU, else the CPU.
+    """Return the device called `name`; `auto` is the first GPU, else the CPU.
 
-    mps is never chosen by `auto`, because its numbers follow other kernels. Raises UsageError for a
-    device that this machine lacks.
+    `auto` never chooses mps, whose kernels give other numbers. Raises UsageError for a device that
+    this machine lacks.
     """
     devices = available_devices()
     if name == "auto":
@@ -17,14 +17,14 @@ def resolve_device(name: str) -> str:
     chosen = "cuda:0" if name == "cuda" else name
     if chosen not in devices:
         raise UsageError(
-            f"there is no device '{name}' here",
-            fix=f"--device auto, or one of: {', '.join(devices)}",
+            f"device '{name}' is not available",
+            fix=f"use --device auto, or one of: {', '.join(devices)}",
         )
     return chosen
 
 
 def available_devices() -> tuple[str, ...]:
-    """The devices that torch can use here, the CPU first."""
+    """Return the devices that torch can use, the CPU first."""
     import torch
 
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
@@ -33,7 +33,7 @@ def available_devices() -> tuple[str, ...]:
 
 
 def device_model(device: str) -> str:
-    """What equal bits depend on: the GPU model, else the device type."""
+    """Return the GPU model, else the device type: the part that bit-identical results need."""
     import torch
 
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

@@ -1,7 +1,14 @@
-"""Features of a whole data set, extracted once and kept by content.
+"""Features of a whole data set, extracted once and cached by content.
 
-Equal bits within a fingerprint (torch, CPU capability, threads, block size): the images go through
-the network in fixed blocks on absolute indices, the last one padded to full size (design.md 5).
+Images pass through the network in fixed blocks of absolute indices, the last one padded, so bits
+are the same for one torch version, CPU capability, thread count and block size
+(protocols/README.md, "Determinism and numerics").
+
+Layout of the cache: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256
+of the array, its description, and the sha-256 of both as `seal`. The array grows in
+<folder>.partial, where done.json has the number of finished blocks and rows and their sha-256, and
+is renamed when complete. Nothing is flushed explicitly, which would cost small networks 2 %: after
+a power failure the hash reveals missing data.
 """
 
 from __future__ import annotations
@@ -36,12 +43,12 @@ Features = NDArray[np.float32]
 
 ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
 MARK_SECONDS = 1.0
-"""What a kill may cost."""
+"""Seconds between marks: the work that a killed run may lose."""
 
 
 @contextmanager
 def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
-    """This process alone works on the folder; another one is waited for, and said so."""
+    """Lock the folder for this process; wait for another one and report that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(folder.name + ".lock"))
     try:
@@ -56,7 +63,7 @@ def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
 
 
 def read_features(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | None:
-    """The finished array (copy on write), or None; a damaged one is removed, and said so."""
+    """Map the finished array copy-on-write, or return None; remove and report a damaged one."""
     if not folder.is_dir():
         return None
     try:
@@ -73,17 +80,17 @@ def read_features(folder: Path, shape: tuple[int, int], report: Reporter) -> Fea
 
 
 def hash_features(array: Features) -> str:
-    """Of the numbers, row by row."""
+    """Return the sha-256 of the numbers, row by row."""
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
 def hash_meta(meta: Mapping[str, Any]) -> str:
-    """sha-256 of a meta.json, but for the seal itself."""
+    """Return the sha-256 of a meta.json without its seal."""
     return digest(meta, compact=False)
 
 
 class FeatureWriter:
-    """The growing array of one folder. done: blocks that earlier runs finished."""
+    """Writer of the growing array of a folder. done: blocks that earlier runs finished."""
 
     def __init__(self, folder: Path, shape: tuple[int, int], report: Reporter = SILENT) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
@@ -92,14 +99,14 @@ class FeatureWriter:
         self.marked = time.monotonic()
 
     def _resume(self, shape: tuple[int, int], report: Reporter) -> np.memmap:
-        """The array with its first rows, or a new one; what is damaged is left out, and said so."""
+        """Return the array with its first rows, or a new one; report and drop a damaged one."""
         try:
             marked = json.loads((self.partial / DONE).read_text())
             array: np.memmap = np.load(self.partial / ARRAY, mmap_mode="r+")
             done, rows = int(marked["done"]), int(marked["rows"])
-            features = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
-            if array.shape == shape and features.hexdigest() == marked["sha256"]:
-                self.done, self.rows, self.hash = done, rows, features
+            digest = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
+            if array.shape == shape and digest.hexdigest() == marked["sha256"]:
+                self.done, self.rows, self.hash = done, rows, digest
                 return array
         except FileNotFoundError:  # killed before the first mark
             return self._start(shape)
@@ -114,7 +121,7 @@ class FeatureWriter:
         return io.create_array(self.partial / ARRAY, np.float32, shape)
 
     def write(self, start: int, rows: Features) -> None:
-        """Store the next block, whose first row is `start`; at times, mark what is stored."""
+        """Store the next block, whose first row is `start`, and mark progress once a second."""
         data = np.ascontiguousarray(rows, np.float32).data
         with (self.partial / ARRAY).open("r+b") as file:  # cheaper than a mapped page's first use
             file.seek(self.array.offset + start * self.array.strides[0])
@@ -125,7 +132,7 @@ class FeatureWriter:
             self.mark()
 
     def mark(self) -> None:
-        """Say which blocks are there."""
+        """Record which blocks are stored."""
         self.marked = time.monotonic()
         beside = self.partial / f"{DONE}.new"
         mark = {"done": self.done, "rows": self.rows, "sha256": self.hash.hexdigest()}
@@ -133,7 +140,7 @@ class FeatureWriter:
         beside.replace(self.partial / DONE)
 
     def finish(self, about: Mapping[str, Any]) -> None:
-        """Make the complete array visible, with `about` in its meta.json."""
+        """Publish the complete array, with `about` in its meta.json."""
         meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
         text = json.dumps({**meta, "seal": hash_meta(meta)}, indent=1)
         (self.partial / META).write_text(text, encoding="utf8")
@@ -142,27 +149,27 @@ class FeatureWriter:
 
 
 VERSION = 1
-"""Raised whenever the way from an image to its features changes: old caches are then left alone."""
+"""Version of the computation from image to features; a new one invalidates old caches."""
 
 CONSTANT = 1e-6
-"""Features that differ by no more than this part of their largest value are all the same."""
+"""Features count as constant if they differ by at most this fraction of their largest value."""
 
 
 def feature_block_size(dim: int, input_size: int) -> int:
-    """Images a forward pass: 8 to 128, a power of two, a function of the shapes alone.
+    """Return the batch size: a power of two from 8 to 128 that depends on the shapes only.
 
-    About 4.2 million pixels, half of it for networks of more than 1024 features (64 images of 224
-    px for ResNet-18, 32 for ResNet-50), never of the memory that happens to be free.
+    A batch has about 4.2 million pixels, half as many for networks of more than 1024 features (64
+    images of 224 px for ResNet-18, 32 for ResNet-50). Free memory plays no role.
     """
     pixels = 2**22 if dim <= 1024 else 2**21
     return min(128, max(8, 1 << (pixels // input_size**2).bit_length() - 1))
 
 
 class FeatureStore:
-    """Features by content, in <cache>/features/<key>/.
+    """Store of features by content, in <cache>/features/<key>/.
 
-    batch_size: images a forward pass, at least 2; None lets `block_size` say; workers: decoding
-    threads. Both leave the episodes alone, and only batch_size is part of the key.
+    batch_size: at least 2; None for `feature_block_size`; workers: decoding threads. Neither
+    changes the episodes, and only batch_size is part of the key.
     """
 
     def __init__(
@@ -175,7 +182,8 @@ class FeatureStore:
     ) -> None:
         if batch_size is not None and batch_size < 2:
             raise UsageError(
-                f"a batch of {batch_size} image", fix="use at least 2: one image has other bits"
+                f"a batch size of {batch_size} is too small",
+                fix="use at least 2: single images give slightly different numbers",
             )
         self.folder = cache / "features"
         self.batch_size, self.workers = batch_size, workers
@@ -189,12 +197,12 @@ class FeatureStore:
         fingerprint: str,
         view: RandomView | None = None,
     ) -> Features:
-        """Features (N, D) float32 of all images in data set order, extracted if need be.
+        """Return the features (N, D) float32 of all images in data set order; extract if missing.
 
         fingerprint: of the whole data set (fsbench.data.fingerprint), of which `dataset` may be a
-        part where a random view is asked for. Raises UsageError for an input size
-        that the network does not take, DataError for a corrupt image, CheckpointError for features
-        that are not finite or all the same.
+        part if a random view is requested. Raises UsageError for an input size that the network
+        does not take, DataError for a corrupt image, CheckpointError for features that are not
+        finite or all the same.
         """
         about = self.describe(backbone, image, fingerprint)
         if view is not None:
@@ -205,19 +213,19 @@ class FeatureStore:
             features = read_features(folder, shape, self.report)
             if features is None:
                 check_input_size(backbone, image.input_size, self.device)
-                journal = FeatureWriter(folder, shape, self.report)
-                self.extract(backbone, dataset, image, journal, about, view)
+                writer = FeatureWriter(folder, shape, self.report)
+                self.extract(backbone, dataset, image, writer, about, view)
                 features = read_features(folder, shape, self.report)
         if features is None:
-            raise FsbenchError(f"{folder} is not what was written", fix="check the disk")
+            raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
         return features
 
     def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
-        """Whether `get` would find these features instead of extracting them."""
+        """Return whether these features are cached."""
         return (self.folder / cache_key(self.describe(backbone, image, fingerprint))).is_dir()
 
     def describe(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> dict[str, Any]:
-        """All that the bits of the features depend on."""
+        """Describe everything that the bits of the features depend on."""
         import PIL
 
         facts = backbone.facts
@@ -245,20 +253,20 @@ class FeatureStore:
         backbone: Backbone,
         dataset: TargetDataset,
         image: ImageSpec,
-        journal: FeatureWriter,
+        writer: FeatureWriter,
         about: dict[str, Any],
         view: RandomView | None = None,
     ) -> None:
-        """Run the network over the blocks that the journal lacks, and finish it."""
+        """Run the network over the blocks that the writer lacks, and publish the array."""
         n, size, ref = len(dataset), int(about["block"]), backbone.facts.ref
-        what, done = f"features of {dataset.name} by {ref}", min(journal.done * size, n)
+        what, done = f"features of {dataset.name} by {ref}", min(writer.done * size, n)
         with self.report.task(what, n, "images", done) as advance:
-            for start, rows in self.rows(backbone, dataset, image, journal.done, view):
-                journal.write(start, rows)
+            for start, rows in self.rows(backbone, dataset, image, writer.done, view):
+                writer.write(start, rows)
                 advance(len(rows))
-        if is_constant(journal.array):
+        if is_constant(writer.array):
             raise bad_features_error(ref, f"the same features for all {n} images of {dataset.name}")
-        journal.finish({**about, "model": ref, "dataset": dataset.name})
+        writer.finish({**about, "model": ref, "dataset": dataset.name})
 
     def rows(
         self,
@@ -268,7 +276,7 @@ class FeatureStore:
         first: int = 0,
         view: RandomView | None = None,
     ) -> Iterator[tuple[int, Features]]:
-        """(index of its first image, features) of every block from `first` on, none of them kept.
+        """Yield (index of the first image, features) of every block from `first` on, uncached.
 
         Raises CheckpointError for features that are not finite.
         """
@@ -284,14 +292,14 @@ class FeatureStore:
 
 
 def cache_key(about: dict[str, Any]) -> str:
-    """sha-256 of the description, 64 hex digits."""
+    """Return the sha-256 of a description, 64 hex digits."""
     return digest(about, compact=False)
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:
-    """Features (B, D) of pixels (B, 3, s, s) uint8, without TF32 and without autotuning.
+    """Compute features (B, D) of pixels (B, 3, s, s) uint8, without TF32 and autotuning.
 
-    Raises FsbenchError when the device's memory is too small for the block.
+    Raises FsbenchError if the block exceeds the memory of the device.
     """
     cudnn = torch.backends.cudnn
     images = torch.from_numpy(pixels).to(device).contiguous(memory_format=torch.channels_last)
@@ -307,7 +315,7 @@ def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Feature
 
 
 def check_input_size(backbone: Backbone, size: int, device: str) -> None:
-    """Raises UsageError if the network does not take images of side `size` (px)."""
+    """Raise UsageError if the network does not take images of side `size` (px)."""
     native = backbone.facts.input_size
     if size == native:
         return
@@ -322,12 +330,13 @@ def check_input_size(backbone: Backbone, size: int, device: str) -> None:
 
 
 def is_constant(rows: Features) -> bool:
-    """Whether all of several rows are the same vector."""
+    """Return whether all of several rows are the same vector."""
     spread = float(np.max(rows.max(axis=0) - rows.min(axis=0)))
     return len(rows) > 1 and spread <= CONSTANT * float(np.abs(rows).max())
 
 
 def bad_features_error(ref: str, what: str) -> CheckpointError:
+    """Return the error for unusable features."""
     return CheckpointError(
         f"{ref} gives {what}",
         fix="its weights are damaged or the network is not trained; check the checkpoint",

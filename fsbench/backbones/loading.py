@@ -1,4 +1,7 @@
-"""From a reference to a frozen backbone, or to a run's classifier."""
+"""Loading of backbones by reference, and of the classifier of a run.
+
+A reference is a known scheme first, then an existing file, else an error with the nearest name.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ SOURCES: Registry[BackboneSource] = Registry(
 
 
 def parse_reference(ref: str) -> tuple[str, str]:
-    """(source name, the rest of the reference). Raises UsageError with the nearest name."""
+    """Split into (source name, rest of the reference). Raise UsageError with the nearest name."""
     for name, source in SOURCES.items():
         if source.PREFIX and ref.startswith(source.PREFIX):
             return name, ref.removeprefix(source.PREFIX)
@@ -53,12 +56,12 @@ def parse_reference(ref: str) -> tuple[str, str]:
 
 
 def known_forms() -> str:
-    """All references that are understood."""
+    """Return the forms of all references."""
     return ", ".join(source.FORM for _, source in SOURCES.items())
 
 
 def suggest_reference(ref: str) -> str:
-    """What the user may have meant."""
+    """Return a hint at the reference that the user may have meant."""
     path = Path(ref.partition("::")[0])
     if (path / "run.json").is_file():
         return f"did you mean 'run:{ref}'?"
@@ -71,7 +74,7 @@ def suggest_reference(ref: str) -> str:
 
 
 def _names(ref: str) -> list[str]:
-    """References to compare a misspelt one with."""
+    """Return references to compare a misspelt one with."""
     import timm
 
     scheme = ref.replace(":", "/").partition("/")
@@ -88,6 +91,7 @@ def _names(ref: str) -> list[str]:
 
 
 def suggest_name(name: str, names: list[str]) -> str:
+    """Return a question with the nearest name; '' if none is near."""
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     return f"did you mean '{near[0]}'?" if near else ""
 
@@ -101,7 +105,7 @@ def load_backbone(
     report: Reporter = SILENT,
     trusted: bool = True,
 ) -> Backbone:
-    """The head-free backbone that `ref` names (design.md 6), frozen, in eval mode, on `device`.
+    """Load the head-free backbone of a reference: frozen, in eval mode, on `device`.
 
     arch: architecture of a checkpoint file; random_init: seed of random weights instead of the
     pretrained ones; trusted=False refuses references that run code (`py:`). Raises UsageError,
@@ -126,7 +130,7 @@ def load_backbone(
 def describe_backbone(
     request: BackboneRequest, source: str, loaded: LoadedNetwork, module: nn.Module
 ) -> BackboneFacts:
-    """What is recorded of a backbone in every result."""
+    """Return the facts of a backbone that every result records."""
     fields = {
         "ref": request.ref,
         "source": source,
@@ -146,10 +150,9 @@ def describe_backbone(
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Trunk and head of a run of our own, in eval mode, with gradients enabled.
+    """Trunk and head of a run of `fsbench pretrain`, in eval mode, with gradients enabled.
 
-    model: normalised images (B, 3, H, W) -> logits (B, classes); record: what the run says of
-    itself.
+    model: normalised images (B, 3, H, W) -> logits (B, classes); record: the run's own record.
     """
 
     model: nn.Module
@@ -160,14 +163,16 @@ class Classifier:
 
 
 def load_classifier(ref: str, *, device: str = "cpu") -> Classifier:
-    """The whole network of `run:DIR`. Raises UsageError for any other reference, and for a run of
-    a meta-learner, whose head tells the classes of a task apart.
+    """Load the whole network of `run:DIR`.
+
+    Raises UsageError for any other reference, and for a run of a meta-learner, whose head separates
+    the classes of a task instead of the source.
     """
     name, rest = parse_reference(ref)
     if name != "run" or not run.read_run(Path(rest)).classifies_source:
         raise UsageError(
-            f"'{ref}' has no source classifier of ours",
-            fix="pass a run of our own as run:DIR, none of a meta-learner",
+            f"'{ref}' has no classifier of a source",
+            fix="pass a run of `fsbench pretrain` as run:DIR, except of a meta-learner",
         )
     facts = load_backbone(ref).facts
     with stream("random-init", 0):

@@ -1,7 +1,14 @@
-"""The affine parameters of a network: scale and shift of every normalization layer it holds.
+"""Normalization layers: the affine parameters of a network, and fixed normalisers in it.
 
-Affine fine-tuning trains them and nothing else of a backbone (protocol.md 3): BatchNorm in the
-source; LayerNorm, GroupNorm, InstanceNorm and RMSNorm, torch's and timm's, in other families.
+Affine tuning trains only scale and shift of every normalization layer: BatchNorm in the official
+code (protocols/README.md, "Affine tuning"); LayerNorm, GroupNorm, InstanceNorm and RMSNorm of torch
+and timm in other families.
+
+Fixed normalisers z -> (z - mean) / std after modules are not trained. `lw` puts them after blocks
+("The Impact of Reinitialization on Generalization in Convolutional Neural Networks", Algorithm 1)
+and they stay: a run records their places and `run:` restores them. Mean and std are buffers of the
+module whose output they normalise, so they are in every state dict and no name of the plain
+architecture changes. A fresh one (0 and 1) changes no bit.
 """
 
 from __future__ import annotations
@@ -13,30 +20,31 @@ from torch import Tensor, nn
 from fsbench.backbones.roles import NORMS
 
 TIMM = "timm.layers.norm"
-"""Where timm defines its norms; some, such as RmsNorm, share no class with torch's."""
+"""Module of timm's norms; some, such as RmsNorm, share no class with torch's."""
 
 
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Normalization layers that have a scale, by name, in module order; each layer once."""
+    """Return the normalization layers that have a scale, by name, in module order."""
     return {name: module for name, module in model.named_modules() if is_affine(module)}
 
 
 def is_affine(module: nn.Module) -> bool:
+    """Return whether a module is a normalization layer with a scale."""
     is_norm = isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__)
     return is_norm and isinstance(getattr(module, "weight", None), nn.Parameter)
 
 
 def count_affine(model: nn.Module) -> int:
-    """How many numbers affine fine-tuning trains besides the head: 53,120 for ResNet-50."""
+    """Count the parameters that affine tuning trains besides the head: 53,120 for ResNet-50."""
     layers = affine_layers(model).values()
     return sum(p.numel() for layer in layers for p in layer.parameters(recurse=False))
 
 
 def has_channels_first(layer: nn.Module) -> bool:
-    """Whether its channels are axis 1 of the input, (B, C, ...); else they are the last axes.
+    """Return whether the channels are axis 1 of the input, (B, C, ...), instead of the last axes.
 
-    Batch, group and instance norms, and those that call themselves 2d, such as timm's and
-    torchvision's LayerNorm2d.
+    True for batch, group and instance norms, and classes named 2d, such as the LayerNorm2d of timm
+    and torchvision.
     """
     kinds = (nn.modules.batchnorm._NormBase, nn.GroupNorm)
     return isinstance(layer, kinds) or any("2d" in c.__name__.lower() for c in type(layer).__mro__)
@@ -48,8 +56,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def insert_normalizers(model: nn.Module, shapes: Shapes) -> None:
-    """Put an identity normaliser after each of these modules. Raises AttributeError for a name
-    that the model does not have."""
+    """Insert an identity normaliser after each module. Raise AttributeError for a missing one."""
     for name, shape in shapes.items():
         module = model.get_submodule(name)
         parameter = next(model.parameters())
@@ -59,13 +66,13 @@ def insert_normalizers(model: nn.Module, shapes: Shapes) -> None:
 
 
 def normalize(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-    """Forward hook; it finds the buffers on the module itself, so copies of a model stay whole."""
+    """Normalise an output (forward hook); buffers are on the module, so copies of it work too."""
     mean, std = (module.get_buffer(name).to(output.dtype) for name in (MEAN, STD))
     return (output - mean) / std
 
 
 def normalizer_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Where the normalisers of a network stand: what `insert` needs to rebuild them."""
+    """Return the places and shapes of the normalisers, as `insert_normalizers` takes them."""
     return {
         name: tuple(module.get_buffer(MEAN).shape)
         for name, module in model.named_modules()
@@ -74,5 +81,5 @@ def normalizer_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
 
 
 def normalizer_tensors(name: str) -> tuple[str, str]:
-    """Names of mean and std of the normaliser after the module `name`."""
+    """Return the names of mean and std of the normaliser after module `name`."""
     return f"{name}.{MEAN}", f"{name}.{STD}"

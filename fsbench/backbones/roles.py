@@ -1,7 +1,6 @@
-"""Roles of a network's modules: methods address parameters by role, never by parts of a name.
+"""Architectures and the roles of their modules.
 
-Source: methods.md 0 (parameter roles, ordered layers and blocks), D3 and D4 (the threshold of LLF
-and SEAL).
+Methods address parameters by role (layer, block, stage, head), never by parts of a name.
 """
 
 from __future__ import annotations
@@ -15,32 +14,32 @@ from fsbench.core.errors import UnknownName, UsageError
 
 
 def layer_names(model: nn.Module) -> tuple[str, ...]:
-    """Names of all convolutions and linear layers in the order of registration.
+    """Return the names of all convolutions and linear layers in order of registration.
 
-    Our architectures register modules in forward order, downsample convolutions after the branch
-    that they are added to.
+    Our architectures register modules in forward order, downsample convolutions after the branch to
+    which they are added.
     """
     return tuple(n for n, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.Linear))
 
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
-"""Layers whose output does not change with the scale of their input."""
+"""Layers whose output is invariant to the scale of their input."""
 
 
 def weighted_names(model: nn.Module) -> tuple[str, ...]:
-    """As `layer_names`, normalisation layers included."""
+    """Return `layer_names` with the normalization layers."""
     kinds = (nn.Conv2d, nn.Linear, *NORMS)
     return tuple(n for n, m in model.named_modules() if isinstance(m, kinds))
 
 
 def below(name: str, prefixes: Iterable[str]) -> bool:
-    """Whether the module or parameter `name` is one of the modules `prefixes` or inside one."""
+    """Return whether a module or parameter is one of the modules `prefixes` or inside one."""
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
 @dataclass(frozen=True)
 class RoleMap:
-    """Which module plays which part; names as in `model.named_modules()`.
+    """Roles of the modules of a network; names as in `model.named_modules()`.
 
     layers: convolutions and linear layers in forward order, head included; blocks: module prefixes
     of the K blocks, the stem in the first one and the head in none; the last module of a block
@@ -66,11 +65,11 @@ class RoleMap:
 
     @staticmethod
     def from_threshold(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Parameter names before the module `threshold`, and from it on: (early, late).
+        """Split the parameter names at the module `threshold`: (before it, from it on).
 
-        Both keep the order of `model.named_parameters()`; together they are all parameters, norm
-        layers included (SEAL, models/model_utils.py:156-192). Raises UnknownName for a module that
-        the model does not have.
+        Both keep the order of `model.named_parameters()` and together are all parameters, norm
+        layers included (official code of SEAL, models/model_utils.py:156-192). Raises UnknownName
+        for a module that the model does not have.
         """
         names = [name for name, _ in model.named_parameters()]
         start = next((i for i, n in enumerate(names) if n.startswith(f"{threshold}.")), None)
@@ -83,7 +82,7 @@ class RoleMap:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One network of our own, addressed as `fsbench/NAME`.
+    """A network of this project, addressed as `fsbench/NAME`.
 
     factory: (num_classes, width) -> module, with torch's global generator as the source of its
     initial weights (fsbench.core.seeding.stream around it decides them); num_classes = 0 gives the
@@ -103,11 +102,11 @@ class Architecture:
     fixed_input: bool = False
 
     def at(self, input_size: int) -> Architecture:
-        """The same network, meant for images of this side (px)."""
+        """Return the same network for images of this side (px)."""
         return replace(self, input_size=input_size)
 
     def build(self, num_classes: int, width: int | None = None) -> nn.Module:
-        """A freshly initialised model. Raises UsageError for impossible sizes."""
+        """Build a freshly initialised model. Raise UsageError for impossible sizes."""
         chosen = self.default_width if width is None else width
         if chosen < 1 or num_classes < 0:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Identity and health of weights."""
+"""Weights of a network: hash, check for finite values, and strict loading from state dicts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 
 COUNTER = "num_batches_tracked"
-"""A BatchNorm buffer that no output depends on in eval mode; old files lack it."""
+"""A BatchNorm buffer without effect in eval mode, which old files lack."""
 
 
 def weights_hash(state_dict: Mapping[str, Tensor], head: tuple[str, ...] = ()) -> str:
-    """sha-256 over the tensors outside `head` (module prefixes): 64 hex digits (design.md 6).
+    """Return the sha-256 over the tensors outside `head` (module prefixes), 64 hex digits.
 
-    Over sorted names, with dtype, shape and bytes of each; batch counters are left out.
+    It covers name, dtype, shape and bytes in order of name, without batch counters.
     """
     digest = hashlib.sha256()
     for name in sorted(state_dict):
@@ -36,7 +36,7 @@ def weights_hash(state_dict: Mapping[str, Tensor], head: tuple[str, ...] = ()) -
 
 
 def check_finite(state_dict: Mapping[str, Tensor], where: str) -> None:
-    """Raises CheckpointError naming `where` and the tensors that hold NaN or infinity."""
+    """Raise CheckpointError naming `where` and the tensors with NaN or infinity."""
     bad = [n for n, t in state_dict.items() if t.is_floating_point() and not t.isfinite().all()]
     if bad:
         raise CheckpointError(
@@ -48,15 +48,18 @@ def check_finite(state_dict: Mapping[str, Tensor], where: str) -> None:
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
-"""Types that turn into a network's own; quantised, packed and complex numbers do not."""
+"""Types that convert to those of a network; quantised, packed and complex ones do not."""
 SHOWN = 10
-"""Names that a message lists at most, of each kind."""
+"""Maximum number of names of each kind in a message."""
 
 
 @dataclass(frozen=True)
 class WeightMatch:
-    """What would happen to every name: of the file (matched, dropped, unexpected, misfit) and of
-    the network (missing)."""
+    """Comparison of a state dict with a network.
+
+    Names of the file are matched, dropped, unexpected or misfit; names of the network may be
+    missing.
+    """
 
     prefix: str
     matched: dict[str, Tensor]
@@ -70,7 +73,7 @@ class WeightMatch:
         return not (self.missing or self.unexpected or self.misfit)
 
     def lines(self) -> list[str]:
-        """The plan as text, one line a kind that occurs."""
+        """Return the comparison as text, one line per kind that occurs."""
         prefix = f", prefix '{self.prefix}' stripped" if self.prefix else ""
         kinds = {
             "dropped head": self.dropped,
@@ -83,7 +86,7 @@ class WeightMatch:
 
 
 def join_names(names: list[str]) -> str:
-    """The first names and how many more there are."""
+    """Return the first names and the number of further ones."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(name[:LONGEST] for name in names[:SHOWN]) + more
 
@@ -112,7 +115,7 @@ def match_weights(
 
 
 def describe_misfit(name: str, value: object, target: Mapping[str, Tensor]) -> str:
-    """Why `value` cannot be the tensor `name`; '' if it can."""
+    """Return why `value` cannot be the tensor `name`; '' if it can."""
     if not isinstance(value, Tensor):
         return f"{name} is a {type(value).__name__}"
     want = target[name]
@@ -132,25 +135,28 @@ def load_weights(
     report: Reporter = SILENT,
     heads: Iterable[str] = HEADS,
 ) -> None:
-    """Copy all weights of the head-free `module` from `state`, and report the plan.
+    """Copy all weights of the head-free `module` from `state`, and report the comparison.
+
+    A full match or an error, never `strict=False`.
 
     Raises CheckpointError naming `where`, with the names, if anything is left over or missing.
     """
-    plan = match_weights(state, module, heads)
-    for line in plan.lines():
+    comparison = match_weights(state, module, heads)
+    for line in comparison.lines():
         report.log(f"{where}: {line}")
-    if not plan.complete:
+    if not comparison.complete:
         raise CheckpointError(
-            f"{where} does not fit {architecture}: {'; '.join(plan.lines())}", fix=suggest_fix(plan)
+            f"{where} does not fit {architecture}: {'; '.join(comparison.lines())}",
+            fix=suggest_fix(comparison),
         )
     counters = {n: v for n, v in module.state_dict().items() if n.endswith(COUNTER)}
-    module.load_state_dict({**counters, **plan.matched}, strict=True)
+    module.load_state_dict({**counters, **comparison.matched}, strict=True)
 
 
-def suggest_fix(plan: WeightMatch) -> str:
-    """What to do about a plan that is not complete."""
-    parts = sorted({name.split(".")[0] for name in plan.unexpected})
-    if plan.missing and len(parts) > 1:
+def suggest_fix(comparison: WeightMatch) -> str:
+    """Return what to do about an incomplete match."""
+    parts = sorted({name.split(".")[0] for name in comparison.unexpected})
+    if comparison.missing and len(parts) > 1:
         return (
             f"name the part that holds the backbone as FILE::PART; parts: {', '.join(parts[:10])}"
         )

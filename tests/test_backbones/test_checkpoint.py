@@ -46,7 +46,7 @@ def test_a_poisoned_pickle_is_refused_by_the_name_of_its_class(tmp_path: Path, h
         path.write_bytes(pickle.dumps({"extra": Poison(trace)}))
     else:
         torch.save(tree, path, _use_new_zipfile_serialization=how == "zip")
-    with pytest.raises(CheckpointError, match=r"system is in the way") as caught:
+    with pytest.raises(CheckpointError, match=r"contains a pickled .*system") as caught:
         checkpoint.read_checkpoint(path)
     assert str(path) in caught.value.message
     assert "torch.load" in caught.value.fix
@@ -75,7 +75,7 @@ def test_cut_files_are_refused_by_name(tmp_path: Path, suffix: str, part: float)
     big = {"conv1.weight": torch.arange(4096.0)}
     save_file(big, path) if suffix == ".safetensors" else torch.save(big, path)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
-    with pytest.raises(CheckpointError, match="no readable checkpoint") as caught:
+    with pytest.raises(CheckpointError, match="not a readable checkpoint") as caught:
         checkpoint.read_checkpoint(path)
     assert str(path) in caught.value.message
     assert "weights_only" not in str(caught.value)
@@ -85,7 +85,7 @@ def test_cut_files_are_refused_by_name(tmp_path: Path, suffix: str, part: float)
 def test_text_instead_of_weights_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "page.pth"
     path.write_text(text)
-    with pytest.raises(CheckpointError, match="no readable checkpoint"):
+    with pytest.raises(CheckpointError, match="not a readable checkpoint"):
         checkpoint.read_checkpoint(path)
 
 

@@ -74,7 +74,7 @@ def test_files_that_must_not_be_opened(fsbench: Fsbench, tmp_path: Path) -> None
     torch.save(torch.nn.Linear(2, 2), path)
     told(fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "save_file")
     path.write_bytes(path.read_bytes()[:300])
-    told(fsbench(path, *ARCH), 4, "module.pth is no readable checkpoint")
+    told(fsbench(path, *ARCH), 4, "module.pth is not a readable checkpoint")
 
 
 def test_a_dead_network(fsbench: Fsbench, tmp_path: Path, weights: dict[str, torch.Tensor]) -> None:

@@ -39,6 +39,6 @@ def test_resolve(name: str, expected: str) -> None:
     indirect=["gpus"],
 )
 def test_devices_that_are_not_there(name: str) -> None:
-    with pytest.raises(UsageError, match=f"no device '{name}'") as caught:
+    with pytest.raises(UsageError, match=f"device '{name}' is not available") as caught:
         devices.resolve_device(name)
     assert "cpu" in caught.value.fix

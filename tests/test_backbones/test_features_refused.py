@@ -84,7 +84,7 @@ def test_a_corrupt_image_is_named(
 
 
 def test_a_batch_of_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="a batch of 1"):
+    with pytest.raises(UsageError, match="a batch size of 1"):
         FeatureStore(tmp_path, batch_size=1)
 
 

@@ -126,7 +126,7 @@ def test_flat_sub_trees_are_chosen_by_their_prefix(
 
 
 def test_a_part_that_is_not_there(weights: Weights, save: Callable[[Any], str]) -> None:
-    with pytest.raises(CheckpointError, match="no part 'ema'; it holds model, epoch"):
+    with pytest.raises(CheckpointError, match="no part 'ema'; it contains model, epoch"):
         hash_of(save({"model": weights, "epoch": 1}) + "::ema")
 
 

@@ -73,13 +73,13 @@ def test_the_classifier_is_the_backbone_and_its_head(run_folder: Path) -> None:
 
 
 def test_only_a_run_has_a_classifier() -> None:
-    with pytest.raises(UsageError, match="no source classifier of ours"):
+    with pytest.raises(UsageError, match="no classifier of a source"):
         backbones.load_classifier("timm/resnet18")
 
 
 def test_a_meta_learner_has_none(run_folder: Path) -> None:
     edit(run_folder, recipe_fields={"loader": "episodes"})
-    with pytest.raises(UsageError, match="no source classifier of ours"):
+    with pytest.raises(UsageError, match="no classifier of a source"):
         backbones.load_classifier(f"run:{run_folder}")
 
 

@@ -139,7 +139,7 @@ def test_a_meta_learner_has_no_head_for_the_source(
     run = f"run:{train_recipe(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
     assert call("-m", run, "--what", "all", "-o", str(tmp_path)) == 0
     shown = capfd.readouterr()
-    assert f"sharpness is left out: {run} has no source classifier of ours" in shown.err
+    assert f"sharpness is left out: {run} has no classifier of a source" in shown.err
     assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
         "dormant", "effective_rank", "weight_percentiles",
     ]  # fmt: skip
@@ -152,7 +152,7 @@ def test_other_backbones_have_weights_and_features_only(
 ) -> None:
     assert call(*CONTROL, "--what", "all", "--source", "tiny", "-o", str(tmp_path)) == 0
     shown = capfd.readouterr()
-    assert "hessian is left out: fsbench/toy_resnet has no source classifier of ours" in shown.err
+    assert "hessian is left out: fsbench/toy_resnet has no classifier of a source" in shown.err
     assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
         "dormant", "effective_rank", "weight_percentiles",
     ]  # fmt: skip

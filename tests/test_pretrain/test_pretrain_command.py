@@ -67,7 +67,7 @@ def test_json_is_the_run_record(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["toy/seal", "--set", "plan.round=3"], 2, "did you mean 'plan.rounds'"),
         (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs per round"),
         (["toy/seal", "--set", "seed=1", "--seed", "1"], 2, "seed is set twice"),
-        (["toy/seal", "--device", "tpu"], 2, "no device 'tpu'"),
+        (["toy/seal", "--device", "tpu"], 2, "device 'tpu' is not available"),
         (["pilot/normal"], 3, "tinyimagenet"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
         (("sharpness",), normal),
         (("dormant",), protonet),
     ]
-    lack = f"{protonet} has no source classifier of ours"
+    lack = f"{protonet} has no classifier of a source"
     assert heard.said == [f"{what} is left out: {lack}" for what in ("knn_depth", "sharpness")]
 
 
