@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from fsbench.core.registry import Registry
+from fsbench.core.registry import HEADS, Registry
 
 if TYPE_CHECKING:
     from protocols.base import EpisodicProtocol
@@ -24,4 +24,6 @@ def needs_features(protocol: EpisodicProtocol) -> bool:
     return bool(getattr(protocol, "FEATURES", True))
 
 
-EPISODIC: Registry[EpisodicProtocol] = Registry("adaptation", "protocols.episodic", _module)
+EPISODIC: Registry[EpisodicProtocol] = Registry(
+    "adaptation", "protocols.episodic", _module, group=HEADS
+)

@@ -109,6 +109,7 @@ def methods() -> list[Row]:
     return [
         {
             "method": name,
+            "from": METHODS.origin(name),
             "does": summary(sys.modules[method.__module__].__doc__),
             "source": method.SOURCE,
             "recipes": [f"paper/{row.name}" for row in method.PAPER],
@@ -160,17 +161,22 @@ def published(row: PaperRecipe | None) -> Row:
 def datasets() -> list[Row]:
     from fsbench.data import SOURCES, TARGETS
 
-    facts = [entry.FACTS for registry in (SOURCES, TARGETS) for entry in registry.values()]
+    known = (
+        (registry.origin(name), entry.FACTS)
+        for registry in (SOURCES, TARGETS)
+        for name, entry in registry.items()
+    )
     return [
         {
             "data set": f.name,
+            "from": origin,
             "domain": f.domain,
             "classes": len(f.classes),
             "images": f.n_images,
             "licence": f.license,
             "title": f.title,
         }
-        for f in facts
+        for origin, f in known
     ]
 
 
@@ -265,6 +271,7 @@ def heads() -> list[Row]:
     return [
         {
             "head": name,
+            "from": FITTED.origin(name),
             "does": summary(sys.modules[type(spec).__module__].__doc__).partition(": ")[2],
             "transductive": spec.transductive,
             "settings": spec.model_dump(mode="json", exclude={"transductive"}),
@@ -276,13 +283,24 @@ def heads() -> list[Row]:
 def backbones() -> list[Row]:
     from fsbench.backbones import SOURCES
     from fsbench.backbones.architectures import ARCHITECTURES
+    from fsbench.core.registry import SUITE
 
     schemes = [
-        {"reference": source.FORM, "kind": "source", "what": summary(source.__doc__)}
-        for source in SOURCES.values()
+        {
+            "reference": source.FORM,
+            "kind": "source",
+            "from": SOURCES.origin(name),
+            "what": summary(source.__doc__),
+        }
+        for name, source in SOURCES.items()
     ]
     architectures = [
-        {"reference": f"fsbench/{name}", "kind": "architecture", "what": arch.summary}
+        {
+            "reference": f"fsbench/{name}",
+            "kind": "architecture",
+            "from": SUITE,
+            "what": arch.summary,
+        }
         for name, arch in ARCHITECTURES.items()
     ]
     return [*schemes, *architectures]
@@ -294,6 +312,7 @@ def analyses() -> list[Row]:
     return [
         {
             "analysis": name,
+            "from": ANALYSES.origin(name),
             "finds": summary(sys.modules[file.run.__module__].__doc__),
             "needs": [NEEDS[need] for need in file.NEEDS] or ["weights"],
             "source": file.SOURCE,

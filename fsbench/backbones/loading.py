@@ -22,7 +22,7 @@ from fsbench.backbones.sources import BackboneRequest, BackboneSource, LoadedNet
 from fsbench.backbones.weights import check_finite, weights_hash
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.registry import Registry
+from fsbench.core.registry import BACKBONE_SOURCES, Registry
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
 
@@ -34,7 +34,7 @@ def _source(module: ModuleType) -> BackboneSource:
 
 
 SOURCES: Registry[BackboneSource] = Registry(
-    "backbone source", "fsbench.backbones.sources", _source
+    "backbone source", "fsbench.backbones.sources", _source, group=BACKBONE_SOURCES
 )
 
 

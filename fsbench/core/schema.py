@@ -154,6 +154,11 @@ class Provenance(Frozen):
         exclude_if=lambda value: value == 0,
         description="of the episodes of a forward pass, where memory was too small for all",
     )
+    plugins: dict[str, str] = Field(
+        {},
+        exclude_if=lambda value: not value,
+        description="packages of plug-ins that the number depends on, with their versions",
+    )
     started: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0)
 

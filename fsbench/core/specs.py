@@ -21,7 +21,7 @@ from pydantic import (
 
 from fsbench.core import canonical
 from fsbench.core.errors import FsbenchError
-from fsbench.core.registry import Registry, only_subclass
+from fsbench.core.registry import HEADS, Registry, only_subclass
 
 Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
 Pool = Literal["full", "labeled_80"]
@@ -204,7 +204,7 @@ class FittedSpec(Frozen):
 
 
 FITTED: Registry[type[FittedSpec]] = Registry(
-    "adaptation", "protocols.episodic", only_subclass(FittedSpec)
+    "adaptation", "protocols.episodic", only_subclass(FittedSpec), group=HEADS
 )
 """Settings of heads, each in the file that also fits the head; its names are those of all heads."""
 

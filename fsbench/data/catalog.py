@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from fsbench.core.errors import UnknownName
-from fsbench.core.registry import Registry
+from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
@@ -44,13 +44,24 @@ def _source(module: ModuleType) -> SourceModule:
     return cast("SourceModule", module)
 
 
-TARGETS: Registry[TargetModule] = Registry("data set", "fsbench.data.targets", _target)
-SOURCES: Registry[SourceModule] = Registry("source", "fsbench.data.sources", _source)
+TARGETS: Registry[TargetModule] = Registry(
+    "data set", "fsbench.data.targets", _target, group=DATASETS
+)
+SOURCES: Registry[SourceModule] = Registry(
+    "source", "fsbench.data.sources", _source, group=PRETRAINING_DATASETS
+)
+
+
+@cache
+def suite_facts() -> dict[str, DatasetFacts]:
+    """Return the facts of every target and source of the suite itself, by name."""
+    targets = {name: TARGETS.load(name).FACTS for name in TARGETS.suite_names()}
+    return targets | {name: SOURCES.load(name).FACTS for name in SOURCES.suite_names()}
 
 
 @cache
 def all_facts() -> dict[str, DatasetFacts]:
-    """Return the FACTS of every target and source by name."""
+    """Return the FACTS of every target and source by name, those of plug-ins included."""
     targets = {name: module.FACTS for name, module in TARGETS.items()}
     return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
@@ -63,9 +74,12 @@ def list_archives(name: str) -> tuple[Archive, ...]:
     return archives
 
 
-def resolve_alias(name: str) -> str:
-    """Return the data set name of an alias, in any letter case. Raise UnknownName."""
-    facts_by_name = all_facts()
+def resolve_alias(name: str, *, plugins: bool = True) -> str:
+    """Return the data set name of an alias, in any letter case. Raise UnknownName.
+
+    plugins: among the data sets of plug-ins, too.
+    """
+    facts_by_name = all_facts() if plugins else suite_facts()
     for canonical, facts in facts_by_name.items():
         spellings = {canonical, *facts.aliases}
         if name.lower().replace("_", "-") in {s.lower().replace("_", "-") for s in spellings}:
@@ -75,7 +89,7 @@ def resolve_alias(name: str) -> str:
 
 def dataset_groups() -> dict[str, tuple[str, ...]]:
     """Return the targets of each group name that tasks accept."""
-    toys = tuple(n for n in TARGETS.names() if TARGETS.load(n).FACTS.domain == "toy")
+    toys = tuple(n for n in TARGETS.suite_names() if TARGETS.load(n).FACTS.domain == "toy")
     return {
         "cdfsl": ("chestx", "isic", "eurosat", "cropdisease"),
         "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),

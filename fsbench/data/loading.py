@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetRecord
+from fsbench.core.schema import DatasetRecord, Flag
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
@@ -88,6 +88,11 @@ def load_source(
     return decode_source(list_source(ref, roots, cache), cache, size, report)
 
 
+def plugin_flags(name: str) -> frozenset[Flag]:
+    """Return `custom` for a data set of a plug-in: no publisher's counts vouch for it."""
+    return frozenset({"custom"}) if name in TARGETS.plugins() else frozenset()
+
+
 def describe_dataset(
     dataset: TargetDataset, cache: Path, report: Reporter = SILENT
 ) -> DatasetRecord:
@@ -101,5 +106,5 @@ def describe_dataset(
         class_counts=tuple(counts.values()),
         images_hash=dataset.images_hash,
         fingerprint=fingerprint(dataset, cache, report),
-        flags=tuple(sorted(dataset.flags)),
+        flags=tuple(sorted(dataset.flags | plugin_flags(dataset.name))),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.findings import Analysis, Question
 from fsbench.core.io import read_record, write_record
@@ -37,6 +38,10 @@ def earlier(root: Path, facts: BackboneFacts, question: Question) -> Analysis | 
 def write(root: Path, analysis: Analysis) -> Path:
     """Keep a record; an earlier one of the same question is replaced."""
     path = place(root, analysis.backbone, analysis.question)
+    plugins = registry.plugin_packages((registry.ANALYSES, analysis.question.what))
+    if plugins:
+        provenance = analysis.provenance.model_copy(update={"plugins": plugins})
+        analysis = analysis.model_copy(update={"provenance": provenance})
     model = path.parent.parent / MODEL_FILE
     if not model.exists():
         write_record(model, analysis.backbone)

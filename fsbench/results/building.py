@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords, columns, concatenate
@@ -33,6 +34,9 @@ def build(
 ) -> Result:
     """The Result that these records give. Raises UsageError without any outcome."""
     summary = summarise(records, spec)
+    if not provenance.plugins:
+        plugins = used_plugins(facts, dataset, spec)
+        provenance = provenance.model_copy(update={"plugins": plugins})
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
         index = records.index
@@ -53,6 +57,19 @@ def build(
         details=summary.details,
         dense=summary.dense,
         provenance=provenance,
+    )
+
+
+def used_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> dict[str, str]:
+    """Return the version of each plug-in package that takes part in a result."""
+    head = spec.adaptation if isinstance(spec, EpisodicSpec) else ""
+    methods = facts.training.methods if facts.training else ()
+    return registry.plugin_packages(
+        (registry.HEADS, head),
+        (registry.DATASETS, dataset.name),
+        (registry.BACKBONE_SOURCES, facts.source.replace("-", "_")),
+        *((registry.METHODS, method) for method in methods),
+        *((registry.PRETRAINING_DATASETS, name) for name in facts.pretraining_data),
     )
 
 

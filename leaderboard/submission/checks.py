@@ -18,7 +18,7 @@ from fsbench.core.errors import DataError, UnknownName
 from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import DatasetRecord, Result
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import FITTED, EpisodicSpec
 from fsbench.core.training import OF_ITS_MACHINE
 from fsbench.results import rules
 from fsbench.results.building import SAME_BACKBONE, gaps
@@ -198,17 +198,26 @@ def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
 
 def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
     """A data set of fsbench with unofficial counts is flagged `subset`, any other one `custom`."""
-    from fsbench.data.catalog import TARGETS, all_facts
+    from fsbench.data.catalog import TARGETS, suite_facts
 
     for loaded in submission.cells:
         data = loaded.result.dataset
-        if data.name not in TARGETS.names():
+        if data.name not in TARGETS.suite_names():
             if "custom" not in data.flags:
                 yield loaded.problem("flags", f"data set {data.name} unflagged", "flag custom")
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
-            facts = all_facts()[data.name]
+            facts = suite_facts()[data.name]
             if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
                 yield loaded.problem("flags", f"counts {data.class_counts}", "flag subset")
+
+
+def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Boards take heads of the suite alone, so that anyone can read and verify an entry."""
+    for loaded in submission.cells:
+        head = loaded.result.task.head
+        if head is not None and head not in FITTED.suite_names():
+            fix = "evaluate with a head of `fsbench ls heads` that comes from fsbench"
+            yield loaded.problem("plugin", f"head {head}", "a head of fsbench", fix)
 
 
 def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -305,7 +314,7 @@ def resolve_dataset(name: str) -> str:
     from fsbench.data.catalog import resolve_alias
 
     try:
-        return resolve_alias(name)
+        return resolve_alias(name, plugins=False)
     except UnknownName:
         return name.casefold()
 
@@ -332,6 +341,7 @@ RULES: tuple[SubmissionRule, ...] = (
     check_same_images,
     check_references,
     check_image_counts,
+    check_plugins,
     check_unflagged,
     check_columns,
     check_any_column,

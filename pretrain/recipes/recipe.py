@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from fsbench.core import registry
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.registry import Registry, only_subclass
@@ -118,7 +119,7 @@ class MethodSettings(Frozen):
 
 
 METHODS: Registry[type[MethodSettings]] = Registry(
-    "method", "pretrain.methods", only_subclass(MethodSettings)
+    "method", "pretrain.methods", only_subclass(MethodSettings), group=registry.METHODS
 )
 """All methods; the file name in pretrain/methods is the public name."""
 

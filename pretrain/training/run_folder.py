@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fsbench.backbones import devices, normalization
 from fsbench.backbones.weights import weights_hash
+from fsbench.core import registry
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
@@ -159,10 +160,20 @@ class DiscardedLogs(RunLogs):
         return None
 
 
+def used_plugins(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the packages of plug-in methods and data for the run's record; {} for none."""
+    methods = [method["name"] for method in facts["recipe_fields"]["methods"]]
+    packages = registry.plugin_packages(
+        *((registry.METHODS, name) for name in methods),
+        (registry.PRETRAINING_DATASETS, facts["source"]),
+    )
+    return {"plugins": packages} if packages else {}
+
+
 def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write the finished run: weights first, run.json last."""
     write_tensors(folder / "model.safetensors", weights)
-    whole = facts | RunLogs(folder).shared()
+    whole = facts | RunLogs(folder).shared() | used_plugins(facts)
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
+from fsbench.core import registry
 from fsbench.core.errors import UsageError
 from fsbench.core.registry import Registry
 
@@ -59,5 +60,5 @@ def _module(module: ModuleType) -> AnalysisFile:
 
 
 ANALYSES: Registry[AnalysisFile] = Registry(
-    "analysis", "protocols.analyses", _module, machinery=("inputs",)
+    "analysis", "protocols.analyses", _module, machinery=("inputs",), group=registry.ANALYSES
 )

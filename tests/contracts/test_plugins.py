@@ -1,0 +1,205 @@
+"""Plug-ins: files that another package adds through entry points, used by the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ORIGIN = "somebody 1.2"
+METHOD = '''"""Two steps: plain training under another name."""
+from typing import ClassVar
+from pretrain.recipes.recipe import ActingOrder, MethodSettings
+
+class TwoStep(MethodSettings):
+    """No settings."""
+
+    SOURCE: ClassVar = "none"
+    RANK: ClassVar = ActingOrder.ROUND
+    NEUTRAL: ClassVar = {}
+    TOY: ClassVar = {"plan.rounds": 1, "plan.epochs": 1, "plan.epoch_images": 128}
+'''
+HEAD = '''"""Episodic head `nearest_median`: the class with the nearest median feature."""
+from fsbench.core.specs import FittedSpec
+from protocols.episodic.centroid import nearest_centroid
+from protocols.heads.fitted import make_protocol
+
+ADAPTATION = "nearest_median"
+
+class NearestMedianSettings(FittedSpec):
+    """No setting but `normalize`."""
+
+def fit(settings, support):
+    return nearest_centroid(support.median(dim=2).values)
+
+block_size, evaluate_block = make_protocol(fit)
+'''
+DATASET = '''"""Toy target of a plug-in."""
+from fsbench.data.toy import Style, target_pairs, toy_facts, toy_target
+
+STYLE = Style(tiles=2)
+FACTS = toy_facts("toy_rings", "Toy of a plug-in", target_pairs()[8:], 40)
+
+def load(folder, pool="full", splits=None):
+    return toy_target(FACTS, STYLE, pool)
+'''
+SOURCE = '''"""A single convolution with random weights."""
+from torch import nn
+from fsbench.backbones.sources import LoadedNetwork
+
+FORM, PREFIX = "echo:NAME", "echo:"
+
+def load(request):
+    layers = nn.Conv2d(3, 6, 5), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return LoadedNetwork(nn.Sequential(*layers), "echo", "global average pooling", input_size=32)
+'''
+ANALYSIS = '''"""How many parameters a network has."""
+from fsbench.core.findings import Finding, Measure
+from fsbench.core.specs import Frozen
+
+SOURCE, NEEDS = "none", ()
+
+class SETTINGS(Frozen):
+    images: int | None = None
+
+def estimate_passes(inputs, settings):
+    return 0
+
+def run(inputs, settings, report):
+    n = sum(p.numel() for p in inputs.backbone.module.parameters())
+    return Finding(measures=(Measure(name="parameters", value=n),))
+'''
+FILES = {
+    ("fsbench.methods", "two_step"): METHOD,
+    ("fsbench.heads", "nearest_median"): HEAD,
+    ("fsbench.datasets", "toy_rings"): DATASET,
+    ("fsbench.sources", "echo"): SOURCE,
+    ("fsbench.analyses", "count_parameters"): ANALYSIS,
+}
+CALLS = """
+import json, sys
+from fsbench.cli.main import run
+for arguments in json.loads(sys.argv[1]):
+    try:
+        run(arguments)
+    except SystemExit as stop:
+        if stop.code:
+            raise
+"""
+
+
+def install(folder: Path, name: str, files: dict[tuple[str, str], str]) -> Path:
+    """Write a package with its metadata as pip would; the folder goes to sys.path."""
+    package, metadata = folder / name, folder / f"{name}-1.2.dist-info"
+    for place in (package, metadata):
+        place.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    lines = []
+    for (group, entry), text in files.items():
+        (package / f"{entry}.py").write_text(text)
+        lines.append(f"[{group}]\n{entry} = {name}.{entry}\n")
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    return folder
+
+
+def call(folder: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run commands of fsbench in one process that finds the package in `folder`."""
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    return subprocess.run(
+        [sys.executable, "-c", CALLS, json.dumps(commands)],
+        env={**os.environ, "PYTHONPATH": path, "FSBENCH_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+def read(folder: Path, pattern: str) -> dict[str, Any]:
+    (path,) = (p for p in folder.glob(pattern) if p.name != "model.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def somebody(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("site"), "somebody", FILES)
+
+
+@pytest.fixture(scope="module")
+def used(somebody: Path) -> Path:
+    """The folder in which all five plug-ins were used once."""
+    done = call(
+        somebody,
+        ["pretrain", "toy/two_step", "-o", "runs"],
+        ["episodic", "-m", "echo:x", "-t", "toy_rings:2w1s/nearest_median", "--episodes", "4",
+         "--input-size", "native", "-o", "out"],
+        ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "-t",
+         "toy_tiles:2w1s/ridge", "--episodes", "4", "--input-size", "native", "-o", "plain"],
+        ["analyze", "--what", "count_parameters", "-m", "echo:x", "-o", "out"],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return somebody
+
+
+@pytest.mark.parametrize(
+    ("what", "column", "name"),
+    [
+        ("methods", "method", "two_step"),
+        ("heads", "head", "nearest_median"),
+        ("datasets", "data set", "toy_rings"),
+        ("backbones", "reference", "echo:NAME"),
+        ("analyses", "analysis", "count_parameters"),
+    ],
+)
+def test_listings_name_the_package(somebody: Path, what: str, column: str, name: str) -> None:
+    done = call(somebody, ["ls", what, "--json"])
+    assert done.returncode == 0, done.stderr
+    origins = {row[column]: row["from"] for row in json.loads(done.stdout)}
+    assert origins.pop(name) == ORIGIN
+    assert set(origins.values()) == {"fsbench"}
+
+
+def test_results_runs_and_findings_name_the_package(used: Path) -> None:
+    result = read(used / "out", "*/*/toy_rings/*.json")
+    assert result["provenance"]["plugins"] == {"somebody": "1.2"}
+    assert "custom" in result["flags"]
+    assert read(used / "runs", "*/run.json")["plugins"] == {"somebody": "1.2"}
+    finding = read(used / "out", "*/*/analyses/*.json")
+    assert finding["provenance"]["plugins"] == {"somebody": "1.2"}
+    assert "plugins" not in read(used / "plain", "*/*/toy_tiles/*.json")["provenance"]
+
+
+def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path) -> None:
+    declared = ["--name", "x", "--authors", "A", "--link", "https://example.org", "--license",
+                "MIT", "--pretraining-data", "none", "--targets-seen", "none",
+                "--statement", "Random weights."]  # fmt: skip
+    done = call(used, ["submit", "out", "--board", "board", *declared])
+    assert done.returncode == 5
+    assert "[plugin]" in done.stderr + done.stdout
+    done = call(used, ["submit", "plain", "--board", "board", *declared])
+    assert done.returncode == 0, done.stderr
+    assert call(used, ["leaderboard", "show", "--board", "board"]).returncode == 0
+
+
+def test_a_name_of_the_suite_cannot_be_taken(tmp_path: Path) -> None:
+    folder = install(tmp_path, "taker", {("fsbench.heads", "ridge"): HEAD})
+    done = call(folder, ["ls", "heads"])
+    assert done.returncode == 2
+    assert "'ridge' is defined by fsbench and by taker 1.2" in done.stderr
+
+
+def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
+    files = {("fsbench.heads", "broken"): "import nothing_like_it", ("fsbench.analyses", "a"): ""}
+    folder = install(tmp_path, "careless", files)
+    done = call(folder, ["ls", "heads"])
+    assert done.returncode == 1
+    assert "careless 1.2 cannot be imported: No module named 'nothing_like_it'" in done.stderr
+    done = call(folder, ["ls", "analyses"])
+    assert "a.py is no analysis: it defines no SOURCE" in done.stderr.replace("\n", " ")
