@@ -14,9 +14,10 @@ import pytest
 ORIGIN = "somebody 1.2"
 METHOD = '''"""Two steps: plain training under another name."""
 from typing import ClassVar
-from pretrain.recipes.recipe import ActingOrder, MethodSettings
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder
 
-class TwoStep(MethodSettings):
+class TwoStep(Method):
     """No settings."""
 
     SOURCE: ClassVar = "none"
