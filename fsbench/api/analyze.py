@@ -27,7 +27,7 @@ from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset, load_source
-from fsbench.results import analyses as store
+from fsbench.results import store
 from fsbench.results.names import model_name
 from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
 from protocols.analyses.inputs import AnalysisInput
@@ -255,7 +255,7 @@ class ModelAnalysis:
             finding=finding,
             provenance=context.provenance(),
         )
-        store.write(self.output, analysis)
+        store.write_finding(self.output, analysis)
         return analysis
 
     def question(self, name: str, settings: Frozen) -> Question:
@@ -276,7 +276,7 @@ class ModelAnalysis:
         """Return the record that is there, unless it is to be replaced."""
         if self.overwrite:
             return None
-        return store.earlier(self.output, self.inputs.backbone.facts, question)
+        return store.read_finding(self.output, self.inputs.backbone.facts, question)
 
     def require_consent(self, choice: AnalysisChoice, yes: bool) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""

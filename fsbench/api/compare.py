@@ -27,10 +27,9 @@ from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import shares, sign_flip
 from fsbench.core.tasks import TaskPattern
 from fsbench.core.text_table import text_table
-from fsbench.results.reading import cells, verified
-from fsbench.results.rules import Loaded
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
+from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board
 from leaderboard.board.definition import Column, identify_column
 from leaderboard.ranking.outcomes import extract_outcomes
@@ -495,9 +494,9 @@ def shared_tasks(
 def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]:
     """Return the verified results of one model: of a folder, an entry or loaded results."""
     if not isinstance(source, str | Path):
-        loaded: Sequence[Loaded] = [verified(path) for path in source.paths]
+        loaded: Sequence[Loaded] = [read_verified(path) for path in source.paths]
     elif Path(source).exists():
-        loaded = list(cells(Path(source)))
+        loaded = list(read_cells(Path(source)))
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:

@@ -2,7 +2,7 @@
 
 `evaluate` is the public function. It builds one `Evaluation` per backbone, which runs task by task:
 
-    evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> Cell.finish
+    evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> ResultPlace.finish
 
 Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes the blocks of shard r/N
 of every episodic task and every Nth probe, all ranks into one results folder, whose locks merge the
@@ -45,7 +45,7 @@ from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_dataset
-from fsbench.results import Cell, ResultStore
+from fsbench.results import ResultPlace, ResultStore
 from protocols import EPISODIC, needs_features
 from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
@@ -336,7 +336,7 @@ class Evaluation:
                 advance(len(blocks[block]))
         return cell.finish(episodes, flags=self.request.flags, provenance=context.provenance())
 
-    def run_probe(self, task: TaskId, cell: Cell, spec: ProbeSpec | KnnSpec) -> Result:
+    def run_probe(self, task: TaskId, cell: ResultPlace, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
         device, flags = self.context.device, self.request.flags
         inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
@@ -368,7 +368,7 @@ class Evaluation:
         """Return the full spec of a task for this backbone."""
         return self.request.spec(task, self.backbone.facts.input_size)
 
-    def cell(self, task: TaskId, context: RunContext | None = None) -> Cell:
+    def cell(self, task: TaskId, context: RunContext | None = None) -> ResultPlace:
         """Return the place of a task's result; context: one with batch halvings."""
         environment = (context or self.context).environment
         store = ResultStore(self.output, environment, self.report)
@@ -381,7 +381,7 @@ class Evaluation:
         size = head.block_size(spec, self.backbone.facts.feature_dim)
         return self.request.block_episodes(size)
 
-    def is_done(self, cell: Cell, episodes: range) -> bool:
+    def is_done(self, cell: ResultPlace, episodes: range) -> bool:
         """Return whether the episodes of a block are stored and may stay."""
         return not self.request.overwrite and cell.holds(list(episodes))
 

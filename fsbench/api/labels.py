@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from fsbench.api.listing import dotted
-from fsbench.results.names import safe
+from fsbench.results.names import safe_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe
@@ -22,7 +22,7 @@ def label(recipe: Recipe) -> str:
     differs from plain training of the scale.
     """
     parts = (recipe.name, *unusual_settings(recipe), *unusual_plan(recipe), f"s{recipe.seed}")
-    return safe("-".join(parts))
+    return safe_name("-".join(parts))
 
 
 def unusual_settings(recipe: Recipe) -> list[str]:

@@ -58,7 +58,7 @@ class RunContext:
         """Return how and where the run computes, with the seconds since its start."""
         import torch
 
-        return provenance.collect(
+        return provenance.collect_provenance(
             command=" ".join(["fsbench", *sys.argv[1:]]),
             device=devices.device_model(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
@@ -72,7 +72,7 @@ class RunContext:
     @cached_property
     def environment(self) -> dict[str, str]:
         """What equal bits depend on; results of other environments are not mixed."""
-        return provenance.environment(self.provenance())
+        return provenance.environment_of(self.provenance())
 
 
 def data_texts(data: str | Path | Sequence[str | Path]) -> list[str]:

@@ -22,7 +22,7 @@ from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import FOLDER, TaskId
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded
 from leaderboard.board.board import BoardEntry
 from pretrain.recipes.recipe import Recipe
 

@@ -13,8 +13,8 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results.names import MODEL_FILE
-from fsbench.results.reading import cells
-from fsbench.results.table import table
+from fsbench.results.table import build_table
+from fsbench.results.verification import read_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ class Results(Sequence[Result]):
         return Results(self, paths)
 
     def __repr__(self) -> str:
-        header, rows, notes = table(self, self.models)
+        header, rows, notes = build_table(self, self.models)
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -144,7 +144,7 @@ class Results(Sequence[Result]):
 
     def _repr_html_(self) -> str:
         """Return the table of `repr` as HTML, for notebooks."""
-        header, rows, notes = table(self, self.models)
+        header, rows, notes = build_table(self, self.models)
         head = "".join(f"<th>{escape(text)}</th>" for text in header)
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
@@ -242,7 +242,7 @@ def load_results(folder: str | Path) -> Results:
     >>> fsbench.load_results(folder).models
     ['fsbench-toy_resnet-random0']
     """
-    loaded = list(cells(Path(folder)))
+    loaded = list(read_cells(Path(folder)))
     outside = [cell.path for cell in loaded if len(cell.path.parents) < 3]
     if outside:
         raise ValidationFailed(

@@ -36,8 +36,8 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import FOLDER, TaskId, TaskPattern
 from fsbench.data.episodes import smallest_keys
 from fsbench.results import provenance
-from fsbench.results.building import SAME_BACKBONE, differing
-from fsbench.results.rules import Loaded
+from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
+from fsbench.results.verification import Loaded
 from leaderboard.board import badges
 from leaderboard.board.badges import Badge, CellCheck
 from leaderboard.board.board import Board, BoardEntry
@@ -284,8 +284,8 @@ def compare_episodes(
     In the environment of the entry no outcome may differ, in another one few (AFFINE_FLIPS, FLIPS).
     """
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
-    before = provenance.environment(sample.cell.result.provenance)
-    changes = provenance.changes(before, environment)
+    before = provenance.environment_of(sample.cell.result.provenance)
+    changes = provenance.differing_parts(before, environment)
     differs = tuple(f"{part}: {theirs} -> {here}" for part, (theirs, here) in changes.items())
     flipped, gained, outcomes = count_flips(stored, recomputed)
     rate = AFFINE_FLIPS if sample.spec.adaptation == "affine" else FLIPS
@@ -298,7 +298,7 @@ def compare_episodes(
         gained=gained,
         allowed=math.ceil(rate * outcomes) if differs else 0,
         differs=differs,
-        wrong=tuple(int(i) for i in differing(stored, recomputed)[:N_LISTED]),
+        wrong=tuple(int(i) for i in differing_episodes(stored, recomputed)[:N_LISTED]),
         other=other_differences(stored, recomputed, exact=not differs),
     )
 

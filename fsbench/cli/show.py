@@ -29,9 +29,9 @@ def register(app: typer.Typer) -> None:
 
 def show(results: Results, as_json: options.Json = False) -> None:
     """Verify results against their records and print them; several models become columns."""
-    from fsbench.results.reading import cells
+    from fsbench.results.verification import read_cells
 
-    loaded = [cell for path in results for cell in cells(path)]
+    loaded = [cell for path in results for cell in read_cells(path)]
     print_results(
         [cell.result for cell in loaded], as_json=as_json, models=[cell.model for cell in loaded]
     )
@@ -39,7 +39,7 @@ def show(results: Results, as_json: options.Json = False) -> None:
 
 def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -> None:
     """Merge the parts of a sharded evaluation; equal to the results of one process."""
-    from fsbench.results import merge as merge_results
+    from fsbench.results.assembly import merge as merge_results
 
     print_results(merge_results(parts, output), as_json=as_json)
     console.log(f"merged {len(parts)} parts into {output}")
@@ -53,14 +53,14 @@ def print_results(
     from fsbench.results.tracks import by_track
 
     if as_json:
-        console.emit_json([table.as_json(result) for result in results])
+        console.emit_json([table.result_as_json(result) for result in results])
         return
     tracks = by_track(result.column for result in results)
     all_notes: dict[str, None] = {}
     for track, columns in tracks.items():
         chosen = [i for i, result in enumerate(results) if result.column in columns]
         names = models and [models[i] for i in chosen]
-        header, rows, notes = table.table([results[i] for i in chosen], names)
+        header, rows, notes = table.build_table([results[i] for i in chosen], names)
         console.table("results" if len(tracks) == 1 else f"results {track.label}", header, rows)
         all_notes |= dict.fromkeys(notes)
     for note in all_notes:

@@ -1,6 +1,6 @@
 """What an analysis finds in one backbone, and the record of it, without torch.
 
-Records lie in the results tree beside the model's other results (fsbench/results/analyses.py).
+Records lie in the results tree beside the model's other results (fsbench/results/store.py).
 """
 
 from __future__ import annotations

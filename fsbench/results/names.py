@@ -25,7 +25,7 @@ BADGES = "badges"
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 
-def safe(text: str) -> str:
+def safe_name(text: str) -> str:
     """`text` as one path component: other characters become '-', never empty or hidden."""
     return re.sub(r"[^\w.+@=-]+", "-", text).strip("-.")[:100] or "unnamed"
 
@@ -38,10 +38,10 @@ def model_name(facts: BackboneFacts) -> str:
     elif facts.source == "file":
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     suffix = "" if facts.random_init is None else f"-random{facts.random_init}"
-    return safe(ref) + suffix
+    return safe_name(ref) + suffix
 
 
-def stem(spec: Spec) -> str:
+def file_stem(spec: Spec) -> str:
     """File name without suffix: what a person looks for, then what makes it unique."""
     return f"{spec.label}-{spec.digest()[:8]}"
 

@@ -6,9 +6,9 @@ before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,114 @@ from numpy.typing import NDArray
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import replacing
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
-from fsbench.results.pages import pages
+
+Struct = dict[int, Any]
+MAX_PAGES = 10_000
+DATA, DATA_V2 = 0, 3
+KNOWN = (DATA, 2, DATA_V2)
+DEEPEST = 8
+TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+INTEGERS = (4, 5, 6)
+
+
+class Page(NamedTuple):
+    """size: bytes after decompression; values: that it holds, 0 for a dictionary."""
+
+    size: int
+    values: int
+
+
+def read_pages(data: bytes, start: int, end: int) -> Iterator[Page]:
+    """The pages of one column chunk, which takes the bytes start..end-1 of the file.
+
+    Raises ValueError for headers that are damaged, leave the chunk, or are too many.
+    """
+    for _ in range(MAX_PAGES):
+        if start == end:
+            return
+        header, body = _struct(data, start, 0)
+        kind, unpacked, packed = (_count(header, field) for field in (1, 2, 3))
+        if kind not in KNOWN or body + packed > end:
+            raise ValueError("a page leaves its column or is of an unknown kind")
+        details = header.get(5 if kind == DATA else 8, {})
+        yield Page(unpacked, _count(details, 1) if kind in (DATA, DATA_V2) else 0)
+        start = body + packed
+    raise ValueError(f"a column has more than {MAX_PAGES} pages")
+
+
+def _count(struct: Any, field: int) -> int:
+    found = struct.get(field) if isinstance(struct, dict) else None
+    if not isinstance(found, int) or found < 0:
+        raise ValueError("a page header lacks a size")
+    return found
+
+
+def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+    """Fields by id, and where the struct ends."""
+    found: Struct = {}
+    field = 0
+    while kind := _byte(data, at):
+        delta, kind = kind >> 4, kind & 15
+        at += 1
+        if delta:
+            field += delta
+        else:
+            field, at = _integer(data, at)
+        found[field], at = _value(data, at, kind, depth)
+    return found, at + 1
+
+
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (TRUE, FALSE):
+        return kind == TRUE, at
+    if kind in INTEGERS:
+        return _integer(data, at)
+    if kind in (BYTE, DOUBLE):
+        return None, at + (1 if kind == BYTE else 8)
+    if kind == BINARY:
+        size, at = _varint(data, at)
+        return None, at + size
+    if depth >= DEEPEST or kind not in (LIST, SET, STRUCT):
+        raise ValueError("a page header nests too deep or holds an unknown type")
+    return _struct(data, at, depth + 1) if kind == STRUCT else _list(data, at, depth + 1)
+
+
+def _list(data: bytes, at: int, depth: int) -> tuple[None, int]:
+    size, kind = _byte(data, at) >> 4, _byte(data, at) & 15
+    at += 1
+    if size == 15:
+        size, at = _varint(data, at)
+    for _ in range(size):
+        if kind in (TRUE, FALSE):
+            at += 1
+        else:
+            _, at = _value(data, at, kind, depth)
+        _byte(data, at - 1)
+    return None, at
+
+
+def _integer(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag number."""
+    raw, at = _varint(data, at)
+    return raw >> 1 ^ -(raw & 1), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    found = 0
+    for shift in range(0, 70, 7):
+        byte = _byte(data, at)
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found, at
+    raise ValueError("a page header holds an endless number")
+
+
+def _byte(data: bytes, at: int) -> int:
+    if at >= len(data):
+        raise ValueError("a page header is cut off")
+    return data[at]
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +152,7 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
         [
             pa.field("index", pa.int32(), nullable=False),
             pa.field("class_ids", counts, nullable=False),
-            pa.field("correct", pa.binary(packed(n_way * n_query)), nullable=False),
+            pa.field("correct", pa.binary(packed_bytes(n_way * n_query)), nullable=False),
             pa.field("collapsed", pa.bool_(), nullable=False),
             pa.field("finite", pa.bool_(), nullable=False),
             *(pa.field(name, counts, nullable=False) for name in DENSE if dense),
@@ -62,8 +169,8 @@ def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> pa.Schema:
         [
             pa.field("lr", pa.float64(), nullable=False),
             pa.field("curve", pa.list_(pa.float64(), epochs), nullable=False),
-            pa.field("last", pa.binary(packed(n_test)), nullable=False),
-            pa.field("best", pa.binary(packed(n_test)), nullable=False),
+            pa.field("last", pa.binary(packed_bytes(n_test)), nullable=False),
+            pa.field("best", pa.binary(packed_bytes(n_test)), nullable=False),
             *(pa.field(name, pa.float64(), nullable=False) for name in ["held_out"] if held_out),
         ],
         metadata={"rows": "learning rates", "n_test": str(n_test)},
@@ -77,12 +184,12 @@ def image_schema() -> pa.Schema:
     return pa.schema(fields, metadata={"rows": "test images"})
 
 
-def packed(bits: int) -> int:
+def packed_bytes(bits: int) -> int:
     """Bytes that hold so many bits."""
     return -(-bits // 8)
 
 
-def write(path: Path, records: Records) -> None:
+def write_records(path: Path, records: Records) -> None:
     """Write by rename; an existing file is replaced."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -95,12 +202,12 @@ def write(path: Path, records: Records) -> None:
     else:
         n_test, epochs = records.last.shape[1], records.curve.shape[1]
         schema = probe_schema(n_test, epochs, records.held_out is not None)
-    columns = [column(getattr(records, field.name), field.type) for field in schema]
+    columns = [to_arrow(getattr(records, field.name), field.type) for field in schema]
     with replacing(path) as temporary:
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
 
 
-def column(values: NDArray[Any], kind: Any) -> Any:
+def to_arrow(values: NDArray[Any], kind: Any) -> Any:
     """A numpy column (rows, ...) as an Arrow array of one of the types above."""
     import pyarrow as pa
 
@@ -158,23 +265,23 @@ def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise ValidationFailed(f"the records {path} are missing", fix=FIX)
     try:
-        data = contents(path)
+        data = read_contents(path)
         with pq.ParquetFile(
             pa.BufferReader(data),
             thrift_string_size_limit=MAX_STRING,
             thrift_container_size_limit=MAX_ITEMS,
         ) as file:
             schema = check_header(path, file, schemas)
-            check_pages(data, file.metadata, [values(field.type) for field in schema])
+            check_pages(data, file.metadata, [values_per_row(field.type) for field in schema])
             table = file.read(use_threads=False).combine_chunks()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
-    if any(lacking(table.column(name)) for name in schema.names):
+    if any(has_nulls(table.column(name)) for name in schema.names):
         raise ValidationFailed(f"{path} holds empty values", fix=FIX)
-    return {name: numbers(table.column(name), len(table)) for name in schema.names}
+    return {name: to_numpy(table.column(name), len(table)) for name in schema.names}
 
 
-def contents(path: Path) -> bytes:
+def read_contents(path: Path) -> bytes:
     """The file in memory, so that what is checked is what is read."""
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES} bytes")
@@ -189,7 +296,7 @@ def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema])
         wanted = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
         raise ValidationFailed(f"{path} has columns ({found[:500]}), expected ({wanted})", fix=FIX)
     meta = file.metadata
-    size = meta.num_rows * sum(values(f.type) * width(f.type) for f in fits[0])
+    size = meta.num_rows * sum(values_per_row(f.type) * bytes_per_value(f.type) for f in fits[0])
     if meta.num_rows > MAX_ROWS or size > MAX_BYTES or meta.num_row_groups > MAX_GROUPS:
         raise ValidationFailed(
             f"{path} has {meta.num_rows} rows of {size} bytes in {meta.num_row_groups} groups, "
@@ -210,7 +317,7 @@ def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> N
             chunk = group.column(column)
             starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
             start = min(offset for offset in starts if offset is not None)
-            found = list(pages(data, start, start + chunk.total_compressed_size))
+            found = list(read_pages(data, start, start + chunk.total_compressed_size))
             left -= sum(page.size for page in found)
             if left < 0:
                 raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
@@ -218,14 +325,14 @@ def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> N
                 raise ValueError(f"column {column} holds other values than {group.num_rows} rows")
 
 
-def values(kind: pa.DataType) -> int:
+def values_per_row(kind: pa.DataType) -> int:
     """Values of one row."""
     import pyarrow as pa
 
     return kind.list_size if pa.types.is_fixed_size_list(kind) else 1
 
 
-def width(kind: pa.DataType) -> int:
+def bytes_per_value(kind: pa.DataType) -> int:
     """Bytes of one value, at least."""
     import pyarrow as pa
 
@@ -233,7 +340,7 @@ def width(kind: pa.DataType) -> int:
     return max(1, inner.bit_width // 8)
 
 
-def lacking(found: Any) -> bool:
+def has_nulls(found: Any) -> bool:
     """Whether a value of an Arrow column is empty, or one inside a list."""
     import pyarrow as pa
 
@@ -242,7 +349,7 @@ def lacking(found: Any) -> bool:
     return bool(array.null_count or inner.null_count)
 
 
-def numbers(found: Any, rows: int) -> NDArray[Any]:
+def to_numpy(found: Any, rows: int) -> NDArray[Any]:
     """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 

@@ -18,7 +18,7 @@ UNSTATED = "default"
 """Of a part that an environment leaves out: the batch size, where the suite chooses it."""
 
 
-def collect(
+def collect_provenance(
     *,
     command: str,
     device: str,
@@ -39,7 +39,7 @@ def collect(
         fsbench=__version__,
         git_commit=git_commit(),
         python=platform.python_version(),
-        packages={name: v for name in PACKAGES if (v := version(name))},
+        packages={name: v for name in PACKAGES if (v := installed_version(name))},
         platform=f"{platform.system()} {platform.machine()}",
         device=device,
         cpu_capability=cpu_capability,
@@ -51,7 +51,7 @@ def collect(
     )
 
 
-def environment(provenance: Provenance) -> dict[str, str]:
+def environment_of(provenance: Provenance) -> dict[str, str]:
     """What equal bits depend on (design.md 5); results that differ here are not mixed."""
     found = {
         "torch": provenance.packages.get("torch", "none"),
@@ -66,19 +66,19 @@ def environment(provenance: Provenance) -> dict[str, str]:
     return found
 
 
-def changes(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def differing_parts(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The parts of two environments that differ, with both values."""
     both = {part: (a.get(part, UNSTATED), b.get(part, UNSTATED)) for part in {**a, **b}}
     return {part: (mine, its) for part, (mine, its) in both.items() if mine != its}
 
 
-def differences(a: Provenance, b: Provenance) -> str:
+def describe_differences(a: Provenance, b: Provenance) -> str:
     """The fields of the environment that differ, with both values; empty when none does."""
-    found = changes(environment(a), environment(b))
+    found = differing_parts(environment_of(a), environment_of(b))
     return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in found.items())
 
 
-def version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """Installed version of a distribution, or None."""
     try:
         return metadata.version(package)

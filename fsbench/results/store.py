@@ -9,19 +9,91 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fsbench.core import registry
+from fsbench.core.canonical import digest
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import write_record
+from fsbench.core.findings import Analysis, Question
+from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
-from fsbench.results import building
+from fsbench.results import assembly, parquet
 from fsbench.results import provenance as environments
-from fsbench.results.journal import EARLIER, Journal
-from fsbench.results.names import MODEL_FILE, model_name, safe, stem
-from fsbench.results.reading import verified
-from fsbench.results.rules import Loaded
-from fsbench.results.summary import Records
+from fsbench.results.names import ANALYSES, MODEL_FILE, file_stem, model_name, safe_name
+from fsbench.results.summary import Records, digest_records
+from fsbench.results.verification import Loaded, read_verified
+
+EARLIER = "earlier"
+"""In place of a block's number: what stood in the result that is being replaced by a larger one."""
+DIGITS = 16
+
+
+class BlockJournal:
+    """Blocks of one cell below `folder`, called `.<stem>-<key8>`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        stem: str,
+        key: Mapping[str, str],
+        spec: EpisodeSpec,
+        report: Reporter = SILENT,
+    ) -> None:
+        self.folder = folder / f".{stem}-{digest(dict(key), compact=False)[:8]}"
+        self.spec, self.report = spec, report
+
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.parquet"))
+
+    def blocks(self) -> set[int]:
+        """Numbers of the blocks written."""
+        names = (file.name.partition("-")[0] for file in self.files())
+        return {int(name) for name in names if name.isdecimal()}
+
+    def write(self, block: int, records: EpisodeRecords) -> None:
+        self.keep(f"{block:06d}", records)
+
+    def keep(self, name: str, records: EpisodeRecords) -> Path:
+        file = self.folder / f"{name}-{digest_start(records)}.parquet"
+        parquet.write_records(file, records)
+        return file
+
+    def read(self) -> dict[Path, EpisodeRecords]:
+        """Every intact block by its file; a damaged one is removed, and said so."""
+        found = {file: self.intact(file) for file in self.files()}
+        return {file: records for file, records in found.items() if records is not None}
+
+    def intact(self, file: Path) -> EpisodeRecords | None:
+        """The records of a file; None for a damaged one, or one that another process merged."""
+        try:
+            records = parquet.read_episodes(file, self.spec.n_way, self.spec.n_query)
+            if file.stem.endswith(f"-{digest_start(records)}"):
+                return records
+        except ValidationFailed:
+            pass
+        if file.exists():
+            self.report.log(f"{file} is damaged: computing its episodes again")
+            file.unlink(missing_ok=True)
+        return None
+
+    def index(self) -> NDArray[np.int64]:
+        """Episode numbers held, in no order."""
+        held = [records.index for records in self.read().values()]
+        return np.concatenate([np.empty(0, np.int64), *held])
+
+    def remove(self, files: list[Path]) -> None:
+        """Drop blocks that went into a result, and the folder with the last one."""
+        for file in files:
+            file.unlink(missing_ok=True)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+def digest_start(records: EpisodeRecords) -> str:
+    """The start of the records' digest."""
+    return digest_records(records)[:DIGITS]
+
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -30,11 +102,10 @@ OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 
 
 class ResultStore:
-    """Results below `root`, laid out as results/names.py says.
+    """Results below `root`, laid out as fsbench/results/names.py says.
 
-    environment: what bits depend on (fsbench.results.provenance.environment); unfinished blocks of
-    another
-    environment are left alone. report: hears of damaged blocks.
+    environment: what bits depend on (`environment_of` a provenance); unfinished blocks of another
+    environment are left alone. report: receives a line for every damaged block.
     """
 
     def __init__(
@@ -51,14 +122,14 @@ class ResultStore:
         dataset: DatasetRecord,
         spec: Spec,
         model: str | None = None,
-    ) -> Cell:
+    ) -> ResultPlace:
         """The place of one result; `model` replaces the name that follows from the reference."""
-        name = safe(model) if model else model_name(facts)
+        name = safe_name(model) if model else model_name(facts)
         folder = self.root / name / facts.weights_hash[:12]
-        return Cell(folder, name, facts, dataset, spec, self.environment, self.report)
+        return ResultPlace(folder, name, facts, dataset, spec, self.environment, self.report)
 
 
-class Cell:
+class ResultPlace:
     """One result being made: blocks go to the journal, `finish` makes the result."""
 
     def __init__(
@@ -73,10 +144,10 @@ class Cell:
     ) -> None:
         self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
         self.spec = spec
-        self.path = home / dataset.name / f"{stem(spec)}.json"
+        self.path = home / dataset.name / f"{file_stem(spec)}.json"
         key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
         episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()
-        self.journal = Journal(self.path.parent, stem(spec), key, episode, report)
+        self.journal = BlockJournal(self.path.parent, file_stem(spec), key, episode, report)
         self.environment = dict(environment)
         self._lock: BaseFileLock | None = None
         self._held: NDArray[np.int64] | None = None
@@ -86,19 +157,19 @@ class Cell:
         if not self.path.is_file():
             return None
         try:
-            cell = verified(self.path)
+            cell = read_verified(self.path)
         except ValidationFailed:
             with self.lock():  # another process may have been replacing it
                 if not self.path.is_file():
                     return None
-                cell = verified(self.path)
-        building.require_same(cell, self.facts, self.dataset, OVERWRITE)
+                cell = read_verified(self.path)
+        assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
     def held(self) -> NDArray[np.int64]:
         """Episode numbers in the result and in the journal, in no order; read once."""
         if self._held is None:
-            self._held = np.concatenate([episodes_of(self.earlier()), self.journal.index()])
+            self._held = np.concatenate([episode_numbers(self.earlier()), self.journal.index()])
         return self._held
 
     @property
@@ -115,7 +186,7 @@ class Cell:
         earlier = self.earlier()
         if earlier is None or wanted is None:
             return earlier is not None
-        whole = bool(np.isin(wanted, episodes_of(earlier)).all())
+        whole = bool(np.isin(wanted, episode_numbers(earlier)).all())
         if not whole and self.environment:
             self.require_environment(earlier, self.environment)
         return whole
@@ -134,7 +205,7 @@ class Cell:
 
     def read(self) -> Result:
         """The result there, verified."""
-        return verified(self.path).result
+        return read_verified(self.path).result
 
     def clear(self) -> None:
         """Forget the result and the journal (--overwrite)."""
@@ -162,11 +233,13 @@ class Cell:
         with self.lock():
             earlier, found = self.earlier(), self.parts(wanted)
             if earlier is not None:
-                self.require_environment(earlier, environments.environment(provenance))
+                self.require_environment(earlier, environments.environment_of(provenance))
             before = earlier.records if earlier else None
             known = {self.path: before} if isinstance(before, EpisodeRecords) else {}
-            records = building.union([(str(file), r) for file, r in (known | found).items()])
-            building.require_all(records.index, np.asarray(wanted), self.path)
+            records = assembly.union_episodes(
+                [(str(file), r) for file, r in (known | found).items()]
+            )
+            assembly.require_all(records.index, np.asarray(wanted), self.path)
             kept = [self.journal.keep(EARLIER, each) for each in known.values()]
             result = self.write(records, "limited" in flags, provenance)
             self.journal.remove([*found, *kept])
@@ -193,16 +266,18 @@ class Cell:
             return self.write(records, "limited" in flags, provenance)
 
     def write(self, records: Records, limited: bool, provenance: Provenance) -> Result:
-        result = building.build(self.facts, self.dataset, self.spec, records, limited, provenance)
+        result = assembly.build_result(
+            self.facts, self.dataset, self.spec, records, limited, provenance
+        )
         if not (self.home / MODEL_FILE).exists():
             write_record(self.home / MODEL_FILE, self.facts)
-        building.write(self.path, result, records)
+        assembly.write_result(self.path, result, records)
         self._held = None
         return result
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
-        before = environments.environment(earlier.result.provenance)
-        changes = environments.changes(before, now)
+        before = environments.environment_of(earlier.result.provenance)
+        changes = environments.differing_parts(before, now)
         differ = [f"{part} {mine} -> {its}" for part, (mine, its) in changes.items()]
         if differ:
             raise ValidationFailed(
@@ -221,8 +296,42 @@ class Cell:
         return self._lock
 
 
-def episodes_of(cell: Loaded | None) -> NDArray[np.int64]:
+def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
     """Episode numbers of a loaded result; none for a probe or nothing."""
     if cell is None or not isinstance(cell.records, EpisodeRecords):
         return np.empty(0, np.int64)
     return cell.records.index
+
+
+def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
+    """Where the record of this question lies."""
+    home = root / model_name(facts) / facts.weights_hash[:12]
+    return home / ANALYSES / f"{question.stem}.json"
+
+
+def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analysis | None:
+    """The record already there. Raises ValidationFailed if it answers something else."""
+    path = locate_finding(root, facts, question)
+    if not path.is_file():
+        return None
+    found = read_record(path, Analysis)
+    if found.question != question or found.backbone.weights_hash != facts.weights_hash:
+        raise ValidationFailed(
+            f"{path} answers another question than its name says",
+            fix="give --overwrite to replace it, or another folder with -o",
+        )
+    return found
+
+
+def write_finding(root: Path, analysis: Analysis) -> Path:
+    """Keep a record; an earlier one of the same question is replaced."""
+    path = locate_finding(root, analysis.backbone, analysis.question)
+    plugins = registry.plugin_packages((registry.ANALYSES, analysis.question.what))
+    if plugins:
+        provenance = analysis.provenance.model_copy(update={"plugins": plugins})
+        analysis = analysis.model_copy(update={"provenance": provenance})
+    model = path.parent.parent / MODEL_FILE
+    if not model.exists():
+        write_record(model, analysis.backbone)
+    write_record(path, analysis)
+    return path

@@ -9,7 +9,7 @@ from typing import Any
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import ProbeSpec, Select
 from fsbench.core.tasks import ColumnId
-from fsbench.results import choices
+from fsbench.results import summary
 from fsbench.results.names import model_name
 
 SOURCE_ROW = "source (in-domain)"
@@ -17,7 +17,7 @@ DENSE = "dense"
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
-def table(
+def build_table(
     results: Sequence[Result], models: Sequence[str] | None = None
 ) -> tuple[list[str], list[list[str]], list[str]]:
     """Header, rows and notes: mean ± 95 % interval in percent, flags marked, '-' where absent.
@@ -25,18 +25,18 @@ def table(
     models: the model of each result; by default the name that its reference gives. The start of
     the weights hash is added where two weights share a name.
     """
-    labels = distinct(results, models or [model_name(r.backbone) for r in results])
+    labels = distinct_labels(results, models or [model_name(r.backbone) for r in results])
     header = list(dict.fromkeys(labels))
     rows: dict[ColumnId, dict[str, list[str]]] = {}
     sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
-        rows.setdefault(result.column, {}).setdefault(label, []).append(cell(result))
+        rows.setdefault(result.column, {}).setdefault(label, []).append(format_result(result))
         if result.dense is not None:
             dense = rows.setdefault(result.column.marked(DENSE), {})
-            dense.setdefault(label, []).append(shown(result.dense, result.flags))
+            dense.setdefault(label, []).append(format_score(result.dense, result.flags))
         if "beside" in result.details and isinstance(result.spec, ProbeSpec):
-            name = result.column.marked(choices.BESIDE[choices.other(result.spec.select)])
-            beside = shown(beside_score(result), result.flags)
+            name = result.column.marked(summary.BESIDE[summary.other_rule(result.spec.select)])
+            beside = format_score(beside_score(result), result.flags)
             rows.setdefault(name, {}).setdefault(label, []).append(beside)
         source = result.backbone.source_accuracy
         if source is not None:
@@ -44,12 +44,12 @@ def table(
     lines = [(str(column), rows[column]) for column in sorted(rows)]
     lines += [(SOURCE_ROW, sources)] if sources else []
     body = [[name, *(" / ".join(cells.get(m, ["-"])) for m in header)] for name, cells in lines]
-    return ["task", *header], body, notes(results)
+    return ["task", *header], body, table_notes(results)
 
 
-def cell(result: Result) -> str:
+def format_result(result: Result) -> str:
     """e.g. '57.75 ± 0.88 [subset]'."""
-    return shown(result.score, result.flags)
+    return format_score(result.score, result.flags)
 
 
 def beside_score(result: Result) -> ScoreRecord:
@@ -58,13 +58,13 @@ def beside_score(result: Result) -> ScoreRecord:
     return ScoreRecord.model_validate(found | {"n": result.score.n})
 
 
-def shown(score: ScoreRecord, flags: Sequence[str]) -> str:
+def format_score(score: ScoreRecord, flags: Sequence[str]) -> str:
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
     why = f" [{', '.join(flags)}]" if flags else ""
     return f"{100 * score.mean:.2f}{half}{why}"
 
 
-def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
+def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[str]:
     """Model names, with the weights hash where one name stands for several weights."""
     weights: dict[str, set[str]] = {}
     for result, model in zip(results, models, strict=True):
@@ -75,7 +75,7 @@ def distinct(results: Sequence[Result], models: Sequence[str]) -> list[str]:
     ]
 
 
-def notes(results: Sequence[Result]) -> list[str]:
+def table_notes(results: Sequence[Result]) -> list[str]:
     """Return the notes that a reader of these results needs."""
     found = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
@@ -83,17 +83,17 @@ def notes(results: Sequence[Result]) -> list[str]:
             "dense: same classifiers, scored on every non-support image of the episode's classes "
             "(narrower interval)"
         )
-    found += rules(results)
+    found += rule_notes(results)
     if any(result.spec.transductive for result in results):
         found.append("transductive: sees all queries at once; not comparable with the other rows")
     for name, n in dict.fromkeys(
-        tuned(result) for result in results if result.task.head == "affine"
+        count_tuned(result) for result in results if result.task.head == "affine"
     ):
         found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
-    return found + fallen(results)
+    return found + collapse_notes(results)
 
 
-def fallen(results: Sequence[Result]) -> list[str]:
+def collapse_notes(results: Sequence[Result]) -> list[str]:
     """Return a note on every result with collapsed or non-finite episodes."""
     lines = []
     for result in results:
@@ -108,23 +108,23 @@ def fallen(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def rules(results: Sequence[Result]) -> list[str]:
+def rule_notes(results: Sequence[Result]) -> list[str]:
     """How the numbers of probes were chosen, by the words that their rows bear."""
     probes = [(r.details, r.spec.select) for r in results if isinstance(r.spec, ProbeSpec)]
     names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
-    found = [f"{names[rule]}: {choices.RULES[rule]}" for _, rule in probes]
-    beside = [choices.other(rule) for details, rule in probes if "beside" in details]
-    found += [f"{choices.BESIDE[rule]}: {choices.RULES[rule]}" for rule in beside]
+    found = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for _, rule in probes]
+    beside = [summary.other_rule(rule) for details, rule in probes if "beside" in details]
+    found += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
     found += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
     return list(dict.fromkeys(found))
 
 
-def tuned(result: Result) -> tuple[str, str]:
+def count_tuned(result: Result) -> tuple[str, str]:
     """A model and how many affine parameters it has; an older record does not say."""
     n = result.backbone.n_affine
     return model_name(result.backbone), "the" if n is None else f"{n:,}"
 
 
-def as_json(result: Result) -> dict[str, Any]:
+def result_as_json(result: Result) -> dict[str, Any]:
     """The Result record with `mean` at its top, as lm-eval and mteb users expect."""
     return {**result.model_dump(mode="json"), "mean": result.score.mean}

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Declaration
-from fsbench.results import building
-from fsbench.results.names import safe
-from fsbench.results.reading import cells
+from fsbench.results import assembly
+from fsbench.results.names import safe_name
+from fsbench.results.verification import read_cells
 from fsbench.sweep import board_results
 from fsbench.sweep.evaluation import (
     EvaluationJob,
@@ -97,7 +97,7 @@ def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
     """Fill in the name pattern. Raise UsageError for an unknown field."""
     fields = {"label": backbone.label, **backbone.named}
     try:
-        return safe(entries.name.format_map(fields))
+        return safe_name(entries.name.format_map(fields))
     except (KeyError, ValueError, IndexError, AttributeError) as error:
         raise UsageError(
             f"submit.name '{entries.name}': {error}", fix=f"use {' '.join(fields)} in {{}}"
@@ -106,7 +106,7 @@ def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
 
 def copy_missing_results(entry: Path, results: Path) -> None:
     """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
-    for cell in cells(entry):
+    for cell in read_cells(entry):
         path = results / cell.path.relative_to(entry)
         if not path.exists():
-            building.write(path, cell.result, cell.records)
+            assembly.write_result(path, cell.result, cell.records)

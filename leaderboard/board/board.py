@@ -29,9 +29,9 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import Frozen
 from fsbench.core.version import __version__
-from fsbench.results import building
+from fsbench.results import assembly
 from fsbench.results.names import MODEL_FILE
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded
 from leaderboard.board import badges, official
 from leaderboard.board.badges import Badge
 from leaderboard.board.definition import BoardFile
@@ -186,7 +186,7 @@ def write_entry(folder: Path, submission: Submission) -> None:
     write_record(home / MODEL_FILE, submission.facts)
     for loaded in submission.cells:
         path = home / loaded.result.dataset.name / loaded.path.name
-        building.write(path, loaded.result, loaded.records)
+        assembly.write_result(path, loaded.result, loaded.records)
     entry = EntryFile(
         declaration=submission.declaration,
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -28,7 +28,7 @@ from fsbench.core.specs import (
 )
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
-from fsbench.results.names import safe
+from fsbench.results.names import safe_name
 from fsbench.results.tracks import Track
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, differing_keys
 
@@ -85,7 +85,7 @@ def init_board(folder: Path, name: str | None = None, version: int | None = None
             f"{folder} already holds entries, which were not checked for an official board",
             fix="give a new folder and submit them to it",
         )
-    free = BoardFile(name=safe(folder.resolve().name))
+    free = BoardFile(name=safe_name(folder.resolve().name))
     file = free if name is None else find_official_board(name, version)
     write_record(folder / BOARD_FILE, file)
     return file

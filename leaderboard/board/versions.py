@@ -11,7 +11,7 @@ from fsbench.core.io import write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Result
 from fsbench.core.tasks import ColumnId
-from fsbench.results.names import safe
+from fsbench.results.names import safe_name
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.official import BOARD_FILE, load_official_boards
@@ -54,7 +54,7 @@ def freeze_board(
 def choose_name(board: Board) -> str:
     """Return the name in board.json, else the folder's. Raises UsageError for an official name."""
     named = (board.folder / BOARD_FILE).is_file()
-    name = board.file.name if named else safe(board.folder.resolve().name)
+    name = board.file.name if named else safe_name(board.folder.resolve().name)
     if name in {file.name for file in load_official_boards()}:
         raise UsageError(
             f"'{name}' is an official board", fix="give the board another name in board.json"

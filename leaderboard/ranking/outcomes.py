@@ -19,9 +19,8 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.results.parquet import FIX
-from fsbench.results.reading import read_records
-from fsbench.results.rules import Loaded
-from fsbench.results.summary import Records, outcomes, records_digest
+from fsbench.results.summary import Records, digest_records, scored_outcomes
+from fsbench.results.verification import Loaded, read_records
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class VerifiedResult(Loaded):
         """Read the records. Raises ValidationFailed if they changed since they were verified."""
         path = self.path.with_suffix(".parquet")
         records = read_records(path, self.result)
-        if records_digest(records) != self.result.records_digest:
+        if digest_records(records) != self.result.records_digest:
             raise ValidationFailed(f"{path} changed while it was read", fix=FIX)
         return records
 
@@ -71,7 +70,7 @@ def extract_outcomes(loaded: Loaded) -> Outcomes:
         out_of = records.correct[0].size
         right = records.correct.sum(axis=(1, 2), dtype=np.min_scalar_type(out_of))
         return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
-    right = outcomes(records, result.spec).astype(np.uint8)
+    right = scored_outcomes(records, result.spec).astype(np.uint8)
     return Outcomes(share_numbers(np.arange(right.size)), right, identify_draws(result))
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results import table as results_table
-from fsbench.results.reading import cells
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded, read_cells
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.tables import (
     BoardTable,
@@ -44,7 +43,7 @@ def report_results(paths: Sequence[Path], control: str | None = None) -> list[Re
     Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed, and
     UnknownName for an unknown control.
     """
-    results = [loaded for path in paths for loaded in cells(path)]
+    results = [loaded for path in paths for loaded in read_cells(path)]
     models = group_by_model(results)
     tracks = split_by_track(BoardFile(name="results"), [loaded.result for loaded in results])
     return require_control([report_models(models, track, control) for track in tracks], control)
@@ -52,7 +51,7 @@ def report_results(paths: Sequence[Path], control: str | None = None) -> list[Re
 
 def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     """Group results. Raises ValidationFailed for two results of one task that differ."""
-    names = results_table.distinct([c.result for c in loaded], [c.model for c in loaded])
+    names = results_table.distinct_labels([c.result for c in loaded], [c.model for c in loaded])
     results_by_model: ResultsByModel = {}
     for name, cell in zip(names, loaded, strict=True):
         first = results_by_model.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
@@ -94,7 +93,7 @@ def report_models(models: ResultsByModel, table: TrackColumns, control: str | No
         },
     )
     return build_report_table(
-        view, control, [*results_table.rules(results), *results_table.fallen(results)]
+        view, control, [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
     )
 
 

@@ -10,7 +10,7 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
 from fsbench.core.version import __version__
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.published import PublishedEntry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded
 from leaderboard.board.badges import Badge, read_badges, select_badge
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, identify_column

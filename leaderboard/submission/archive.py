@@ -21,7 +21,7 @@ from typing import IO, cast
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import columns
 from fsbench.data.download import LimitedReader
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded
 
 MAX_FILES = 20_000
 MAX_TOTAL = 2 * 2**30

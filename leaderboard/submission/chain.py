@@ -14,7 +14,7 @@ from pydantic import Field
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Sha256, Text
 from fsbench.core.specs import Frozen
-from fsbench.results.rules import Loaded, Problem
+from fsbench.results.verification import Loaded, Problem
 
 LINKS = ("weights", "data", "manifest", "spec", "records")
 FIX = "restore the entry from the repository, or submit the results again"

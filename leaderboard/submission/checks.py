@@ -2,7 +2,7 @@
 
 A submission is hostile input. Everything derivable is recomputed from the records, all problems
 are listed at once, and nothing in it is ever executed. The rules for single results are those of
-fsbench/results/rules.py.
+fsbench/results/verification.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import FITTED, EpisodicSpec
 from fsbench.core.training import OF_ITS_MACHINE
-from fsbench.results import rules
-from fsbench.results.building import SAME_BACKBONE, gaps
-from fsbench.results.names import safe
-from fsbench.results.rules import Loaded, Problem
+from fsbench.results import verification
+from fsbench.results.assembly import SAME_BACKBONE, describe_gaps
+from fsbench.results.names import safe_name
+from fsbench.results.verification import Loaded, Problem
 from leaderboard.board.board import Board
 from leaderboard.board.definition import differing_keys, identify_column
 from leaderboard.board.tables import match_column
@@ -51,16 +51,16 @@ def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
 def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
     """Each result satisfies the rules for reading: hashes, means, flags, finite numbers."""
     for loaded in submission.cells:
-        yield from rules.find_problems(loaded)
+        yield from verification.find_problems(loaded)
 
 
 def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
     """Names are path components that are valid on every system and unambiguous to readers."""
     names = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
-        if name != safe(name) or not name.isascii():
+        if name != safe_name(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
-            yield make_problem("name", submission, repr(name), repr(safe(name)), fix)
+            yield make_problem("name", submission, repr(name), repr(safe_name(name)), fix)
 
 
 def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -126,7 +126,7 @@ def check_completeness(submission: Submission, board: Board) -> Iterator[Problem
     """Episodes are 0..n-1 without a gap: shards are merged before they are submitted."""
     for loaded in submission.cells:
         if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
-            missing = f"episodes {gaps(np.sort(loaded.records.index))} missing"
+            missing = f"episodes {describe_gaps(np.sort(loaded.records.index))} missing"
             yield loaded.problem(
                 "incomplete", missing, "no gap", "fsbench results merge PART PART -o OUT"
             )
@@ -352,7 +352,11 @@ RULES: tuple[SubmissionRule, ...] = (
 
 
 def make_problem(
-    code: str, submission: Submission, actual: object, expected: object, fix: str = rules.AGAIN
+    code: str,
+    submission: Submission,
+    actual: object,
+    expected: object,
+    fix: str = verification.AGAIN,
 ) -> Problem:
     """Return a Problem of the submission as a whole."""
     return Problem(code, submission.name, str(actual)[:300], str(expected)[:300], fix)

@@ -16,7 +16,7 @@ from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import BADGES, MODEL_FILE
-from fsbench.results.rules import Problem
+from fsbench.results.verification import Problem
 from leaderboard.board import badges, published
 from leaderboard.board.board import ENTRY_FILE, Board, EntryFile, list_leftovers
 from leaderboard.submission import chain

@@ -30,7 +30,7 @@ import pydantic
 from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Result
-from fsbench.results.reading import result_files, verified
+from fsbench.results.verification import read_verified, result_files
 from leaderboard.ranking.outcomes import (
     Outcomes,
     VerifiedResult,
@@ -119,7 +119,7 @@ class ResultCache:
         return cached.verified
 
     def verify(self, path: Path) -> VerifiedResult:
-        loaded = verified(path)
+        loaded = read_verified(path)
         return VerifiedResult(path, self.share_parts(loaded.result), extract_outcomes(loaded))
 
     def share_parts(self, result: Result) -> Result:

@@ -15,8 +15,7 @@ from typing import Any
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import parse_record, read_mapping
 from fsbench.core.schema import BackboneFacts, Declaration
-from fsbench.results.reading import load, result_files
-from fsbench.results.rules import Loaded, Problem
+from fsbench.results.verification import Loaded, Problem, load_result, result_files
 from leaderboard.submission.archive import MemoryBudget, check_sizes
 
 DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
@@ -114,7 +113,7 @@ def read_submissions(
     broken: list[Problem] = []
     for path in files:
         try:
-            loaded = load(path)
+            loaded = load_result(path)
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue

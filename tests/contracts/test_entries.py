@@ -13,7 +13,7 @@ from fsbench.core.schema import Result
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
-from fsbench.results.names import stem
+from fsbench.results.names import file_stem
 from leaderboard.board.board import Board
 from leaderboard.board.published import ENTRIES, PublishedEntry, load_published, read_published
 from leaderboard.submission.inspection import inspect_board
@@ -76,7 +76,7 @@ def test_every_identity_and_digest_is_what_its_file_says() -> None:
         assert ColumnId.parse(str(result.column)) == result.column
         assert result.spec.digest() == raw["spec_digest"]
         assert result.model_dump(mode="json") == raw
-        assert path.stem == stem(result.spec)
+        assert path.stem == file_stem(result.spec)
 
 
 def seal(method: str) -> PublishedEntry:

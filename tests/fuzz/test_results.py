@@ -14,7 +14,7 @@ from support import fakes
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
-from fsbench.results.reading import verified
+from fsbench.results.verification import read_verified
 
 DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
     "as it is": lambda data, at, more: data,
@@ -43,13 +43,13 @@ def figures(found: Result) -> tuple[object, ...]:
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_damaged_results(size: int, suffix: str, result: Path, tally: Tally) -> None:
     """No byte of either file changes a figure unseen."""
-    first = verified(result).result
+    first = read_verified(result).result
     file = result.with_suffix(suffix)
     whole = file.read_bytes()
 
     def check(how: str, place: int, more: bytes) -> None:
         file.write_bytes(DAMAGES[how](whole, place % len(whole), more))
-        found = tally.attempt(lambda: verified(result).result, ValidationFailed, result.stem)
+        found = tally.attempt(lambda: read_verified(result).result, ValidationFailed, result.stem)
         assert found is None or figures(found) == figures(first)
 
     places, more = st.integers(0, 10**6), st.binary(min_size=1, max_size=40)
@@ -75,9 +75,9 @@ def test_any_json_in_the_place_of_a_result(size: int, result: Path, tally: Tally
 
     def check(keys: list[str], value: object) -> None:
         result.write_text(json.dumps({**whole, **dict.fromkeys(keys, value)} if keys else value))
-        tally.attempt(lambda: verified(result), ValidationFailed, result.name)
+        tally.attempt(lambda: read_verified(result), ValidationFailed, result.name)
 
-    verified(result)
+    read_verified(result)
     tally.ended["taken"] += 1
     keys = st.lists(st.sampled_from([*whole, "extra"]), max_size=2)
     tally.explore(size + 1, check, keys, JSON)

@@ -21,10 +21,10 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.episodes import draw_manifest
-from fsbench.results import building, parquet
-from fsbench.results.names import model_name, stem
-from fsbench.results.rules import Loaded
+from fsbench.results import assembly, parquet
+from fsbench.results.names import file_stem, model_name
 from fsbench.results.summary import Records
+from fsbench.results.verification import Loaded
 from leaderboard.board.board import write_entry
 from leaderboard.submission.submission import Submission
 
@@ -63,7 +63,7 @@ def board(
             cell(facts, *kind, skill) for kind, skill in zip(kinds, skills(name), strict=False)
         ]
         declared = fakes.DECLARATION.model_copy(update={"name": name})
-        with patch.object(building, "write", write):
+        with patch.object(assembly, "write_result", write):
             write_entry(folder / name, Submission(declared, model_name(facts), tuple(cells)))
     return folder
 
@@ -78,7 +78,7 @@ def cell(facts: BackboneFacts, target: str, spec: EpisodicSpec, skill: int) -> L
     """A result of this backbone, with the outcomes of all that share the skill."""
     result, records = variant(target, spec, skill)
     changed = result.model_copy(update={"backbone": facts})
-    return Loaded(Path(target) / f"{stem(spec)}.json", changed, records)
+    return Loaded(Path(target) / f"{file_stem(spec)}.json", changed, records)
 
 
 @cache
@@ -96,7 +96,9 @@ def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, Episod
         np.zeros(n, np.bool_),
         np.ones(n, np.bool_),
     )
-    return building.build(fakes.facts(), data, spec, records, False, fakes.provenance()), records
+    return assembly.build_result(
+        fakes.facts(), data, spec, records, False, fakes.provenance()
+    ), records
 
 
 def write(path: Path, result: Result, records: Records) -> None:
@@ -109,5 +111,5 @@ def write(path: Path, result: Result, records: Records) -> None:
 @cache
 def packed(records: Records) -> bytes:
     with TemporaryDirectory() as folder:
-        parquet.write(Path(folder) / "records", records)
+        parquet.write_records(Path(folder) / "records", records)
         return (Path(folder) / "records").read_bytes()

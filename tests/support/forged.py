@@ -9,8 +9,8 @@ from pathlib import Path
 from fsbench.core.io import read_record, write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Provenance
-from fsbench.results import building
-from fsbench.results.reading import cells, load
+from fsbench.results import assembly
+from fsbench.results.verification import load_result, read_cells
 from leaderboard.board.board import EntryFile
 from leaderboard.submission.chain import build_chain
 
@@ -35,12 +35,12 @@ def forge(
 ) -> None:
     """Other records or provenance for one cell, by part of its file; all hashes follow."""
     file = next(p for p in entry.rglob("*.json") if pattern in p.name)
-    cell = load(file)
+    cell = load_result(file)
     assert isinstance(cell.records, EpisodeRecords)
     result, records = cell.result, change(cell.records)
     made = Provenance.model_validate(result.provenance.model_dump() | environment)
-    anew = building.build(result.backbone, result.dataset, result.spec, records, False, made)
-    building.write(file, anew, records)
+    anew = assembly.build_result(result.backbone, result.dataset, result.spec, records, False, made)
+    assembly.write_result(file, anew, records)
     stated = read_record(entry / "entry.json", EntryFile)
-    fits = stated.model_copy(update={"chain": build_chain(tuple(cells(entry)))})
+    fits = stated.model_copy(update={"chain": build_chain(tuple(read_cells(entry)))})
     write_record(entry / "entry.json", fits)

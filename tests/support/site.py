@@ -14,8 +14,8 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts, Result, ScoreRecord
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
-from fsbench.results import building
-from fsbench.results.names import stem
+from fsbench.results import assembly
+from fsbench.results.names import file_stem
 from leaderboard.board.board import BoardEntry, EntryFile
 from leaderboard.board.definition import BoardFile
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
@@ -74,7 +74,7 @@ def cell(
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
     }
     return VerifiedResult(
-        Path(target, f"{stem(spec)}.json"), drawn.model_copy(update=changes), held
+        Path(target, f"{file_stem(spec)}.json"), drawn.model_copy(update=changes), held
     )
 
 
@@ -90,7 +90,7 @@ def template(target: str, spec: EpisodicSpec) -> Result:
         np.ones(1, np.bool_),
     )
     data = fakes.official(target)
-    return building.build(fakes.facts(), data, spec, records, False, fakes.provenance())
+    return assembly.build_result(fakes.facts(), data, spec, records, False, fakes.provenance())
 
 
 def generator(*names: str) -> np.random.Generator:

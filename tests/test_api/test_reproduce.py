@@ -34,9 +34,8 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.core.tasks import Options, TaskId
 from fsbench.core.training import Training
 from fsbench.results import ResultStore
-from fsbench.results.building import build as result_of
-from fsbench.results.reading import cells
-from fsbench.results.rules import Loaded
+from fsbench.results.assembly import build_result as result_of
+from fsbench.results.verification import Loaded, read_cells
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.ranking.outcomes import VerifiedResult
 from leaderboard.submission.intake import submit_results
@@ -223,7 +222,7 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
     assert machine["environment"]["threads"] == "1"
     assert all(shlex.split(shlex.join(command)) == command for command in machine["commands"])
-    assert len(list(cells(board))) == 1
+    assert len(list(read_cells(board))) == 1
 
 
 def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> BoardEntry:

@@ -18,7 +18,7 @@ from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.tasks import Options
-from fsbench.results.reading import cells
+from fsbench.results.verification import read_cells
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board
 from leaderboard.submission.intake import submit_results
@@ -93,7 +93,9 @@ def test_the_printed_commands_give_the_results_again(
         with pytest.raises(SystemExit) as stop:
             run(list(command[1:]))
         assert stop.value.code == 0
-    again = {cell.result.task: cell.result.records_digest for cell in cells(tmp_path / "results")}
+    again = {
+        cell.result.task: cell.result.records_digest for cell in read_cells(tmp_path / "results")
+    }
     assert again == {cell.result.task: cell.result.records_digest for cell in entry.cells}
 
 

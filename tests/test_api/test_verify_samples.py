@@ -14,8 +14,7 @@ from fsbench.api.verify import Sample, compare_episodes, draw, find_samples
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
-from fsbench.results.reading import cells
-from fsbench.results.rules import Loaded
+from fsbench.results.verification import Loaded, read_cells
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
         fakes.write(root, data=data)
     fakes.write(root, shots=5, data=fakes.official("toy_tiles"))
     fakes.write_probe(root)
-    return tuple(cells(root))
+    return tuple(read_cells(root))
 
 
 def tasks(found: list[Sample]) -> list[str]:
@@ -93,7 +92,7 @@ def sample(held: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
 
 
 def here(of: Sample, **changes: str) -> dict[str, str]:
-    return provenance.environment(of.cell.result.provenance) | changes
+    return provenance.environment_of(of.cell.result.provenance) | changes
 
 
 def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:

@@ -13,8 +13,8 @@ from support import fakes
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
-from fsbench.results.reading import read
 from fsbench.results.store import ResultStore
+from fsbench.results.verification import read
 from leaderboard.submission.intake import submit_results
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.data.targets.chestx import FACTS, get_patient
-from fsbench.results.reading import cells
+from fsbench.results.verification import read_cells
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 ENOUGH = 26
@@ -52,7 +52,9 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     shown = capsys.readouterr().out
     assert "chestx:3w1s/linear@ibm-disjoint 32px dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
-    found: dict[str, Result] = {str(cell.result.task): cell.result for cell in cells(Path(out))}
+    found: dict[str, Result] = {
+        str(cell.result.task): cell.result for cell in read_cells(Path(out))
+    }
     classic = found["chestx:3w1s/linear@ibm"]
     disjoint = found["chestx:3w1s/linear@ibm-disjoint"]
     assert classic.dataset.groups is None

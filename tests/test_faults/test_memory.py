@@ -11,7 +11,7 @@ import torch
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.results import read
-from fsbench.results.provenance import environment
+from fsbench.results.provenance import environment_of
 from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine
 
@@ -71,7 +71,7 @@ def test_a_cell_is_computed_in_halves_and_says_so(
     assert "4 episodes of 16 px do not fit" in capfd.readouterr().err
     assert sizes[-8:] == [2] * 8, "both blocks in pieces of two"
     assert result.provenance.halvings == 1
-    assert environment(result.provenance)["halvings"] == "1"
+    assert environment_of(result.provenance)["halvings"] == "1"
     monkeypatch.setattr(affine, "PIECES", 4)
     asked = evaluated(tmp_path / "asked")
     assert asked.provenance.halvings == 0

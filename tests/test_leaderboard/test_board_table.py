@@ -8,12 +8,12 @@ from support import fakes
 
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
-from fsbench.results.reading import cells
+from fsbench.results.verification import read_cells
 from leaderboard.board.tables import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:
-    return {str(cell.result.task): extract_outcomes(cell).draws for cell in cells(root)}
+    return {str(cell.result.task): extract_outcomes(cell).draws for cell in read_cells(root)}
 
 
 def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
-from fsbench.results.reading import cells
-from fsbench.results.summary import records_digest, summarise
+from fsbench.results.summary import digest_records, summarize
+from fsbench.results.verification import read_cells
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import LINKS, HashChain, build_chain, find_changes
 from leaderboard.submission.intake import submit_results
@@ -41,12 +41,12 @@ def edit(file: Path, change: Callable[[Json], object]) -> None:
 def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
     stored = json.loads((board / "entry" / "entry.json").read_text())["chain"]
     episodic, probe = HashChain.model_validate(stored).cells
-    result = next(r for r in cells(board) if r.result.manifest_hash).result
+    result = next(r for r in read_cells(board) if r.result.manifest_hash).result
     assert episodic.weights == result.backbone.weights_hash
     assert episodic.data == result.dataset.identity
     assert episodic.manifest == result.manifest_hash
     assert episodic.spec == result.spec.digest()
-    assert episodic.records == records_digest(episode_records(next(board.rglob("5w*.json"))))
+    assert episodic.records == digest_records(episode_records(next(board.rglob("5w*.json"))))
     assert probe.manifest is None
     text = hashlib.sha256(b"folder-blobs/" + episodic.cell.split("/")[1].encode()).hexdigest()
     for link in ("weights", "data", "manifest", "spec", "records"):
@@ -58,7 +58,7 @@ def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_changed_link_is_named(link: str, board: Path) -> None:
-    held = tuple(cells(board))
+    held = tuple(read_cells(board))
     stated = build_chain(held)
     other = stated.cells[0].model_copy(update={link: "0" * 64})
     moved = stated.model_copy(update={"cells": (other, *stated.cells[1:])})
@@ -72,9 +72,9 @@ def test_outcomes_with_digest_and_score_made_to_fit(board: Path) -> None:
     file = next(board.rglob("5w*.json"))
     records = episode_records(file)
     object.__setattr__(records, "correct", np.ones_like(records.correct))
-    parquet.write(file.with_suffix(".parquet"), records)
-    score = summarise(records, fakes.episodic()).score.model_dump()
-    digest = records_digest(records)
+    parquet.write_records(file.with_suffix(".parquet"), records)
+    score = summarize(records, fakes.episodic()).score.model_dump()
+    digest = digest_records(records)
     edit(file, lambda data: data.update(records_digest=digest, score=score))
     with pytest.raises(ValidationFailed, match=rf"{file.name}: records"):
         Board.open(board).entry("entry")

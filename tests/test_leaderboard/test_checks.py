@@ -15,7 +15,7 @@ from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
-from fsbench.results.summary import records_digest, summarise
+from fsbench.results.summary import digest_records, summarize
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.submission.checks import RULES, check_submission
@@ -49,10 +49,10 @@ def forge(folder: Path, **columns: object) -> None:
     records = episode_records(file)
     for name, values in columns.items():
         object.__setattr__(records, name, values)
-    parquet.write(file.with_suffix(".parquet"), records)
+    parquet.write_records(file.with_suffix(".parquet"), records)
     spec = fakes.episodic(n_episodes=len(records.index))
-    score = summarise(records, spec).score.model_dump()
-    digest = records_digest(records)
+    score = summarize(records, spec).score.model_dump()
+    digest = digest_records(records)
     edit(folder, lambda d: d.update(records_digest=digest, score=score))
 
 
@@ -263,5 +263,5 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     flipped = np.array(records.correct)
     flipped[0, 0, 0] ^= True
     object.__setattr__(records, "correct", flipped)
-    parquet.write(file.with_suffix(".parquet"), records)
+    parquet.write_records(file.with_suffix(".parquet"), records)
     assert codes(tmp_path / "results", board(tmp_path)) == {"records-digest", "score"}

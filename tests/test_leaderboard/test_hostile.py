@@ -162,14 +162,14 @@ def test_a_hundred_thousand_episodes_are_refused_quickly(tmp_path: Path) -> None
     import numpy as np
 
     from fsbench.results import parquet
-    from fsbench.results.building import union
+    from fsbench.results.assembly import union_episodes
 
     fakes.write(tmp_path / "r")
     file = next((tmp_path / "r").rglob("5w*.parquet"))
     one = parquet.read_episodes(file, 5, 5)
     rows = np.arange(100_000) % 40
     many = replace(one.take(rows), index=np.arange(100_000))
-    parquet.write(file, union([("x", many)]))
+    parquet.write_records(file, union_episodes([("x", many)]))
     with pytest.raises(ValidationFailed, match=r"\[size\].*100000 episodes"):
         submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
 

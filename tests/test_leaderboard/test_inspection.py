@@ -87,9 +87,9 @@ def copy_of_b(board: Path) -> None:
     theirs = next((board / "b").rglob("5w*.parquet"))
 
     def take(_: object) -> object:
-        from fsbench.results.reading import load
+        from fsbench.results.verification import load_result
 
-        return load(theirs.with_suffix(".json")).records
+        return load_result(theirs.with_suffix(".json")).records
 
     forge(board / "a", "5w", take)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from support.methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
 from fsbench.core import statistics
-from fsbench.results.reading import cells
+from fsbench.results.verification import read_cells
 from leaderboard.methods.board import build_method_board, find_fronts, read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
@@ -66,7 +66,7 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
     assert found.columns == (COLUMN,)
     assert [row.name for row in found.rows][:3] == ["llf", "swr+weight_compander", "normal"]
     values: dict[str, list[Any]] = {}
-    for cell in cells(board):
+    for cell in read_cells(board):
         values.setdefault(cell.result.backbone.recipe or "", []).append(cell.records)
     llf, plain = (
         np.stack([each.accuracy for each in values[name]]) for name in ("toy/llf", "toy/normal")

@@ -15,8 +15,8 @@ from support.official import SETS
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.results import ResultStore, read
-from fsbench.results.reading import cells
 from fsbench.results.tracks import Track
+from fsbench.results.verification import read_cells
 from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
@@ -223,7 +223,7 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     data = fakes_official.dataset("dogs")
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
     cell = ResultStore(tmp_path / "s").cell(fakes.facts("a"), data, fakes_official.spec(seed=7))
-    records = next(cells(tmp_path / "r")).records
+    records = next(read_cells(tmp_path / "r")).records
     cell.write_probe(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match=r"\[column\].*other spec"):

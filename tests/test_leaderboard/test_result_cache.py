@@ -92,7 +92,7 @@ def test_the_second_reading_opens_no_result(
 
 def test_outcomes_are_those_of_the_records(plain: Path, tmp_path: Path) -> None:
     for cell in read(plain, tmp_path) + read(plain, tmp_path):
-        whole = extract_outcomes(result_cache.verified(cell.path))
+        whole = extract_outcomes(result_cache.read_verified(cell.path))
         assert cell.outcomes.values.tolist() == whole.values.tolist()
         if cell.result.manifest_hash:
             assert cell.outcomes.values.tolist() == cell.records.accuracy.tolist()  # type: ignore[union-attr]
@@ -169,13 +169,13 @@ def test_rules_that_changed_decide_again(
     read(plain, tmp_path)
     monkeypatch.setattr(result_cache, "code_version", lambda: "0" * 64)
     heard, again = Heard(), []
-    monkeypatch.setattr(result_cache, "verified", lambda path: again.append(path) or old(path))
+    monkeypatch.setattr(result_cache, "read_verified", lambda path: again.append(path) or old(path))
     read(plain, tmp_path, heard)
     assert len(again) == 4
     assert "another version" in heard.said[0]
 
 
-old = result_cache.verified
+old = result_cache.read_verified
 
 
 def test_all_code_that_decides_is_in_the_version() -> None:

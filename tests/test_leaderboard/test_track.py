@@ -68,7 +68,7 @@ def test_a_board_of_schema_1_that_chose_a_track_is_read(tmp_path: Path, transduc
 
 def test_tables_mark_them(mixed: Path, tmp_path: Path) -> None:
     results = [write(mixed, name) for name in ("linear", "soft_kmeans")]
-    _, rows, notes = table.table(results)
+    _, rows, notes = table.build_table(results)
     assert [row[0] for row in rows][:2] == [LINEAR, SOFT]
     assert "transductive: sees all queries at once; not comparable with the other rows" in notes
-    assert not any("transductive" in note for note in table.table(results[:1])[2])
+    assert not any("transductive" in note for note in table.build_table(results[:1])[2])

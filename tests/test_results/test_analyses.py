@@ -13,8 +13,7 @@ from fsbench.api.analyze import analysis_panels, analysis_table
 from fsbench.core.errors import UsageError
 from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
 from fsbench.core.panels import draw_panels
-from fsbench.results import analyses as store
-from fsbench.results import read
+from fsbench.results import read, store
 
 IMAGES = Images(name="tiny", fingerprint="f", input_size=8)
 
@@ -47,12 +46,12 @@ def analysis(name: str = "a", *views: View, **measures: float) -> Analysis:
 def test_a_record_lies_beside_the_models_results_and_is_read_back(tmp_path: Path) -> None:
     made = analysis()
     facts, asked = made.backbone, made.question
-    assert store.earlier(tmp_path, facts, asked) is None
-    path = store.write(tmp_path, made)
+    assert store.read_finding(tmp_path, facts, asked) is None
+    path = store.write_finding(tmp_path, made)
     digest = asked.digest()[:8]
     folder = tmp_path / "a" / facts.weights_hash[:12]
     assert path == folder / "analyses" / f"margins-{digest}.json"
-    assert store.earlier(tmp_path, facts, asked) == made
+    assert store.read_finding(tmp_path, facts, asked) == made
     assert (folder / "model.json").is_file()
     assert sorted(p.name for p in path.parent.iterdir()) == [path.name], "nothing is left behind"
 
@@ -74,7 +73,7 @@ def test_everything_that_decides_a_finding_is_in_its_name(changes: dict[str, Any
 
 
 def test_records_of_analyses_are_no_results(tmp_path: Path) -> None:
-    store.write(tmp_path, analysis())
+    store.write_finding(tmp_path, analysis())
     with pytest.raises(UsageError, match="holds no results"):
         read(tmp_path)
     result = fakes.write(tmp_path)

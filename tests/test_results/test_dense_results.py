@@ -14,9 +14,9 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import Result
 from fsbench.results import ResultStore, parquet
-from fsbench.results.reading import verified
-from fsbench.results.summary import records_digest
-from fsbench.results.table import table
+from fsbench.results.summary import digest_records
+from fsbench.results.table import build_table
+from fsbench.results.verification import read_verified
 
 TOTAL = 29
 """Thirty images a class, one shot."""
@@ -42,7 +42,7 @@ def file(root: Path) -> Path:
 
 def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
     write(tmp_path)
-    cell = verified(file(tmp_path))
+    cell = read_verified(file(tmp_path))
     assert isinstance(cell.records, EpisodeRecords)
     assert cell.records.dense_correct is not None
     values = cell.records.dense_correct.mean(axis=1) / TOTAL
@@ -55,7 +55,7 @@ def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path)
 def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) -> None:
     result = write(tmp_path)
     assert result.dense is not None
-    _, rows, notes = table([result])
+    _, rows, notes = build_table([result])
     task = "folder-blobs:5w1s/linear@ibm 32px"
     assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
     assert rows[1][1].startswith(f"{100 * result.dense.mean:.2f} ± {100 * result.dense.ci95:.2f}")
@@ -66,36 +66,36 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
     result = fakes.write(tmp_path)
     assert result.dense is None
     assert "dense" not in json.loads(file(tmp_path).read_text())
-    header, rows, notes = table([result])
+    header, rows, notes = build_table([result])
     assert len(rows) == 2, "the task and the source"
     assert not any("dense" in text for text in [*header, *notes])
     plain = fakes.episodes(fakes.episodic(), fakes.dataset(), range(3), 0.6)
     again = replace(dense(plain), dense_correct=None, dense_total=None)
-    assert records_digest(plain) == records_digest(again) != records_digest(dense(plain))
+    assert digest_records(plain) == digest_records(again) != digest_records(dense(plain))
 
 
 @pytest.mark.parametrize("total", [TOTAL - 1, TOTAL + 1])
 def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: int) -> None:
     write(tmp_path, total=total)
     with pytest.raises(ValidationFailed, match=r"\[dense\].*other totals"):
-        verified(file(tmp_path))
+        read_verified(file(tmp_path))
 
 
 def test_more_right_than_there_are_and_a_wrong_mean_are_refused(tmp_path: Path) -> None:
     write(tmp_path)
     path = file(tmp_path)
-    cell = verified(path)
+    cell = read_verified(path)
     assert isinstance(cell.records, EpisodeRecords)
     right = np.full_like(cell.records.dense_correct, TOTAL + 1)
-    parquet.write(path.with_suffix(".parquet"), replace(cell.records, dense_correct=right))
+    parquet.write_records(path.with_suffix(".parquet"), replace(cell.records, dense_correct=right))
     with pytest.raises(ValidationFailed, match="more dense queries right than there are"):
-        verified(path)
-    parquet.write(path.with_suffix(".parquet"), cell.records)
+        read_verified(path)
+    parquet.write_records(path.with_suffix(".parquet"), cell.records)
     raw = json.loads(path.read_text())
     raw["dense"]["mean"] += 0.001
     path.write_text(json.dumps(raw))
     with pytest.raises(ValidationFailed, match=r"\[score\]"):
-        verified(path)
+        read_verified(path)
 
 
 def test_an_older_result_does_not_grow_by_episodes_with_dense_outcomes(tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ def test_shards_that_differ_in_a_dense_count_are_refused(tmp_path: Path) -> None
 def test_joining_keeps_the_order_of_episodes() -> None:
     whole = dense(fakes.episodes(fakes.episodic(), fakes.dataset(), range(9), 0.6))
     parts = [whole.take(whole.index >= 4), whole.take(whole.index < 4)]
-    assert records_digest(concatenate(parts)) == records_digest(whole)
+    assert digest_records(concatenate(parts)) == digest_records(whole)

@@ -9,7 +9,7 @@ import pytest
 from support import fakes
 from test_results.test_store import run
 
-from fsbench.results import Cell, ResultStore, building
+from fsbench.results import ResultPlace, ResultStore, assembly
 
 
 class Heard:
@@ -24,7 +24,7 @@ class Heard:
     task: Any = None
 
 
-def cell(root: Path, report: Any) -> Cell:
+def cell(root: Path, report: Any) -> ResultPlace:
     store = ResultStore(root, report=report)
     return store.cell(fakes.facts(), fakes.dataset(), fakes.episodic())
 
@@ -66,10 +66,12 @@ def test_a_result_killed_while_it_grew_keeps_its_episodes(
 
     if when == "before the records":
         monkeypatch.setattr(
-            building.parquet, "write", kill_unless_kept(building.parquet.write, kill)
+            assembly.parquet,
+            "write_records",
+            kill_unless_kept(assembly.parquet.write_records, kill),
         )
     else:
-        monkeypatch.setattr(building, "write_record", kill)
+        monkeypatch.setattr(assembly, "write_record", kill)
     with pytest.raises(Killed):
         target.finish(range(8, 16), provenance=fakes.provenance())
     monkeypatch.undo()

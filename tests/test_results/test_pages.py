@@ -16,7 +16,7 @@ from support import fakes
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
-from fsbench.results import pages, parquet
+from fsbench.results import parquet
 
 SPEC = fakes.episodic(n_episodes=6)
 FUZZ = settings(max_examples=100, deadline=None, derandomize=True,
@@ -58,7 +58,7 @@ def test_the_walk_sees_every_value_of_every_page(codec: str, version: str, tmp_p
                 column = meta.row_group(i).column(j)
                 starts = (column.dictionary_page_offset, column.data_page_offset)
                 start = min(offset for offset in starts if offset is not None)
-                found = list(pages.pages(data, start, start + column.total_compressed_size))
+                found = list(parquet.read_pages(data, start, start + column.total_compressed_size))
                 assert sum(page.values for page in found) == column.num_values
                 assert sum(page.size for page in found) <= column.total_uncompressed_size
         assert len(read(path).index) == 900
@@ -80,7 +80,7 @@ def header(kind: int = 0, unpacked: int = 4, packed: int = 4, values: int = 1) -
 
 def test_headers_written_by_hand() -> None:
     data = header(unpacked=300, values=77) + b"page" + header(kind=2) + b"page"
-    assert list(pages.pages(data, 0, len(data))) == [(300, 77), (4, 0)]
+    assert list(parquet.read_pages(data, 0, len(data))) == [(300, 77), (4, 0)]
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_headers_written_by_hand() -> None:
 )
 def test_headers_that_lie_are_refused(data: bytes, match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        list(pages.pages(data, 0, len(data)))
+        list(parquet.read_pages(data, 0, len(data)))
 
 
 def test_a_page_ends_where_its_column_does() -> None:
     """What stands behind the column belongs to another one."""
     data = header(packed=8) + b"pagepage"
     with pytest.raises(ValueError, match="leaves its column"):
-        list(pages.pages(data, 0, len(data) - 4))
+        list(parquet.read_pages(data, 0, len(data) - 4))
 
 
 def peak(path: Path) -> int:
@@ -138,9 +138,9 @@ def test_a_page_that_unpacks_to_more_than_allowed(
     path = tmp_path / "a.parquet"
     pq.write_table(table(2000), path, compression="zstd", use_dictionary=False)
     read(path)
-    sizes = sum(p.size for p in pages.pages(*whole(path, 1)))
+    sizes = sum(p.size for p in parquet.read_pages(*whole(path, 1)))
     monkeypatch.setattr(parquet, "MAX_BYTES", sizes)
-    monkeypatch.setattr(parquet, "width", lambda kind: 0)
+    monkeypatch.setattr(parquet, "bytes_per_value", lambda kind: 0)
     with pytest.raises(ValidationFailed, match="unpacks to more than"):
         read(path)
 
@@ -180,7 +180,7 @@ def test_a_row_that_holds_a_run_of_many_values(
 
 
 def stored(folder: Path) -> Path:
-    parquet.write(folder / "b.parquet", some())
+    parquet.write_records(folder / "b.parquet", some())
     return folder / "b.parquet"
 
 
@@ -196,7 +196,7 @@ def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_pages_and_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table(900), path, data_page_size=16, write_batch_size=8)
-    monkeypatch.setattr(pages, "MAX_PAGES", 3)
+    monkeypatch.setattr(parquet, "MAX_PAGES", 3)
     with pytest.raises(ValidationFailed, match="more than 3 pages"):
         read(path)
     monkeypatch.setattr(parquet, "MAX_BYTES", 100)
@@ -234,4 +234,4 @@ def test_damaged_bytes_at_length(tmp_path: Path, at: int, byte: int, cut: int) -
 @given(st.binary(max_size=200), st.integers(0, 50))
 def test_any_bytes_as_headers(data: bytes, start: int) -> None:
     with suppress(ValueError):
-        list(pages.pages(data, start, len(data)))
+        list(parquet.read_pages(data, start, len(data)))

@@ -19,7 +19,7 @@ from support import fakes
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.results import parquet
-from fsbench.results.summary import Records, records_digest
+from fsbench.results.summary import Records, digest_records
 
 
 @st.composite
@@ -62,10 +62,10 @@ def same(a: Records, b: Records) -> bool:
 def test_episodes_come_back_equal(records: EpisodeRecords) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.parquet"
-        parquet.write(path, records)
+        parquet.write_records(path, records)
         back = parquet.read_episodes(path, *records.correct.shape[1:])
     assert same(records, back)
-    assert records_digest(records) == records_digest(back)
+    assert digest_records(records) == digest_records(back)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,10 +73,10 @@ def test_episodes_come_back_equal(records: EpisodeRecords) -> None:
 def test_probes_come_back_equal(records: ProbeRecords) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.parquet"
-        parquet.write(path, records)
+        parquet.write_records(path, records)
         back = parquet.read_probe(path, records.last.shape[1], records.curve.shape[1])
     assert same(records, back)
-    assert records_digest(records) == records_digest(back)
+    assert digest_records(records) == digest_records(back)
 
 
 def some() -> EpisodeRecords:
@@ -85,7 +85,7 @@ def some() -> EpisodeRecords:
 
 def test_bits_are_packed_row_major_big_endian(tmp_path: Path) -> None:
     records = some()
-    parquet.write(tmp_path / "a.parquet", records)
+    parquet.write_records(tmp_path / "a.parquet", records)
     table = pq.read_table(tmp_path / "a.parquet")
     assert table.column_names == ["index", "class_ids", "correct", "collapsed", "finite"]
     first = table.column("correct")[0].as_py()
@@ -96,11 +96,11 @@ def test_bits_are_packed_row_major_big_endian(tmp_path: Path) -> None:
 
 def test_dense_outcomes_are_counts_a_class(tmp_path: Path) -> None:
     records = replace(some(), dense_correct=np.full((6, 5), 7), dense_total=np.full((6, 5), 29))
-    parquet.write(tmp_path / "a.parquet", records)
+    parquet.write_records(tmp_path / "a.parquet", records)
     table = pq.read_table(tmp_path / "a.parquet")
     assert table.column_names[5:] == ["dense_correct", "dense_total"]
     assert table.column("dense_total")[3].as_py() == [29] * 5
-    assert records_digest(records) != records_digest(some())
+    assert digest_records(records) != digest_records(some())
     rewrite(tmp_path / "a.parquet", lambda t: t.drop_columns(["dense_total"]))
     with pytest.raises(ValidationFailed, match="has columns"):
         parquet.read_episodes(tmp_path / "a.parquet", 5, 5)
@@ -114,14 +114,14 @@ def test_digest_is_the_stated_formula() -> None:
         text.update(f"\n{name} {kind} {values.shape}\n".encode() + values.tobytes())
     for name in ("collapsed", "finite"):
         text.update(f"\n{name} |b1 (6,)\n".encode() + getattr(records, name).tobytes())
-    assert records_digest(records) == text.hexdigest()
+    assert digest_records(records) == text.hexdigest()
 
 
 def test_digest_sees_every_bit() -> None:
     records = some()
-    before = records_digest(records)
+    before = digest_records(records)
     records.correct[3, 2, 1] ^= True
-    assert records_digest(records) != before
+    assert digest_records(records) != before
 
 
 def rewrite(path: Path, change: object) -> None:
@@ -139,7 +139,7 @@ def rewrite(path: Path, change: object) -> None:
 )
 def test_foreign_columns_are_refused(change: object, message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    parquet.write(path, some())
+    parquet.write_records(path, some())
     rewrite(path, change)
     with pytest.raises(ValidationFailed, match=message):
         parquet.read_episodes(path, 5, 5)
@@ -158,7 +158,7 @@ def test_empty_values_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [0, 3, 200, -4])
 def test_damaged_files_are_named(cut: int, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    parquet.write(path, some())
+    parquet.write_records(path, some())
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ValidationFailed, match=r"a\.parquet"):
         parquet.read_episodes(path, 5, 5)
@@ -167,7 +167,7 @@ def test_damaged_files_are_named(cut: int, tmp_path: Path) -> None:
 def test_a_file_of_too_many_rows_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parquet.write(tmp_path / "a.parquet", some())
+    parquet.write_records(tmp_path / "a.parquet", some())
     monkeypatch.setattr(parquet, "MAX_ROWS", 5)
     with pytest.raises(ValidationFailed, match="6 rows"):
         parquet.read_episodes(tmp_path / "a.parquet", 5, 5)
@@ -179,6 +179,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_absurd_probe_sizes_are_refused(tmp_path: Path) -> None:
-    parquet.write(tmp_path / "a.parquet", fakes.probe_records(0.5))
+    parquet.write_records(tmp_path / "a.parquet", fakes.probe_records(0.5))
     with pytest.raises(ValidationFailed, match="absurd"):
         parquet.read_probe(tmp_path / "a.parquet", 10**15, 3)

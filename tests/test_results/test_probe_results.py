@@ -14,9 +14,9 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
-from fsbench.results import ResultStore, choices, episode_records, parquet, probe_records, read
-from fsbench.results.summary import outcomes, records_digest
-from fsbench.results.table import table
+from fsbench.results import ResultStore, episode_records, parquet, probe_records, read, summary
+from fsbench.results.summary import digest_records, scored_outcomes
+from fsbench.results.table import build_table
 
 SIZE = ImageSpec(input_size=32)
 PUBLISHED = ProbeSpec(image=SIZE, epochs=3, held_out=0.1)
@@ -60,9 +60,9 @@ def test_the_spec_can_make_the_held_out_rule_the_score(tmp_path: Path) -> None:
     details = result.details
     assert result.score.mean == 0.6
     assert (details["lr"], details["epoch"], details["beside_mean"]) == (0.01, 3, 0.9)
-    assert details["score"] == choices.RULES["held_out"]
-    assert outcomes(records(), HONEST).tolist() == rows(6)[0].astype(float).tolist()
-    assert outcomes(records(), PUBLISHED).tolist() == rows(9)[0].astype(float).tolist()
+    assert details["score"] == summary.CHOICE_RULES["held_out"]
+    assert scored_outcomes(records(), HONEST).tolist() == rows(6)[0].astype(float).tolist()
+    assert scored_outcomes(records(), PUBLISHED).tolist() == rows(9)[0].astype(float).tolist()
 
 
 def test_without_a_held_out_part_a_result_is_what_it_was(tmp_path: Path) -> None:
@@ -71,16 +71,16 @@ def test_without_a_held_out_part_a_result_is_what_it_was(tmp_path: Path) -> None
     names = ["score", "lr", "epoch"]
     names += [f"{kind}@{lr}" for lr in ("0.1", "0.01", "0.001") for kind in ("last", "best")]
     assert list(result.details) == names
-    assert records_digest(records(held_out=False)) != records_digest(records())
+    assert digest_records(records(held_out=False)) != digest_records(records())
 
 
 @pytest.mark.parametrize("held_out", [True, False])
 def test_records_come_back_equal(tmp_path: Path, held_out: bool) -> None:
     path = tmp_path / "a.parquet"
-    parquet.write(path, records(held_out))
+    parquet.write_records(path, records(held_out))
     back = parquet.read_probe(path, 10, 3)
     assert (back.held_out is None) == (not held_out)
-    assert records_digest(back) == records_digest(records(held_out))
+    assert digest_records(back) == digest_records(records(held_out))
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             reader(file)
     other = ImageRecords(rows(8)[0])
-    parquet.write(file.with_suffix(".parquet"), other)
+    parquet.write_records(file.with_suffix(".parquet"), other)
     with pytest.raises(ValidationFailed, match=r"\[records-digest\]"):
         read(tmp_path)
     data = json.loads(file.read_text())
-    file.write_text(json.dumps(data | {"records_digest": records_digest(other)}))
+    file.write_text(json.dumps(data | {"records_digest": digest_records(other)}))
     with pytest.raises(ValidationFailed, match=r"\[score\]"):
         read(tmp_path)
 
@@ -115,7 +115,7 @@ def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
 def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Path) -> None:
     results = [write(tmp_path, PUBLISHED, records()), write(tmp_path, HONEST, records())]
     results.append(write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0])))
-    _, body, notes = table(results)
+    _, body, notes = build_table(results)
     shown = {row[0]: row[1].split()[0] for row in body}
     assert shown == {
         "folder-blobs:knn 32px": "70.00",
@@ -130,6 +130,6 @@ def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Pat
     assert "lr held out: learning rate picked on a held-out part of train, last epoch" in text
     assert "knn: k nearest training images vote" in text
     assert "±" in body[2][1]
-    _, body, notes = table([write(tmp_path, ProbeSpec(image=SIZE, epochs=3), records(False))])
+    _, body, notes = build_table([write(tmp_path, ProbeSpec(image=SIZE, epochs=3), records(False))])
     assert [row[0] for row in body] == ["folder-blobs:probe 32px", "source (in-domain)"]
     assert not any("held" in note for note in notes)

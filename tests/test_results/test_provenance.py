@@ -9,11 +9,17 @@ import sys
 from support import fakes
 
 from fsbench import __version__
-from fsbench.results.provenance import collect, differences, environment, git_commit, version
+from fsbench.results.provenance import (
+    collect_provenance,
+    describe_differences,
+    environment_of,
+    git_commit,
+    installed_version,
+)
 
 
 def test_collect_states_versions_and_what_it_was_given() -> None:
-    found = collect(
+    found = collect_provenance(
         command="fsbench probe -m timm/resnet18 --data ~/data",
         device="cpu",
         cpu_capability="AVX2",
@@ -23,19 +29,19 @@ def test_collect_states_versions_and_what_it_was_given() -> None:
     )
     assert found.command == "fsbench probe -m timm/resnet18 --data ~/data"
     assert (found.fsbench, found.python) == (__version__, platform.python_version())
-    assert found.packages["numpy"] == version("numpy")
+    assert found.packages["numpy"] == installed_version("numpy")
     assert platform.node() not in found.platform
-    assert environment(found)["threads"] == "2"
+    assert environment_of(found)["threads"] == "2"
 
 
 def test_differences_name_fields_and_values() -> None:
     a, b = fakes.provenance(), fakes.provenance(threads=4, seconds=9.0)
-    assert differences(a, b) == "threads 1 and 4"
-    assert differences(a, fakes.provenance(seconds=9.0)) == ""
+    assert describe_differences(a, b) == "threads 1 and 4"
+    assert describe_differences(a, fakes.provenance(seconds=9.0)) == ""
 
 
 def test_unknown_packages_are_left_out() -> None:
-    assert version("no-such-package-of-anyone") is None
+    assert installed_version("no-such-package-of-anyone") is None
 
 
 def test_commit_is_a_full_hash_or_nothing() -> None:

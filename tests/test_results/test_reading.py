@@ -16,7 +16,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.results import episode_records, parquet, probe_records, read
-from fsbench.results.summary import records_digest
+from fsbench.results.summary import digest_records
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_schema_errors_name_file_and_field(
 def test_a_flipped_outcome_is_found(file: Path) -> None:
     records = episode_records(file)
     records.correct[7, 1, 2] ^= True
-    parquet.write(file.with_suffix(".parquet"), records)
+    parquet.write_records(file.with_suffix(".parquet"), records)
     with pytest.raises(ValidationFailed, match="records-digest"):
         read(file)
 
@@ -101,8 +101,8 @@ def forge(file: Path, **columns: object) -> None:
     records = episode_records(file)
     for name, values in columns.items():
         object.__setattr__(records, name, values)
-    parquet.write(file.with_suffix(".parquet"), records)
-    edit(file, lambda d: d.update(records_digest=records_digest(records)))
+    parquet.write_records(file.with_suffix(".parquet"), records)
+    edit(file, lambda d: d.update(records_digest=digest_records(records)))
 
 
 def test_repeated_and_foreign_rows_are_found(file: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_probe_curve_must_fit_its_outcomes(tmp_path: Path) -> None:
         curve = records.curve.copy()
         curve[1, -1] = value
         forged = replace(records, curve=curve)
-        parquet.write(file.with_suffix(".parquet"), forged)
-        digest = records_digest(forged)
+        parquet.write_records(file.with_suffix(".parquet"), forged)
+        digest = digest_records(forged)
         edit(file, lambda d, digest=digest: d.update(records_digest=digest))
         with pytest.raises(ValidationFailed, match=code):
             read(file)

@@ -42,7 +42,7 @@ def test_several_models_stand_side_by_side(
 
 def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path, shots=k) for k in (20, 1, 5)] + [fakes.write_probe(tmp_path)]
-    _, rows, _ = table.table(results)
+    _, rows, _ = table.build_table(results)
     tasks = [row[0].partition(":")[2].split("/")[0].split(" ")[0] for row in rows[:-1]]
     assert tasks == ["probe", "5w1s", "5w5s", "5w20s"]
 
@@ -50,7 +50,7 @@ def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
 def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
     other = fakes.facts(weights_hash="0" * 64)
     results = [fakes.write(tmp_path), fakes.write(tmp_path, backbone=other)]
-    header, _, _ = table.table(results)
+    header, _, _ = table.build_table(results)
     assert header == ["task", f"a {fakes.facts().weights_hash[:6]}", "a 000000"]
 
 
@@ -66,7 +66,7 @@ def test_models_go_by_the_name_of_their_folder(
 
 def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     result = fakes.write(tmp_path).model_copy(update={"collapsed": 2, "non_finite": 1})
-    _, _, notes = table.table([result])
+    _, _, notes = table.build_table([result])
     assert notes[-1].endswith(
         "2 of 40 episodes predicted one class for every query, 1 of 40 episodes had non-finite "
         "outputs (kept in the mean)"

@@ -12,20 +12,20 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.results import Cell, ResultStore, episode_records, read
-from fsbench.results.names import model_name, result_flags, stem
-from fsbench.results.provenance import environment
+from fsbench.results import ResultPlace, ResultStore, episode_records, read
+from fsbench.results.names import file_stem, model_name, result_flags
+from fsbench.results.provenance import environment_of
 
 BLOCK = 8
 
 
-def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> Cell:
+def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> ResultPlace:
     store = ResultStore(root, environment or None)
     return store.cell(fakes.facts(), fakes.dataset(), spec or fakes.episodic())
 
 
 def run(
-    target: Cell, wanted: range, blocks: list[int] | None = None, accuracy: float = 0.6
+    target: ResultPlace, wanted: range, blocks: list[int] | None = None, accuracy: float = 0.6
 ) -> None:
     """Write the blocks (all of them by default) that hold the wanted episodes."""
     spec, data = target.spec, target.dataset
@@ -75,7 +75,7 @@ def test_a_result_reads_back_equal(tmp_path: Path) -> None:
         == TaskId.parse("folder-blobs:5w1s/linear@ibm")
     )
     expected = fakes.episodes(fakes.episodic(), fakes.dataset(), range(fakes.N_EPISODES), 0.6)
-    path = next(tmp_path.rglob(f"{stem(fakes.episodic())}.json"))
+    path = next(tmp_path.rglob(f"{file_stem(fakes.episodic())}.json"))
     assert np.array_equal(episode_records(path).correct, expected.correct)
     assert result.score.mean == pytest.approx(expected.correct.mean())
 
@@ -159,7 +159,7 @@ def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
 
 
 def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
-    one, two = (environment(fakes.provenance(threads=n)) for n in (1, 2))
+    one, two = (environment_of(fakes.provenance(threads=n)) for n in (1, 2))
     target = cell(tmp_path, **one)
     run(target, range(16))
     assert cell(tmp_path, **one).blocks_done() == {0, 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,22 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import registry
-from fsbench.core.errors import ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords, columns, concatenate
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.core.tasks import TaskId
 from fsbench.results import parquet
-from fsbench.results.names import result_flags, stem
-from fsbench.results.rules import Loaded
-from fsbench.results.summary import Records, records_digest, summarise
+from fsbench.results.names import MODEL_FILE, file_stem, result_flags
+from fsbench.results.provenance import describe_differences
+from fsbench.results.summary import Records, digest_records, summarize
+from fsbench.results.verification import Loaded, read_cells
 
 SAME_BACKBONE = ("weights_hash", "architecture", "feature_dim", "features", "mean", "std")
 """Facts that change outcomes; the reference and training facts may be written differently."""
 
 
-def build(
+def build_result(
     facts: BackboneFacts,
     dataset: DatasetRecord,
     spec: Spec,
@@ -33,14 +35,14 @@ def build(
     provenance: Provenance,
 ) -> Result:
     """The Result that these records give. Raises UsageError without any outcome."""
-    summary = summarise(records, spec)
+    summary = summarize(records, spec)
     if not provenance.plugins:
         plugins = used_plugins(facts, dataset, spec)
         provenance = provenance.model_copy(update={"plugins": plugins})
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
         index = records.index
-        manifest = manifest_hash(spec.episode, dataset, index)
+        manifest = hash_manifest(spec.episode, dataset, index)
     return Result(
         task=TaskId.of(dataset.name, spec),
         backbone=facts,
@@ -49,8 +51,8 @@ def build(
         spec_digest=spec.digest(),
         manifest_hash=manifest,
         flags=result_flags(dataset, spec, index, limited),
-        records=f"{stem(spec)}.parquet",
-        records_digest=records_digest(records),
+        records=f"{file_stem(spec)}.parquet",
+        records_digest=digest_records(records),
         score=summary.score,
         collapsed=summary.collapsed,
         non_finite=summary.non_finite,
@@ -73,7 +75,7 @@ def used_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> di
     )
 
 
-def manifest_hash(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
+def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
     """Hash of the episodes, from spec, class counts and hash of the groups alone."""
     from fsbench.data.episodes import hash_manifest
 
@@ -81,17 +83,17 @@ def manifest_hash(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.i
     return hash_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
 
 
-def write(path: Path, result: Result, records: Records) -> None:
+def write_result(path: Path, result: Result, records: Records) -> None:
     """Records, then the result that describes them.
 
     An older result goes first: a kill in between leaves an unfinished cell, not a wrong one.
     """
     path.unlink(missing_ok=True)
-    parquet.write(path.with_suffix(".parquet"), records)
+    parquet.write_records(path.with_suffix(".parquet"), records)
     write_record(path, result)
 
 
-def union(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
+def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
     """All episodes of the named parts, sorted; an episode held twice must be equal in both.
 
     Raises ValidationFailed naming the parts and the first such episodes that differ.
@@ -106,10 +108,10 @@ def union(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
                 fix="evaluate the older one again with --overwrite",
             )
         _, mine, its = np.intersect1d(whole.index, part.index, return_indices=True)
-        bad = differing(whole.take(mine), part.take(its))
+        bad = differing_episodes(whole.take(mine), part.take(its))
         if bad.size:
             raise ValidationFailed(
-                f"episodes {spans(bad)} differ between {name} and {other}",
+                f"episodes {describe_spans(bad)} differ between {name} and {other}",
                 fix="use results of one environment; keep one of the two parts",
             )
         new = part.take(~np.isin(part.index, whole.index))
@@ -117,7 +119,7 @@ def union(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
     return whole
 
 
-def differing(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
+def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
     """Numbers of the episodes whose outcomes are not equal; rows stand in the same order."""
     wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
@@ -131,7 +133,7 @@ def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path)
     missing = np.setdiff1d(wanted, held)
     if missing.size:
         raise ValidationFailed(
-            f"episodes {spans(missing)} of {where} are missing",
+            f"episodes {describe_spans(missing)} of {where} are missing",
             fix="evaluate the missing shard, then merge all parts",
         )
 
@@ -146,19 +148,119 @@ def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix
         raise ValidationFailed(f"{cell.path} was made with other {', '.join(differ)}", fix=fix)
 
 
-def gaps(index: NDArray[np.int64]) -> str:
+def describe_gaps(index: NDArray[np.int64]) -> str:
     """The numbers missing below the last one, as `spans`; index is sorted."""
     before = np.concatenate([[-1], index[:-1]])
     holes = [(a + 1, b - 1) for a, b in zip(before, index, strict=True) if b - a > 1]
-    return ranges(holes)
+    return format_ranges(holes)
 
 
-def spans(index: NDArray[np.int64]) -> str:
+def describe_spans(index: NDArray[np.int64]) -> str:
     """Sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    return ranges([(run[0], run[-1]) for run in np.split(index, breaks) if run.size])
+    return format_ranges([(run[0], run[-1]) for run in np.split(index, breaks) if run.size])
 
 
-def ranges(runs: Sequence[tuple[int, int]]) -> str:
+def format_ranges(runs: Sequence[tuple[int, int]]) -> str:
     shown = [f"{a}-{b}" if a < b else str(a) for a, b in runs[:5]]
     return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")
+
+
+Key = tuple[str, str, str, str]
+
+
+def merge(parts: Sequence[Path], out: Path) -> list[Result]:
+    """Merge all results of the parts into `out`, cell by cell, and return what was written.
+
+    Parts of a cell must share weights, images, spec and environment; episodes held twice must be
+    equal; no episode between the first and the last may be missing. Everything is checked before
+    anything is written. Raises UsageError, or ValidationFailed naming files and fields.
+    """
+    if len(parts) < 2:
+        raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
+    groups: dict[Key, list[Loaded]] = defaultdict(list)
+    for part in parts:
+        for cell in read_cells(part):
+            groups[locate_in_tree(cell)].append(cell)
+    merged = [(key, *join_parts(group)) for key, group in sorted(groups.items())]
+    for key, result, _ in merged:
+        require_free(target(out, key), result)
+    for key, result, records in merged:
+        write_record(out / key[0] / key[1] / MODEL_FILE, result.backbone)
+        write_result(target(out, key), result, records)
+    return [result for _, result, _ in merged]
+
+
+def locate_in_tree(cell: Loaded) -> Key:
+    """Where a cell stands in the tree: model, weights12, data set, file name."""
+    model, weights, dataset, name = cell.path.resolve().parts[-4:]
+    return model, weights, dataset, name
+
+
+def target(out: Path, key: Key) -> Path:
+    return out.joinpath(*key)
+
+
+def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
+    """One cell from its parts."""
+    first = group[0]
+    for other in group[1:]:
+        require_alike(first, other)
+    limited = any("limited" in cell.result.flags for cell in group)
+    records = join_records(group)
+    result = build_result(
+        first.result.backbone,
+        first.result.dataset,
+        first.result.spec,
+        records,
+        limited,
+        join_provenance([cell.result.provenance for cell in group]),
+    )
+    return result, records
+
+
+def require_alike(a: Loaded, b: Loaded) -> None:
+    fix = "merge only parts of one evaluation, made in one environment"
+    require_same(a, b.result.backbone, b.result.dataset, fix)
+    if differ := describe_differences(a.result.provenance, b.result.provenance):
+        raise ValidationFailed(f"{a.path} and {b.path} differ in {differ}", fix=fix)
+
+
+def join_records(group: list[Loaded]) -> Records:
+    """The union of episodes without a gap; probes cannot be split, so theirs must be equal."""
+    parts = [(str(c.path), c.records) for c in group if isinstance(c.records, EpisodeRecords)]
+    if parts:
+        records = union_episodes(parts)
+        if missing := describe_gaps(records.index):
+            raise ValidationFailed(
+                f"episodes {missing} of {group[0].path} are missing in all parts",
+                fix="evaluate the missing shard, then merge all parts",
+            )
+        return records
+    for other in group[1:]:
+        if other.result.records_digest != group[0].result.records_digest:
+            raise ValidationFailed(
+                f"{group[0].path} and {other.path} are the same probe with other outcomes",
+                fix="merge results of one environment; keep one of the two",
+            )
+    return group[0].records
+
+
+def join_provenance(parts: list[Provenance]) -> Provenance:
+    """The first part's, with every command, the earliest start and all seconds."""
+    return parts[0].model_copy(
+        update={
+            "command": "; ".join(dict.fromkeys(part.command for part in parts)),
+            "started": min(part.started for part in parts),
+            "seconds": sum(part.seconds for part in parts),
+        }
+    )
+
+
+def require_free(path: Path, result: Result) -> None:
+    """Results are append-only: what stands there must be the same records."""
+    if path.exists():
+        from fsbench.results.verification import read_verified
+
+        if read_verified(path).result.records_digest != result.records_digest:
+            raise ValidationFailed(f"{path} exists with other records", fix="choose another -o")

@@ -12,12 +12,23 @@ from pathlib import Path
 
 import numpy as np
 
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import EpisodicSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
-from fsbench.results.names import model_name, result_flags, safe, stem
-from fsbench.results.summary import Records, Summary, records_digest, summarise
+from fsbench.results import parquet
+from fsbench.results.names import (
+    ANALYSES,
+    BADGES,
+    MODEL_FILE,
+    file_stem,
+    model_name,
+    result_flags,
+    safe_name,
+)
+from fsbench.results.summary import Records, Summary, digest_records, summarize
 
 AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
@@ -51,7 +62,7 @@ class Loaded:
         facts = self.result.backbone
         parents = self.path.resolve().parents
         in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
-        return safe(parents[2].name) if in_tree else model_name(facts)
+        return safe_name(parents[2].name) if in_tree else model_name(facts)
 
     def problem(self, code: str, found: object, expected: object, fix: str = AGAIN) -> Problem:
         return Problem(code, str(self.path), str(found)[:300], str(expected)[:300], fix)
@@ -67,8 +78,8 @@ def check_names(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("spec-digest", result.spec_digest, result.spec.digest())
     if result.task != (task := TaskId.of(result.dataset.name, result.spec)):
         yield cell.problem("task", result.task, task)
-    if cell.path.stem != stem(result.spec):
-        yield cell.problem("file-name", cell.path.stem, stem(result.spec))
+    if cell.path.stem != file_stem(result.spec):
+        yield cell.problem("file-name", cell.path.stem, file_stem(result.spec))
 
 
 def check_pool(cell: Loaded) -> Iterator[Problem]:
@@ -99,7 +110,7 @@ def check_dataset(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_digest(cell: Loaded) -> Iterator[Problem]:
-    found = records_digest(cell.records)
+    found = digest_records(cell.records)
     if found != cell.result.records_digest:
         yield cell.problem("records-digest", found, cell.result.records_digest)
 
@@ -155,7 +166,7 @@ def check_dense(cell: Loaded) -> Iterator[Problem]:
 
 def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
-    result, expected = cell.result, summarise(cell.records, cell.result.spec)
+    result, expected = cell.result, summarize(cell.records, cell.result.spec)
     found = Summary(result.score, result.collapsed, result.non_finite, result.details, result.dense)
     if not is_same_summary(found, expected):
         yield cell.problem("score", found, expected)
@@ -207,3 +218,94 @@ RULES: tuple[Rule, ...] = (
 def find_problems(cell: Loaded) -> list[Problem]:
     """Everything wrong with one result."""
     return [problem for rule in RULES for problem in rule(cell)]
+
+
+NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
+
+
+def result_files(path: Path) -> list[Path]:
+    """Result files at or below `path`, sorted; hidden folders hold unfinished work.
+
+    Raises UsageError when the path does not exist or holds no result.
+    """
+    if path.is_file():
+        return [path]
+    found = [
+        file
+        for file in sorted(path.rglob("*.json"))
+        if file.name not in NOT_RESULTS
+        and file.parent.name != BADGES
+        and not any(p.startswith(".") or p == ANALYSES for p in file.relative_to(path).parts)
+    ]
+    if not found:
+        what = "holds no results" if path.is_dir() else "does not exist"
+        raise UsageError(
+            f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
+        )
+    return found
+
+
+def load_result(path: Path) -> Loaded:
+    """A result and its records, parsed but not yet checked. Raises ValidationFailed."""
+    result = read_record(path, Result)
+    if result.records != f"{path.stem}.parquet":
+        raise ValidationFailed(
+            f"{path} points to the records '{result.records[:100]}', expected {path.stem}.parquet",
+            fix="keep the two files of a result together under their own names",
+        )
+    return Loaded(path, result, read_records(path.with_suffix(".parquet"), result))
+
+
+def read_records(path: Path, result: Result) -> Records:
+    """The records that lie at `path`. Raises ValidationFailed."""
+    spec = result.spec
+    if isinstance(spec, EpisodicSpec):
+        records: Records = parquet.read_episodes(path, spec.episode.n_way, spec.episode.n_query)
+        rows = len(records.correct) if isinstance(records, EpisodeRecords) else 0
+    elif isinstance(spec, ProbeSpec):
+        probed = parquet.read_probe(path, result.score.n, spec.epochs)
+        records, rows = probed, len(probed.lr)
+    else:
+        images = parquet.read_images(path)
+        records, rows = images, len(images.correct)
+    if rows == 0:
+        raise ValidationFailed(f"{path} holds no rows", fix=parquet.FIX)
+    return records
+
+
+def read_verified(path: Path) -> Loaded:
+    """A result that keeps every rule. Raises ValidationFailed naming file, rule and fix."""
+    cell = load_result(path)
+    found = find_problems(cell)
+    if found:
+        raise ValidationFailed("\n  ".join(str(problem) for problem in found))
+    return cell
+
+
+def read_cells(path: Path) -> Iterator[Loaded]:
+    """All results at or below `path`, verified one by one."""
+    return (read_verified(file) for file in result_files(path))
+
+
+def read(path: Path) -> list[Result]:
+    """All results at or below `path`, each verified against its records.
+
+    Raises UsageError when there are none, ValidationFailed on the first that breaks a rule.
+    """
+    return [cell.result for cell in read_cells(path)]
+
+
+def episode_records(path: Path) -> EpisodeRecords:
+    """Per-episode outcomes of one verified result file."""
+    records = read_verified(path).records
+    if not isinstance(records, EpisodeRecords):
+        raise UsageError(f"{path} is a probe, which has no episodes", fix="use probe_records")
+    return records
+
+
+def probe_records(path: Path) -> ProbeRecords:
+    """Per-image outcomes of one verified probe result file."""
+    records = read_verified(path).records
+    if not isinstance(records, ProbeRecords):
+        raise UsageError(f"{path} holds no linear probe", fix="use episode_records for episodes")
+    return records
