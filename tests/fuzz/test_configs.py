@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,26 @@ import typer
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
-from fsbench.cli import evaluate
+from fsbench.cli.evaluate import evaluation_command
 from fsbench.cli.main import SETTINGS, run
 from fsbench.core.errors import FsbenchError, UsageError
 
 Given = dict[str, Any]
-UNTOLD = {"config", "kinds"}
+UNTOLD = {"config"}
 
 
 @pytest.fixture
-def episodic(monkeypatch: pytest.MonkeyPatch) -> tuple[typer.Typer, list[Given]]:
-    """`fsbench episodic` that stops where work would start, and what it was then given."""
+def episodic() -> tuple[typer.Typer, list[Given]]:
+    """`fsbench episodic` that records its options and does nothing else, and the record."""
     given: list[Given] = []
-    monkeypatch.setattr(evaluate, "run", lambda kinds, values: given.append(values))
+    command = evaluation_command(("episodic",), "Record the options.")
+
+    @functools.wraps(command)
+    def record(**values: Any) -> None:
+        given.append(values)
+
     app = typer.Typer(context_settings=SETTINGS, pretty_exceptions_enable=False)
-    app.command("episodic")(evaluate.command(("episodic",)))
+    app.command("episodic")(record)
     return app, given
 
 
