@@ -42,7 +42,7 @@ SCALES: tuple[str, ...] = get_args(Scale)
 def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
     """Yield the recipes of one block. Raise UsageError, UnknownName."""
     for seed, base, methods in product(runs.seeds, runs.recipes, method_names(runs)):
-        recipe = resolve_recipe(base, methods, {**recipe_overrides(runs), "seed": seed})
+        recipe = derive_recipe(base, methods, {**recipe_overrides(runs), "seed": seed})
         if runs.controls:
             yield from matched_controls(recipe)
         yield recipe
@@ -63,7 +63,7 @@ def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
     return {**fixed, **runs.set}
 
 
-def resolve_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
+def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
     """Return the recipe of the scale, or the named one, with these methods if any."""
     if base not in SCALES:
         recipe = registry.load_recipe(base)
