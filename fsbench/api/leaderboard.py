@@ -37,7 +37,7 @@ class RankedBoard:
         return "\n".join(map(render.render_board, self.tracks))
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [render.board_json(view) for view in self.tracks]
+        return [render.build_board_json(view) for view in self.tracks]
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per measured entry and track.

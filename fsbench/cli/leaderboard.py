@@ -107,7 +107,7 @@ def boards(as_json: options.Json = False) -> None:
     from leaderboard.board import official
 
     if as_json:
-        console.emit_json(official.official_boards_json())
+        console.emit_json(official.describe_official_boards())
         return
     console.table("official boards", official.OFFICIAL_HEADER, official.list_official_tracks())
     console.log(official.OFFICIAL_NOTE)

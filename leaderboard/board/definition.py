@@ -124,9 +124,9 @@ class BoardFile(Frozen):
 
     def changed(self) -> list[str]:
         """Return the fields that differ from their digests."""
-        return [] if self.frozen is None else differing_keys(self.digests(), self.frozen)
+        return [] if self.frozen is None else find_differing_keys(self.digests(), self.frozen)
 
 
-def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
+def find_differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """Return the keys whose values differ, in the order of `a`."""
     return [key for key in {**a, **b} if a.get(key) != b.get(key)]

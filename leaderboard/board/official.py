@@ -30,7 +30,7 @@ from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
 from fsbench.results.names import safe_name
 from fsbench.results.tracks import Track
-from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, differing_keys
+from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
@@ -112,7 +112,7 @@ def read_board_file(path: Path) -> BoardFile:
 
 def describe_changes(file: BoardFile, shipped: BoardFile) -> list[str]:
     """Return how a copy of an official board differs from the file of this fsbench."""
-    changed = differing_keys(file.digests(), shipped.digests())
+    changed = find_differing_keys(file.digests(), shipped.digests())
     plain = [
         f"{field} is {getattr(file, field)!r}, not {getattr(shipped, field)!r}"
         for field in changed
@@ -215,16 +215,16 @@ def list_official_tracks() -> list[tuple[str, ...]]:
         (
             file.title,
             file.date or "-",
-            track_label(track),
+            label_track(track),
             str(len(columns)),
             *describe_columns(columns),
         )
         for file in load_official_boards()
-        for track, columns in columns_by_track(file).items()
+        for track, columns in group_by_track(file).items()
     ]
 
 
-def columns_by_track(file: BoardFile) -> dict[Track, list[Column]]:
+def group_by_track(file: BoardFile) -> dict[Track, list[Column]]:
     """Return the columns of each track on official data."""
     tracks: dict[Track, list[Column]] = {}
     for column in file.columns or ():
@@ -232,7 +232,7 @@ def columns_by_track(file: BoardFile) -> dict[Track, list[Column]]:
     return tracks
 
 
-def track_label(track: Track) -> str:
+def label_track(track: Track) -> str:
     return track.label.removesuffix(" official")
 
 
@@ -244,7 +244,7 @@ def describe_columns(columns: list[Column]) -> tuple[str, str]:
     return sets, shapes
 
 
-def official_boards_json() -> list[dict[str, Any]]:
+def describe_official_boards() -> list[dict[str, Any]]:
     """Return every version with its rule in words and its tracks."""
     return [
         {
@@ -257,7 +257,7 @@ def official_boards_json() -> list[dict[str, Any]]:
                     "columns": [str(column.name) for column in columns],
                 }
                 for data in ("official", "subset")
-                for track, columns in columns_by_track(file).items()
+                for track, columns in group_by_track(file).items()
             ],
         }
         for file in load_official_boards()

@@ -175,7 +175,7 @@ def split_versioned(file: BoardFile, results: Iterable[Result]) -> list[TrackCol
     columns_by_name: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
     for result in results:
         if column := match_column(file, result):
-            columns_by_name[column.name, data_part(result)].add(column)
+            columns_by_name[column.name, classify_data(result)].add(column)
     used = {Track.of(name, data) for name, data in columns_by_name}
     tables: dict[Track, list[Column]] = defaultdict(list)
     for data in DATA_PARTS:
@@ -198,7 +198,7 @@ def match_column(file: BoardFile, result: Result) -> Column | None:
     return column if result.flags or named.has_images_of(result) else None
 
 
-def data_part(result: Result) -> Data:
+def classify_data(result: Result) -> Data:
     """Return the part of a board with a version: a result with any flag is not official."""
     return "subset" if result.flags else "official"
 
@@ -206,7 +206,7 @@ def data_part(result: Result) -> Data:
 def is_ranked(file: BoardFile, table: TrackColumns, result: Result) -> bool:
     """Return whether a result is ranked in a table."""
     data = table.track and table.track.data
-    if result.column not in table.names or data not in {None, data_part(result)}:
+    if result.column not in table.names or data not in {None, classify_data(result)}:
         return False
     return match_column(file, result) in table.columns
 
@@ -239,7 +239,7 @@ def select_published(
     return tuple(entry for entry in published if entry.cells)
 
 
-def mark(column: Column) -> ColumnId:
+def mark_column(column: Column) -> ColumnId:
     """Return the identity of a column with the start of its digest."""
     return column.name.marked(f"#{column.digest()[:6]}")
 
@@ -248,7 +248,8 @@ def label_columns(columns: tuple[Column, ...]) -> dict[Column, str]:
     """Return a distinct label per column: its name, marked where specs or images differ."""
     counts = Counter(column.name for column in columns)
     return {
-        column: str(mark(column) if counts[column.name] > 1 else column.name) for column in columns
+        column: str(mark_column(column) if counts[column.name] > 1 else column.name)
+        for column in columns
     }
 
 

@@ -17,11 +17,11 @@ from leaderboard.methods.gains import (
     adjust_gains,
     average_columns,
     average_seeds,
+    compute_gain_over,
+    compute_seed_interval,
     estimate_components,
-    gain_over,
-    interval_over_seeds,
+    estimate_seed_variance,
     pair_runs,
-    seed_variance,
 )
 from leaderboard.methods.record import (
     ControlKind,
@@ -99,7 +99,7 @@ def compute_gains(
     """Return the gain of every row over each of its controls, by column and overall."""
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
     gains = {
-        (group.name, name, kind): gain_over(group.runs, kind, control, part)
+        (group.name, name, kind): compute_gain_over(group.runs, kind, control, part)
         for group in groups
         for kind, control in matches[group.name].items()
         for name, part in parts.items()
@@ -158,11 +158,11 @@ def score_runs(
     if len(columns) == 1:
         spread = estimate_components(np.stack([column for (column,) in ours]))
     else:
-        spread = VarianceComponents(seeds=seed_variance(ours, draws) if several else None)
+        spread = VarianceComponents(seeds=estimate_seed_variance(ours, draws) if several else None)
     return MethodScore(
         mean=average_columns(center),
         ci95=finite_or_none(paired.ci95),
-        ci95_seeds=finite_or_none(interval_over_seeds(paired.gap, [ours], paired.se, draws).ci95)
+        ci95_seeds=finite_or_none(compute_seed_interval(paired.gap, [ours], paired.se, draws).ci95)
         if several
         else None,
         n=runs_pair.n,
@@ -204,8 +204,8 @@ def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
     """
     devices = {row.costs.device for row in rows if row.costs.steps} - {None}
     by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
-    by_hours = set().union(*(names_on_front(some, "hours") for some in by_device or [list(rows)]))
-    by_flops = names_on_front(rows, "flops")
+    by_hours = set().union(*(select_front(some, "hours") for some in by_device or [list(rows)]))
+    by_flops = select_front(rows, "flops")
     return {
         row.name: (
             *(("flops",) if row.name in by_flops else ()),
@@ -215,7 +215,7 @@ def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
     }
 
 
-def names_on_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
+def select_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
     """Return the names of the rows on the front of one cost."""
     return {
         point.label

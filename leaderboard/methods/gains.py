@@ -70,7 +70,7 @@ def average_columns(columns: Columns) -> float:
     return float(np.mean([column.mean() for column in columns]))
 
 
-def residual_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
+def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """Return MS_r / (S E), the unexplained variance of a mean over seeds.
 
     Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
@@ -80,13 +80,13 @@ def residual_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
     return sum(error**2 for error in errors) / (seeds * (seeds - 1))
 
 
-def seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
+def estimate_seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """Return the variance component of two or more seeds in the mean over columns."""
     between = float(np.var([average_columns(one) for one in side], ddof=1))
-    return max(0.0, between - len(side) * residual_variance(side, draws))
+    return max(0.0, between - len(side) * estimate_residual(side, draws))
 
 
-def interval_over_seeds(
+def compute_seed_interval(
     value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
 ) -> SeedInterval:
     """Return the interval of a value over seeds and episodes.
@@ -96,7 +96,7 @@ def interval_over_seeds(
     """
     if math.isnan(se_episodes):
         return SeedInterval(math.nan, math.nan)
-    residuals = [residual_variance(side, draws) for side in sides]
+    residuals = [estimate_residual(side, draws) for side in sides]
     between = [
         max(float(np.var([average_columns(one) for one in side], ddof=1)) / len(side), least)
         for side, least in zip(sides, residuals, strict=True)
@@ -106,10 +106,10 @@ def interval_over_seeds(
         return SeedInterval(0.0, float(value == 0.0))
     terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
     freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
-    return student_interval(value, math.sqrt(variance), freedom)
+    return compute_student_interval(value, math.sqrt(variance), freedom)
 
 
-def student_interval(value: float, se: float, freedom: float) -> SeedInterval:
+def compute_student_interval(value: float, se: float, freedom: float) -> SeedInterval:
     """Return the interval and p of Student's t distribution."""
     from scipy.special import stdtr, stdtrit
 
@@ -159,7 +159,7 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
     seeds_drawn = [subtract_by_seed(ours, theirs)] if by_seed else [ours, theirs]
     ci95, p, covers = paired.ci95, paired.p, "episodes"
     if min(map(len, seeds_drawn)) > 1:
-        ci95, p = interval_over_seeds(paired.gap, seeds_drawn, paired.se, draws)
+        ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)
         covers = "seeds and episodes"
     by_seed_gaps = tuple(map(average_columns, seeds_drawn[0])) if by_seed else ()
     return make_gain(
@@ -178,7 +178,7 @@ def make_gain(gap: float, ci95: float, p: float, **more: object) -> Gain:
     return Gain.model_validate({**values, **more})
 
 
-def gain_over(
+def compute_gain_over(
     ours: Sequence[MethodRun], kind: ControlKind, control: MatchedControl, columns: Sequence[str]
 ) -> Gain | None:
     """Return the gain over the control in these columns; None if one side lacks a column."""

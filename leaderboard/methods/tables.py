@@ -55,7 +55,7 @@ def make_title(board: MethodBoard) -> str:
 
 def make_gain_table(board: MethodBoard) -> TextTable:
     """Return the table of overall scores and gains; the note explains missing controls."""
-    kinds = compared_kinds(board)
+    kinds = list_compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
     head = ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain")
     rows = [
@@ -73,7 +73,7 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     return TextTable(make_title(board), head, tuple(rows), note)
 
 
-def compared_kinds(board: MethodBoard) -> list[ControlKind]:
+def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
     """Return the kinds of control on the board; plain training in any case."""
     there = {k for row in board.rows for k, control in row.controls.items() if control.row}
     return [kind for kind in HEADINGS if kind in there or kind == "normal"]
@@ -162,7 +162,7 @@ def list_missing_controls(board: MethodBoard) -> Iterator[str]:
     for row in board.rows:
         for kind, control in row.controls.items():
             plain = kind == "normal" and row.method == "normal"
-            if control.reason and kind in compared_kinds(board) and not plain:
+            if control.reason and kind in list_compared_kinds(board) and not plain:
                 rows_by_reason.setdefault((kind, control.reason), []).append(row.name)
     for (kind, reason), names in rows_by_reason.items():
         yield f"{HEADINGS[kind].capitalize()}, {', '.join(names)}: {reason}."
@@ -193,12 +193,12 @@ def render_csv(boards: Sequence[MethodBoard]) -> str:
         for row in board.rows:
             cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
             for column, cell in cells.items():
-                shown = (board.track, *csv_values(row, column, cell))
+                shown = (board.track, *iterate_csv_values(row, column, cell))
                 writer.writerow([guard_formula(v) if isinstance(v, str) else v for v in shown])
     return out.getvalue()
 
 
-def csv_values(row: MethodRow, column: str, cell: MethodScore) -> Iterator[object]:
+def iterate_csv_values(row: MethodRow, column: str, cell: MethodScore) -> Iterator[object]:
     yield row.name
     yield from (getattr(row, name) for name in ROW_FIELDS[1:])
     yield column

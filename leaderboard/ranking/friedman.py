@@ -65,7 +65,7 @@ def run_friedman(ranking: Ranking) -> FriedmanTest:
     means = np.array([[scores[name][column].mean for name in names] for column in columns])
     means = means.round(DIGITS)
     average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
-    difference = critical_difference(len(names), len(columns), ranking.alpha)
+    difference = compute_critical_difference(len(names), len(columns), ranking.alpha)
     chi2, p = compute_chi2(means)
     return FriedmanTest(
         chi2=chi2,
@@ -96,7 +96,7 @@ def compute_chi2(means: NDArray[np.float64]) -> tuple[float, float]:
     return float(test.statistic), float(test.pvalue)
 
 
-def critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> float:
+def compute_critical_difference(n_entries: int, n_columns: int, alpha: float = 0.05) -> float:
     """Return the difference of average ranks that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 

@@ -47,7 +47,9 @@ class StandardizedOutcomes:
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
         square = np.zeros(len(gaps))
         for a, b in zip(self.blocks, others.blocks, strict=True):
-            square += sum(distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)) ** 2
+            square += (
+                sum(compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)) ** 2
+            )
         return gaps, np.sqrt(square) / self.means.shape[1]
 
 
@@ -115,19 +117,19 @@ def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float6
     equal_length = len({values.shape for values in group}) == 1
     blocks = [np.sum(group, axis=0)] if equal_length else group
     return tuple(
-        (block - block.mean(axis=1, keepdims=True)) / standardizer(block.shape[1])
+        (block - block.mean(axis=1, keepdims=True)) / compute_standardizer(block.shape[1])
         for block in blocks
     )
 
 
-def distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the Euclidean distances from one vector (n,) to each of (N, n)."""
     apart = many - one
     lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return lengths
 
 
-def standardizer(n: int) -> float:
+def compute_standardizer(n: int) -> float:
     """Return sqrt(n (n - 1)); nan for one outcome, which has no spread."""
     return math.sqrt(n * (n - 1)) if n > 1 else math.nan
 

@@ -75,10 +75,10 @@ def grow_winner_tree(ranking: Ranking) -> WinnerTree:
     winners = [
         max(ranked, key=lambda s: round(s.scores[c].mean, DIGITS)).name for c in ranking.columns
     ]
-    return grow_tree([column_facts(column) for column in ranking.columns], winners)
+    return grow_tree([read_column_facts(column) for column in ranking.columns], winners)
 
 
-def column_facts(column: str) -> ColumnFacts:
+def read_column_facts(column: str) -> ColumnFacts:
     """Return the facts that a column's label states."""
     identity = ColumnId.parse(column)
     task = identity.task

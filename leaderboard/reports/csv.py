@@ -28,39 +28,39 @@ def make(tables: Sequence[ReportTable]) -> str:
     writer.writerow(HEADER)
     for table in tables:
         for row in table.rows:
-            writer.writerows(csv_lines(table, row))
+            writer.writerows(make_csv_lines(table, row))
     return out.getvalue()
 
 
-def csv_lines(table: ReportTable, row: ReportRow) -> Iterator[list[str]]:
+def make_csv_lines(table: ReportTable, row: ReportRow) -> Iterator[list[str]]:
     scores = [(c, row.cells[c]) for c in table.columns if c in row.cells]
     for column, cell in [*scores, *([("overall", row.overall)] if row.overall else [])]:
-        yield [*csv_names(table, row, column), *csv_numbers(table, cell)]
+        yield [*make_csv_names(table, row, column), *make_csv_numbers(table, cell)]
     if row.source is not None:
         empty = [""] * (len(HEADER) - 6)
-        yield [*csv_names(table, row, "source"), repr(row.source), *empty]
+        yield [*make_csv_names(table, row, "source"), repr(row.source), *empty]
 
 
-def csv_names(table: ReportTable, row: ReportRow, column: str) -> list[str]:
-    shown = [table.title, table.track, row.name, csv_number(row.tier), column]
+def make_csv_names(table: ReportTable, row: ReportRow, column: str) -> list[str]:
+    shown = [table.title, table.track, row.name, format_csv_number(row.tier), column]
     return [guard_formula(name) for name in shown]
 
 
-def csv_numbers(table: ReportTable, cell: ReportScore) -> list[str]:
+def make_csv_numbers(table: ReportTable, cell: ReportScore) -> list[str]:
     mean, ci95, n = cell.score
     gap = [None, None] if cell.gap is None else [cell.gap.gap, finite_or_none(cell.gap.ci95)]
     control = guard_formula(table.control) if table.control and cell.gap else ""
     shown = [
-        csv_number(mean),
-        csv_number(finite_or_none(ci95)),
-        csv_number(n),
-        csv_number(int(cell.best)),
+        format_csv_number(mean),
+        format_csv_number(finite_or_none(ci95)),
+        format_csv_number(n),
+        format_csv_number(int(cell.best)),
         control,
     ]
-    return [*shown, *map(csv_number, (*gap, cell.p)), guard_formula(" ".join(cell.flags))]
+    return [*shown, *map(format_csv_number, (*gap, cell.p)), guard_formula(" ".join(cell.flags))]
 
 
-def csv_number(value: float | None) -> str:
+def format_csv_number(value: float | None) -> str:
     """Return the shortest digits that parse back to this number."""
     return "" if value is None else repr(value)
 

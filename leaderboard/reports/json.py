@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.reports.render import finite_or_none, score_json
+from leaderboard.reports.render import build_score_json, finite_or_none
 from leaderboard.reports.table import (
     ReportRow,
     ReportScore,
     ReportTable,
-    caption_sentences,
-    caption_title,
+    make_caption_title,
+    write_caption,
 )
 
 SUFFIX = "json"
@@ -21,33 +21,35 @@ SUFFIX = "json"
 
 def make(tables: Sequence[ReportTable]) -> str:
     """Return a JSON list with one object per table."""
-    return json.dumps([table_json(table) for table in tables], indent=1, allow_nan=False) + "\n"
+    return (
+        json.dumps([build_table_json(table) for table in tables], indent=1, allow_nan=False) + "\n"
+    )
 
 
-def table_json(table: ReportTable) -> dict[str, Any]:
+def build_table_json(table: ReportTable) -> dict[str, Any]:
     return {
         "table": table.title,
         "track": table.track,
-        "title": caption_title(table),
+        "title": make_caption_title(table),
         "columns": list(table.columns),
         "control": table.control,
         "alpha": ALPHA,
-        "notes": caption_sentences(table),
-        "entries": [row_json(row) for row in table.rows],
+        "notes": write_caption(table),
+        "entries": [build_row_json(row) for row in table.rows],
     }
 
 
-def row_json(row: ReportRow) -> dict[str, Any]:
+def build_row_json(row: ReportRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "tier": row.tier,
-        "overall": row.overall and report_score_json(row.overall),
+        "overall": row.overall and build_report_score_json(row.overall),
         "source_accuracy": row.source,
-        "scores": {column: report_score_json(cell) for column, cell in row.cells.items()},
+        "scores": {column: build_report_score_json(cell) for column, cell in row.cells.items()},
     }
 
 
-def report_score_json(cell: ReportScore) -> dict[str, Any]:
+def build_report_score_json(cell: ReportScore) -> dict[str, Any]:
     gap = cell.gap and {
         "gap": cell.gap.gap,
         "ci95": finite_or_none(cell.gap.ci95),
@@ -55,7 +57,7 @@ def report_score_json(cell: ReportScore) -> dict[str, Any]:
         "n": cell.gap.n,
     }
     return {
-        **score_json(cell.score),
+        **build_score_json(cell.score),
         "best": cell.best,
         "over_control": gap,
         "flags": list(cell.flags),

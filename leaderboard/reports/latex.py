@@ -12,11 +12,11 @@ from leaderboard.reports.table import (
     WORSE,
     ReportScore,
     ReportTable,
-    caption_sentences,
-    caption_title,
-    extra_columns,
+    format_row,
     group_labels,
-    row_texts,
+    list_extra_columns,
+    make_caption_title,
+    write_caption,
 )
 
 SPECIAL = {
@@ -89,14 +89,15 @@ MARKS = {"": "", BETTER: r"\dagger", WORSE: r"\ddagger"}
 
 def make(tables: Sequence[ReportTable]) -> str:
     """Return tables for \\input in plain ASCII; every text is escaped."""
-    return HEAD + "\n".join(latex_table(table, i) for i, table in enumerate(tables, 1))
+    return HEAD + "\n".join(make_latex_table(table, i) for i, table in enumerate(tables, 1))
 
 
-def latex_table(table: ReportTable, i: int) -> str:
-    n = len(table.columns) + len(extra_columns(table))
-    caption = escape_latex(". ".join([caption_title(table), " ".join(caption_sentences(table))]))
+def make_latex_table(table: ReportTable, i: int) -> str:
+    n = len(table.columns) + len(list_extra_columns(table))
+    caption = escape_latex(". ".join([make_caption_title(table), " ".join(write_caption(table))]))
     rows = [
-        " & ".join(row_texts(table, row, latex_number, escape_latex)) + r" \\" for row in table.rows
+        " & ".join(format_row(table, row, format_latex_number, escape_latex)) + r" \\"
+        for row in table.rows
     ]
     lines = [
         r"\begin{table}[t]",
@@ -106,7 +107,7 @@ def latex_table(table: ReportTable, i: int) -> str:
         *([r"\resizebox{\linewidth}{!}{%"] if n > FITS else []),
         rf"\begin{{tabular}}{{l{'r' * n}}}",
         r"\toprule",
-        *latex_head(table),
+        *make_latex_head(table),
         r"\midrule",
         *rows,
         r"\bottomrule",
@@ -116,7 +117,7 @@ def latex_table(table: ReportTable, i: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_head(table: ReportTable) -> list[str]:
+def make_latex_head(table: ReportTable) -> list[str]:
     """Return the head of a table: data sets, rules, tasks."""
     top, lines, below, at = [""], [], ["model"], 2
     for name, tasks in group_labels(table.columns):
@@ -124,11 +125,11 @@ def latex_head(table: ReportTable) -> list[str]:
         lines.append(rf"\cmidrule(lr){{{at}-{at + len(tasks) - 1}}}")
         below += map(escape_latex, tasks)
         at += len(tasks)
-    above = " & ".join([*top, *("" for _ in extra_columns(table))]) + r" \\"
-    return [above, *lines, " & ".join([*below, *extra_columns(table)]) + r" \\"]
+    above = " & ".join([*top, *("" for _ in list_extra_columns(table))]) + r" \\"
+    return [above, *lines, " & ".join([*below, *list_extra_columns(table)]) + r" \\"]
 
 
-def latex_number(cell: ReportScore | None, table: ReportTable) -> str:
+def format_latex_number(cell: ReportScore | None, table: ReportTable) -> str:
     """Return e.g. $\\mathbf{57.75}_{\\pm 0.88}^{\\dagger\\mathrm{a}}$"""
     if cell is None:
         return "-"

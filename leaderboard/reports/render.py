@@ -75,7 +75,7 @@ def make_published_table(view: BoardTable) -> TextTable:
     tasks = list(dict.fromkeys(t for e in entries for t in list_shared_tasks(e, datasets)))
     rows = [(task, *(format_published(entry.cell(task)) for entry in entries)) for task in tasks]
     header = ("task", *(entry.name for entry in entries))
-    return TextTable("published", header, tuple(rows), published_note(entries))
+    return TextTable("published", header, tuple(rows), make_published_note(entries))
 
 
 def make_in_domain_table(view: BoardTable) -> TextTable:
@@ -87,10 +87,10 @@ def make_in_domain_table(view: BoardTable) -> TextTable:
         for cell in entry.cells
     ]
     header = ("entry", "backbone", "task", "accuracy", "table")
-    return TextTable("published, in-domain", header, tuple(rows), published_note(entries))
+    return TextTable("published, in-domain", header, tuple(rows), make_published_note(entries))
 
 
-def published_note(entries: Sequence[PublishedEntry]) -> str:
+def make_published_note(entries: Sequence[PublishedEntry]) -> str:
     spread = any(cell.spread is not None for entry in entries for cell in entry.cells)
     sources = "; ".join(dict.fromkeys(entry.source for entry in entries))
     return f"{PUBLISHED_NOTE} {sources}.{f' {SPREAD_NOTE}' if spread else ''}"
@@ -167,7 +167,7 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|#])", r"\\\1", plain)
 
 
-def board_json(view: BoardTable) -> dict[str, Any]:
+def build_board_json(view: BoardTable) -> dict[str, Any]:
     """Return everything in the table as data; fractions, null if unknown."""
     ranking = view.ranking
     return {
@@ -177,18 +177,18 @@ def board_json(view: BoardTable) -> dict[str, Any]:
         "alpha": ranking.alpha,
         "rule": TIER_NOTE,
         "columns": list(ranking.columns),
-        "entries": [entry_json(standing, view) for standing in ranking.entries],
+        "entries": [build_entry_json(standing, view) for standing in ranking.entries],
         "published": [entry.model_dump(mode="json") for entry in view.published],
     }
 
 
-def entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
+def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
     behind = standing.behind
     return {
         "name": standing.name,
         "tier": standing.tier,
         "overall": standing.overall,
-        "scores": {c: score_json(score) for c, score in standing.scores.items()},
+        "scores": {c: build_score_json(score) for c, score in standing.scores.items()},
         "missing": list(standing.missing),
         "behind_leader": behind
         and {
@@ -203,7 +203,7 @@ def entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
     }
 
 
-def score_json(score: Score) -> dict[str, Any]:
+def build_score_json(score: Score) -> dict[str, Any]:
     return {"mean": score.mean, "ci95": finite_or_none(score.ci95), "n": score.n}
 
 

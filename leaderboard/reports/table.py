@@ -201,13 +201,13 @@ def compare_with_control(
     return {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}
 
 
-def caption_title(table: ReportTable) -> str:
+def make_caption_title(table: ReportTable) -> str:
     """Return the name of the table and what all its columns share."""
     kind = shorten_columns(table.columns)[1] or table.track
     return f"{table.title}: {kind}" if kind else table.title
 
 
-def short_labels(table: ReportTable) -> list[str]:
+def shorten_labels(table: ReportTable) -> list[str]:
     """Return the column labels without what all share."""
     return shorten_columns(table.columns)[0]
 
@@ -218,7 +218,7 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
-def caption_sentences(table: ReportTable) -> list[str]:
+def write_caption(table: ReportTable) -> list[str]:
     """Return the sentences below the table."""
     sentences = [INTERVAL_NOTE, BEST_NOTE]
     if table.marked:
@@ -236,13 +236,13 @@ def caption_sentences(table: ReportTable) -> list[str]:
     return sentences + [f"{note.removesuffix('.')}." for note in table.notes]
 
 
-def extra_columns(table: ReportTable) -> list[str]:
+def list_extra_columns(table: ReportTable) -> list[str]:
     """Return the names of the columns after the tasks."""
     extras = (("overall", table.has_overall), ("source", table.has_source))
     return [name for name, shown in extras if shown]
 
 
-def row_texts(
+def format_row(
     table: ReportTable,
     row: ReportRow,
     number: Callable[[ReportScore | None, ReportTable], str],

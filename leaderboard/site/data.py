@@ -21,12 +21,12 @@ from leaderboard.reports import FORMATS
 from leaderboard.reports.render import PUBLISHED_NOTE, SPREAD_NOTE, TIER_NOTE, shorten_columns
 from leaderboard.reports.table import build_report_table
 from leaderboard.site.packing import (
+    count_paired_entries,
     encode_pairs,
-    overall_error,
+    estimate_overall_error,
     pack_bytes,
     pack_histograms,
     pack_json,
-    paired_entries,
 )
 from leaderboard.site.panels import draw_track
 from leaderboard.site.source import SiteBoard, SiteTable
@@ -65,7 +65,7 @@ PROVENANCE_FIELDS = (
 )
 
 
-def page_data(source: SiteBoard) -> JsonObject:
+def build_page_data(source: SiteBoard) -> JsonObject:
     """Return the data of the whole page; equal boards give equal data."""
     return {
         "format": 1,
@@ -76,14 +76,14 @@ def page_data(source: SiteBoard) -> JsonObject:
         "published_note": PUBLISHED_NOTE,
         "spread_note": SPREAD_NOTE,
         "entries": {
-            name: entry_data(entry, source.badges.get(name))
+            name: build_entry_data(entry, source.badges.get(name))
             for name, entry in source.entries.items()
         },
-        "tracks": [table_data(track) for track in source.tracks],
+        "tracks": [build_table_data(track) for track in source.tracks],
     }
 
 
-def entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
+def build_entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
     """Return declaration, backbone, provenance and commands of an entry, without unknown fields."""
     declaration, backbone = entry.file.declaration, entry.cells[0].result.backbone
     provenances = [loaded.result.provenance for loaded in entry.cells]
@@ -93,8 +93,8 @@ def entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
         "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,
-        "environments": unique_values([environment_data(p) for p in provenances]),
-        "commands": unique_values([p.command for p in provenances]),
+        "environments": drop_repeats([build_environment_data(p) for p in provenances]),
+        "commands": drop_repeats([p.command for p in provenances]),
         "started": min(p.started for p in provenances),
         "seconds": round(sum(p.seconds for p in provenances), 1),
     }
@@ -102,33 +102,33 @@ def entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
     return declared | {name: value for name, value in facts.items() if value not in (None, ())}
 
 
-def environment_data(provenance: Provenance) -> JsonObject:
+def build_environment_data(provenance: Provenance) -> JsonObject:
     """Return where a result was computed, which is equal for most results of an entry."""
     values = {name: getattr(provenance, name) for name in PROVENANCE_FIELDS}
     values = {name: value for name, value in values.items() if value is not None}
     return values | {"packages": provenance.packages}
 
 
-def unique_values(values: list[Any]) -> list[Any]:
+def drop_repeats(values: list[Any]) -> list[Any]:
     """Return each value once, in order; values need not be hashable."""
     return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
-def table_data(track: SiteTable) -> JsonObject:
+def build_table_data(track: SiteTable) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
     view, names = track.view, track.names
     statistics = summarize_board(view)
-    compared = names[: paired_entries(len(names), len(track.columns))]
+    compared = names[: count_paired_entries(len(names), len(track.columns))]
     outcomes = [[view.contenders[name].get(c) for c in track.columns] for name in names]
     return {
         "title": view.track.label if view.track else view.name,
         "alpha": view.ranking.alpha,
-        "columns": [column_data(track, column) for column in track.columns],
+        "columns": [build_column_data(track, column) for column in track.columns],
         "rows": list_row_data(track, statistics),
         "paired": len(compared),
         "pairs": pack_bytes(encode_pairs(view.contenders, compared, track.columns)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
-        "published": [published_data(track, entry) for entry in view.published],
+        "published": [build_published_data(track, entry) for entry in view.published],
         "panels": pack_json(draw_track(track, statistics)),
         "downloads": pack_json(make_downloads(track)),
     }
@@ -144,19 +144,19 @@ def list_row_data(track: SiteTable, statistics: BoardStatistics) -> list[JsonObj
     """Return the rows in order of rank, each with the bootstrap interval of its rank."""
     intervals = statistics.rank_intervals.entries if statistics.rank_intervals else ()
     ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
-    return [row_data(track, s) | ranks.get(s.name, {}) for s in track.view.ranking.entries]
+    return [build_row_data(track, s) | ranks.get(s.name, {}) for s in track.view.ranking.entries]
 
 
-def column_data(track: SiteTable, column: str) -> JsonObject:
+def build_column_data(track: SiteTable, column: str) -> JsonObject:
     """Return what a column compares, with the hashes that all its results share."""
     results = (by_column[column] for by_column in track.cells.values() if column in by_column)
     loaded = next(results, None)
     label = shorten_columns(track.columns)[0][track.columns.index(column)]
     names: JsonObject = {"name": column, "label": label}
-    return names if loaded is None else names | spec_data(loaded)
+    return names if loaded is None else names | build_spec_data(loaded)
 
 
-def spec_data(loaded: Loaded) -> JsonObject:
+def build_spec_data(loaded: Loaded) -> JsonObject:
     """Return data set, spec and episodes of a result."""
     result, spec = loaded.result, loaded.result.spec
     data: JsonObject = {
@@ -177,11 +177,11 @@ def spec_data(loaded: Loaded) -> JsonObject:
     return data
 
 
-def row_data(track: SiteTable, entry: RankedEntry) -> JsonObject:
+def build_row_data(track: SiteTable, entry: RankedEntry) -> JsonObject:
     """Return an entry of this table, without unknown fields."""
     name, gap = entry.name, entry.behind
     outcomes, is_ranked = track.view.contenders[name], entry.overall is not None
-    half = Z95 * overall_error(outcomes, track.columns) if is_ranked else None
+    half = Z95 * estimate_overall_error(outcomes, track.columns) if is_ranked else None
     data = {
         "name": name,
         "tier": entry.tier,
@@ -190,12 +190,12 @@ def row_data(track: SiteTable, entry: RankedEntry) -> JsonObject:
         "behind": gap and [round_number(gap.gap), round_number(gap.ci95), round_number(entry.p)],
         "flags": list(track.view.flags[name]),
         "source": round_number(track.view.sources[name]),
-        "cells": [score_data(track, entry, column) for column in track.columns],
+        "cells": [build_score_data(track, entry, column) for column in track.columns],
     }
     return {key: value for key, value in data.items() if value not in (None, [])}
 
 
-def score_data(track: SiteTable, entry: RankedEntry, column: str) -> list[Any] | None:
+def build_score_data(track: SiteTable, entry: RankedEntry, column: str) -> list[Any] | None:
     """Return mean, half-width, n, start of the records' hash, and notes if there are any."""
     score, loaded = entry.scores.get(column), track.cells.get(entry.name, {}).get(column)
     if score is None or loaded is None:
@@ -208,7 +208,7 @@ def score_data(track: SiteTable, entry: RankedEntry, column: str) -> list[Any] |
     return [*data, notes] if notes else data
 
 
-def published_data(track: SiteTable, entry: PublishedEntry) -> JsonObject:
+def build_published_data(track: SiteTable, entry: PublishedEntry) -> JsonObject:
     """Return a published entry with its numbers on the data sets of this table."""
     datasets = {ColumnId.parse(column).task.dataset for column in track.columns}
     tasks = set(list_shared_tasks(entry, datasets))

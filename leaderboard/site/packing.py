@@ -77,7 +77,7 @@ def pack_histograms(rows: Sequence[Sequence[Outcomes | None]]) -> bytes:
     return b"".join(count_accuracies(outcomes).tobytes() for row in rows for outcomes in row)
 
 
-def paired_entries(n: int, n_columns: int) -> int:
+def count_paired_entries(n: int, n_columns: int) -> int:
     """Return how many of n entries, best first, are compared within MAX_CODES."""
     most = (1 + math.sqrt(1 + 8 * MAX_CODES / (n_columns + 1))) / 2
     return min(n, int(most))
@@ -98,7 +98,7 @@ def encode_column(outcomes: Sequence[Outcomes | None]) -> NDArray[np.uint8]:
     matrix = np.full((len(outcomes), len(outcomes)), UNKNOWN, np.uint8)
     for members in group_by_index(outcomes):
         x = np.stack([o.values for i in members if (o := outcomes[i]) is not None])
-        matrix[np.ix_(members, members)] = encode_errors(*paired_errors(x))
+        matrix[np.ix_(members, members)] = encode_errors(*estimate_paired_errors(x))
     return matrix
 
 
@@ -113,13 +113,13 @@ def encode_overall(
         independent_total = np.zeros_like(total)
         for group in group_by_draws(contenders[names[members[0]]], columns):
             sums = [sum(contenders[names[i]][c].values for c in group) for i in members]
-            paired, independent = paired_errors(np.stack([np.asarray(s) for s in sums]))
+            paired, independent = estimate_paired_errors(np.stack([np.asarray(s) for s in sums]))
             total, independent_total = total + paired**2, independent_total + independent**2
         matrix[np.ix_(members, members)] = encode_errors(np.sqrt(total), np.sqrt(independent_total))
     return matrix
 
 
-def overall_error(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> float:
+def estimate_overall_error(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> float:
     """Return the standard error of one entry's mean over all columns; nan for single episodes."""
     total = 0.0
     for group in group_by_draws(outcomes, columns):
@@ -153,7 +153,7 @@ def group_by_draws(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> 
     return list(groups.values())
 
 
-def paired_errors(x: Matrix) -> tuple[Matrix, Matrix]:
+def estimate_paired_errors(x: Matrix) -> tuple[Matrix, Matrix]:
     """Return standard errors (N, N) of mean differences of the rows of x (N, E).
 
     The first matrix is for paired rows, the second one as if the rows were independent.

@@ -57,7 +57,7 @@ def render_page(data: dict[str, Any]) -> str:
     return template.render(
         data=data,
         max_rows=MAX_ROWS,
-        policy=security_policy(style, script),
+        policy=make_security_policy(style, script),
         style=Markup(style),
         script=Markup(script),
         json=Markup(embed_json(data)),
@@ -66,8 +66,8 @@ def render_page(data: dict[str, Any]) -> str:
 
 def join_styles(home: Traversable) -> str:
     """Return all style sheets, and the colours of cells and charts for light and dark pages."""
-    light = palette.palette_variables(palette.LIGHT) + css_variables(LIGHT)
-    dark = palette.palette_variables(palette.DARK) + css_variables(DARK)
+    light = palette.write_palette_variables(palette.LIGHT) + css_variables(LIGHT)
+    dark = palette.write_palette_variables(palette.DARK) + css_variables(DARK)
     scale = (
         f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root:not([data-theme=light])"
         f"{{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"
@@ -85,7 +85,7 @@ def join_scripts(home: Traversable) -> str:
     return '\n"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def security_policy(style: str, script: str) -> str:
+def make_security_policy(style: str, script: str) -> str:
     """Return the Content-Security-Policy, which allows these two texts only."""
     return (
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
@@ -112,7 +112,7 @@ def build_site(
     Board.existing(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    text = render_page(data.page_data(source.read_board(board, cache, report)))
+    text = render_page(data.build_page_data(source.read_board(board, cache, report)))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX

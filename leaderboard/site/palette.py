@@ -18,7 +18,7 @@ CHROMA = (0.035, 0.105)
 RGB = tuple[float, float, float]
 
 
-def color_scale(ends: tuple[float, float]) -> list[RGB]:
+def make_color_scale(ends: tuple[float, float]) -> list[RGB]:
     """Return the steps from the lowest value to the highest, sRGB in [0, 1]."""
     parts = [i / (STEPS - 1) for i in range(STEPS)]
     return [to_srgb(mix(ends, t), mix(CHROMA, t), mix(HUES, t)) for t in parts]
@@ -49,29 +49,29 @@ def compand(linear: float) -> float:
     return 12.92 * value if value <= 0.0031308 else 1.055 * value ** (1 / 2.4) - 0.055
 
 
-def luminance(colour: RGB) -> float:
+def compute_luminance(colour: RGB) -> float:
     """Return the relative luminance (WCAG 2.2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(a: RGB, b: RGB) -> float:
+def compute_contrast(a: RGB, b: RGB) -> float:
     """Return the contrast ratio (WCAG 2.2), 1 to 21."""
-    low, high = sorted((luminance(a), luminance(b)))
+    low, high = sorted((compute_luminance(a), compute_luminance(b)))
     return (high + 0.05) / (low + 0.05)
 
 
-def text_color(colour: RGB) -> RGB:
+def choose_text_color(colour: RGB) -> RGB:
     """Return black or white, whichever has the higher contrast."""
     black, white = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    return black if contrast(colour, black) >= contrast(colour, white) else white
+    return black if compute_contrast(colour, black) >= compute_contrast(colour, white) else white
 
 
 def to_hex(colour: RGB) -> str:
     return "#" + "".join(f"{round(255 * c):02x}" for c in colour)
 
 
-def palette_variables(ends: tuple[float, float]) -> str:
+def write_palette_variables(ends: tuple[float, float]) -> str:
     """Return CSS variables: --q0..--q8 for cells, --t0..--t8 for the text on them."""
-    steps = enumerate(color_scale(ends))
-    return "".join(f"--q{i}:{to_hex(c)};--t{i}:{to_hex(text_color(c))};" for i, c in steps)
+    steps = enumerate(make_color_scale(ends))
+    return "".join(f"--q{i}:{to_hex(c)};--t{i}:{to_hex(choose_text_color(c))};" for i, c in steps)

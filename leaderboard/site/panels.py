@@ -146,7 +146,7 @@ def build_curve(track: SiteTable, name: str, columns_by_shots: dict[int, list[st
     """Return means and 95 % intervals of an entry by shots, in percent."""
     outcomes, groups = track.view.contenders[name], columns_by_shots.values()
     means = [float(np.mean([outcomes[c].values.mean() for c in columns])) for columns in groups]
-    halves = [Z95 * packing.overall_error(outcomes, columns) for columns in groups]
+    halves = [Z95 * packing.estimate_overall_error(outcomes, columns) for columns in groups]
     ends = [*zip(means, halves, strict=True)] if not any(np.isnan(halves)) else []
     return Curve(
         label=name,

@@ -11,7 +11,7 @@ from fsbench.results.verification import Loaded
 from leaderboard.board.badges import Badge, read_badges, select_badge
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, identify_column
-from leaderboard.board.tables import BoardTable, mark, rank_table, split_by_track
+from leaderboard.board.tables import BoardTable, mark_column, rank_table, split_by_track
 from leaderboard.submission.chain import build_chain
 
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -62,7 +62,7 @@ def arrange_board(
     """Rank a board of verified entries. badges: all badges of each entry."""
     results = [loaded.result for entry in entries for loaded in entry.cells]
     views = [rank_table(file, entries, table) for table in split_by_track(file, results)]
-    tracks = tuple(SiteTable(view, results_by_entry(view, entries)) for view in views)
+    tracks = tuple(SiteTable(view, group_results(view, entries)) for view in views)
     current = {
         entry.name: select_badge(badges[entry.name], build_chain(entry.cells).end)
         for entry in entries
@@ -76,13 +76,13 @@ def arrange_board(
     )
 
 
-def results_by_entry(view: BoardTable, entries: Iterable[BoardEntry]) -> ResultsByEntry:
+def group_results(view: BoardTable, entries: Iterable[BoardEntry]) -> ResultsByEntry:
     """Return the results of a table by entry and by the table's column labels."""
     results: dict[str, dict[str, Loaded]] = {name: {} for name in view.contenders}
     for entry in entries:
         for loaded in entry.cells:
             column = identify_column(loaded.result)
-            labels = {str(column.name), str(mark(column))}
+            labels = {str(column.name), str(mark_column(column))}
             for label in labels & view.contenders.get(entry.name, {}).keys():
                 results[entry.name][label] = loaded
     return results

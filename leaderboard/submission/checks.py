@@ -25,7 +25,7 @@ from fsbench.results.assembly import SAME_BACKBONE, describe_gaps
 from fsbench.results.names import safe_name
 from fsbench.results.verification import Loaded, Problem
 from leaderboard.board.board import Board
-from leaderboard.board.definition import differing_keys, identify_column
+from leaderboard.board.definition import find_differing_keys, identify_column
 from leaderboard.board.tables import match_column
 from leaderboard.submission.submission import Submission
 
@@ -168,7 +168,7 @@ def check_same_training(submission: Submission, board: Board) -> Iterator[Proble
     ]
     for loaded, training in trained[1:]:
         first, expected = trained[0]
-        for name in sorted({*differing_keys(dict(training), dict(expected))} - OF_ITS_MACHINE):
+        for name in sorted({*find_differing_keys(dict(training), dict(expected))} - OF_ITS_MACHINE):
             fix = "evaluate every task with one run"
             yield loaded.problem("training", f"another {name}", f"that of {first.path}", fix)
 
@@ -259,7 +259,7 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem
     """
     if board.file.version is None:
         return
-    for loaded in first_unflagged(submission):
+    for loaded in select_unflagged(submission):
         other = find_same_task(board, loaded, submission.name)
         if other is not None and other.dataset.identity != loaded.result.dataset.identity:
             fix = "evaluate the same copy of the data: compare with fsbench data verify"
@@ -267,7 +267,7 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem
             yield loaded.problem("images", loaded.result.dataset.identity, expected, fix)
 
 
-def first_unflagged(submission: Submission) -> list[Loaded]:
+def select_unflagged(submission: Submission) -> list[Loaded]:
     """Return one result without flags for each data set, pool and group rule."""
     results: dict[tuple[str, str, bool], Loaded] = {}
     for loaded in submission.cells:

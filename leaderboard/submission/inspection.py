@@ -53,7 +53,7 @@ def inspect_board(folder: Path) -> Inspection:
     try:
         board = Board.open(folder)
     except ValidationFailed as error:
-        inspection.problems.append(error_problem("board", folder, error))
+        inspection.problems.append(make_error_problem("board", folder, error))
         return inspection
     copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
     names = board.names()
@@ -62,12 +62,12 @@ def inspect_board(folder: Path) -> Inspection:
         try:
             inspection.problems += inspect_entry(board, name, inspection, copies)
         except FsbenchError as error:
-            inspection.problems.append(error_problem("entry", folder / name, error))
+            inspection.problems.append(make_error_problem("entry", folder / name, error))
     inspection.problems += find_copies(copies)
     return inspection
 
 
-def error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
+def make_error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
     return Problem(code, str(where), error.message, "what fsbench wrote", error.fix or REMOVE)
 
 
@@ -84,7 +84,7 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
             try:
                 published.read_published(path)
             except ValidationFailed as error:
-                yield error_problem("published", path, error)
+                yield make_error_problem("published", path, error)
             continue
         is_entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
         if not (path.name.startswith(".") or path.name in BOARD_FILES or is_entry):

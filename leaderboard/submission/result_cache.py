@@ -135,7 +135,9 @@ class ResultCache:
         if self.file is None:
             return {}
         try:
-            return {row.name: self.parse(row) for row in read_cache(self.file, code_version())}
+            return {
+                row.name: self.parse(row) for row in read_cache(self.file, compute_code_version())
+            }
         except (UnusableCache, ValueError) as error:
             reason = error if isinstance(error, UnusableCache) else "is not a result cache"
             self.report.log(f"{self.file} {reason}: every result is verified again")
@@ -155,7 +157,7 @@ class ResultCache:
             return
         rows = (make_row(name, result) for name, result in sorted(results.items()))
         try:
-            write_cache(self.file, code_version(), rows)
+            write_cache(self.file, compute_code_version(), rows)
         except OSError as error:
             self.report.log(f"results are not cached: {self.file}: {error.strerror}")
 
@@ -271,7 +273,7 @@ def hash_file(file: Path) -> bytes:
 
 
 @cache
-def code_version() -> str:
+def compute_code_version() -> str:
     """Return a digest over everything that reads and checks results, 64 hexadecimal digits.
 
     It covers the sources of PACKAGES and the versions of Python, NumPy and pydantic: wider than

@@ -29,7 +29,7 @@ from fsbench.core.plotting import (
     text_width,
     write_figure,
 )
-from leaderboard.site.palette import contrast
+from leaderboard.site.palette import compute_contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 PANEL = Panel(
@@ -156,8 +156,8 @@ def test_the_style_leaves_the_settings_of_others_alone() -> None:
 def test_lines_and_text_are_readable_in_both_schemes() -> None:
     for theme in (LIGHT, DARK):
         paper, ink, *series = (rgb(c) for c in (theme.paper, theme.ink, *theme.series))
-        assert contrast(paper, ink) >= 7
-        assert min(contrast(paper, colour) for colour in series) >= 3
+        assert compute_contrast(paper, ink) >= 7
+        assert min(compute_contrast(paper, colour) for colour in series) >= 3
         assert css_variables(theme).count("--chart-") == len(theme.series) + 1
 
 

@@ -13,7 +13,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.statistics import Score
 from leaderboard.ranking.friedman import (
     MOST_PAIRED,
-    critical_difference,
+    compute_critical_difference,
     find_cliques,
     run_friedman,
 )
@@ -70,7 +70,7 @@ def test_the_example_of_the_paper() -> None:
 def test_critical_values_are_those_published(alpha: float, published: str) -> None:
     """Table 5 (a), for 2 to 10 entries; there they are rounded, a unit of the third digit off."""
     for k, q in enumerate(published.split(), start=2):
-        difference = critical_difference(k, 7, alpha)
+        difference = compute_critical_difference(k, 7, alpha)
         assert difference / sqrt(k * (k + 1) / 42) == pytest.approx(float(q), abs=1.5e-3)
 
 

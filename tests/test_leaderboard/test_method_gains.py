@@ -8,7 +8,12 @@ from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
 from leaderboard.methods.controls import MatchedControl
-from leaderboard.methods.gains import adjust_gains, gain_over, interval_over_seeds, make_gain
+from leaderboard.methods.gains import (
+    adjust_gains,
+    compute_gain_over,
+    compute_seed_interval,
+    make_gain,
+)
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
 from leaderboard.ranking.outcomes import Outcomes
 
@@ -33,7 +38,7 @@ def rows(seeds: int) -> tuple[SeedGroup, MatchedControl]:
 
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     ours, control = rows(1)
-    found = gain_over(ours.runs, "normal", control, ["a"])
+    found = compute_gain_over(ours.runs, "normal", control, ["a"])
     wanted = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
     assert found is not None
     assert (found.gap, found.ci95, found.p) == pytest.approx((wanted.gap, wanted.ci95, wanted.p))
@@ -42,10 +47,10 @@ def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
 
 def test_two_seeds_on_both_sides_cover_seeds() -> None:
     ours, control = rows(2)
-    found = gain_over(ours.runs, "normal", control, ["a"])
+    found = compute_gain_over(ours.runs, "normal", control, ["a"])
     gaps = VALUES["llf"] - VALUES["normal"]
     se = gaps.mean(0).std(ddof=1) / np.sqrt(30)
-    wanted = interval_over_seeds(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
+    wanted = compute_seed_interval(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
     assert found is not None
     assert found.gap == pytest.approx(gaps.mean())
     assert (found.ci95, found.p) == pytest.approx(tuple(wanted))
@@ -56,7 +61,7 @@ def test_two_seeds_on_both_sides_cover_seeds() -> None:
 def test_seeds_that_only_one_side_has_do_not_enter() -> None:
     ours, _ = rows(2)
     _, control = rows(1)
-    found = gain_over(ours.runs, "normal", control, ["a"])
+    found = compute_gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert found.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
     assert (found.covers, found.by_seed) == ("episodes", (found.gap,))
@@ -64,7 +69,7 @@ def test_seeds_that_only_one_side_has_do_not_enter() -> None:
 
 def test_a_gap_is_the_mean_of_the_gaps_of_its_seeds() -> None:
     ours, control = rows(2)
-    found = gain_over(ours.runs, "normal", control, ["a"])
+    found = compute_gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert found.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
     assert np.mean(found.by_seed) == pytest.approx(found.gap)
@@ -74,18 +79,18 @@ def test_random_inits_are_not_paired_by_seed() -> None:
     """Both sides vary on their own, and one random init leaves episodes only."""
     ours, _ = rows(2)
     random = [run(f"r{s}", random_init(s), a=VALUES["normal"][s]) for s in (0, 1)]
-    found = gain_over(
+    found = compute_gain_over(
         ours.runs, "random_init", MatchedControl(group("random init", *random), (0, 1)), ["a"]
     )
     a, b = VALUES["llf"], VALUES["normal"]
     se = (a.mean(0) - b.mean(0)).std(ddof=1) / np.sqrt(30)
-    wanted = interval_over_seeds(
+    wanted = compute_seed_interval(
         a.mean() - b.mean(), [[[x] for x in a], [[x] for x in b]], float(se), ["a"]
     )
     assert found is not None
     assert found.ci95 == pytest.approx(wanted.ci95)
     assert found.by_seed == ()
-    one = gain_over(
+    one = compute_gain_over(
         ours.runs, "random_init", MatchedControl(group("random init", random[0]), (0, 1)), ["a"]
     )
     assert one is not None
@@ -100,28 +105,28 @@ def test_only_shared_episodes_count() -> None:
 
     ours = group("llf", one("llf", [1, 2, 3], [0.9, 0.5, 0.7]))
     theirs = group("normal", one("normal", [2, 3, 4], [0.1, 0.2, 0.9]))
-    found = gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
+    found = compute_gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
     assert found is not None
     assert found.gap == pytest.approx((0.4 + 0.5) / 2)
     assert found.n == 2
     none = group("normal", one("normal", [7], [0.9]))
-    assert gain_over(ours.runs, "normal", MatchedControl(none, (0,)), ["a"]) is None
+    assert compute_gain_over(ours.runs, "normal", MatchedControl(none, (0,)), ["a"]) is None
 
 
 def test_overall_needs_every_column_on_both_sides() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.1, 0.2], b=[0.4, 0.6]))
     theirs = group("normal", run("y", facts(), a=[0.0, 0.0]))
     control = MatchedControl(theirs, (0,))
-    assert gain_over(ours.runs, "normal", control, ["a", "b"]) is None
-    assert gain_over(ours.runs, "normal", control, ["a"]) is not None
-    assert gain_over(ours.runs, "normal", MatchedControl(reason="none"), ["a"]) is None
-    assert gain_over(ours.runs, "normal", control, []) is None
+    assert compute_gain_over(ours.runs, "normal", control, ["a", "b"]) is None
+    assert compute_gain_over(ours.runs, "normal", control, ["a"]) is not None
+    assert compute_gain_over(ours.runs, "normal", MatchedControl(reason="none"), ["a"]) is None
+    assert compute_gain_over(ours.runs, "normal", control, []) is None
 
 
 def test_one_episode_has_a_gap_and_no_interval() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.5]))
     control = MatchedControl(group("normal", run("y", facts(), a=[0.25])), (0,))
-    found = gain_over(ours.runs, "normal", control, ["a"])
+    found = compute_gain_over(ours.runs, "normal", control, ["a"])
     assert found is not None
     assert (found.gap, found.ci95, found.p) == (0.25, None, 1.0)
 

@@ -15,10 +15,10 @@ from fsbench.core import statistics
 from leaderboard.methods.gains import (
     average_columns,
     average_seeds,
+    compute_seed_interval,
+    compute_student_interval,
     estimate_components,
-    interval_over_seeds,
-    seed_variance,
-    student_interval,
+    estimate_seed_variance,
 )
 
 
@@ -68,12 +68,12 @@ def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
     """One column is the component; the same seed effect in two columns stays, its noise halves."""
     y = table(4, 30, (0.05, 0.05, 0.1), 3)
     one = [[row] for row in y]
-    assert seed_variance(one, ["a"]) == pytest.approx(estimate_components(y).seeds)
+    assert estimate_seed_variance(one, ["a"]) == pytest.approx(estimate_components(y).seeds)
     draw = np.random.default_rng(0)
     effects = draw.normal(0, 0.03, (3000, 1))
     parts = [effects + draw.normal(0, 0.1, (3000, 20)) for _ in range(2)]
     sides = [list(columns) for columns in zip(*parts, strict=True)]
-    assert seed_variance(sides, ["a", "b"]) == pytest.approx(0.03**2, rel=0.1)
+    assert estimate_seed_variance(sides, ["a", "b"]) == pytest.approx(0.03**2, rel=0.1)
 
 
 def test_the_interval_is_that_of_the_textbook() -> None:
@@ -90,7 +90,7 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     side = [[row] for row in y]
     center = average_seeds(side)
     se = statistics.paired(center, [np.zeros(e)]).se
-    found = interval_over_seeds(average_columns(center), [side], se, [])
+    found = compute_seed_interval(average_columns(center), [side], se, [])
     assert found.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
     t = y.mean() / math.sqrt(variance)
     assert found.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
@@ -105,7 +105,7 @@ def test_no_gap_is_found_at_most_at_the_stated_rate(seeds: int, sides: int) -> N
         centers = [average_seeds(side) for side in drawn]
         ours, theirs = centers[0], centers[1] if sides == 2 else [np.zeros(50)]
         paired = statistics.paired(ours, theirs)
-        found.append(interval_over_seeds(paired.gap, drawn, paired.se, []).p < 0.05)
+        found.append(compute_seed_interval(paired.gap, drawn, paired.se, []).p < 0.05)
     assert np.mean(found) < 0.085
 
 
@@ -113,22 +113,22 @@ def test_seeds_that_differ_widen_the_interval() -> None:
     episodes = np.tile([0.0, 0.1], 20)
     alike = [[episodes], [episodes[::-1]]]
     apart = [[episodes - 0.2], [episodes[::-1] + 0.2]]
-    widths = [interval_over_seeds(0.05, [side], 0.01, []).ci95 for side in (alike, apart)]
+    widths = [compute_seed_interval(0.05, [side], 0.01, []).ci95 for side in (alike, apart)]
     assert widths[1] > 3 * widths[0]
 
 
 def test_what_cannot_be_known_is_not_invented() -> None:
     side = [[np.array([0.1])], [np.array([0.3])]]
-    assert all(math.isnan(value) for value in interval_over_seeds(0.2, [side], math.nan, []))
+    assert all(math.isnan(value) for value in compute_seed_interval(0.2, [side], math.nan, []))
     equal = [[np.zeros(3)], [np.zeros(3)]]
-    assert interval_over_seeds(0.0, [equal], 0.0, []) == (0.0, 1.0)
-    assert interval_over_seeds(0.1, [equal], 0.0, []) == (0.0, 0.0)
+    assert compute_seed_interval(0.0, [equal], 0.0, []) == (0.0, 1.0)
+    assert compute_seed_interval(0.1, [equal], 0.0, []) == (0.0, 0.0)
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 2), st.floats(1, 1e9))
 def test_students_interval_holds_zero_exactly_when_p_is_above_its_level(
     value: float, se: float, freedom: float
 ) -> None:
-    ci95, p = student_interval(value, se, freedom)
+    ci95, p = compute_student_interval(value, se, freedom)
     if abs(abs(value) - ci95) > 1e-6:
         assert (abs(value) < ci95) == (p > 0.05)

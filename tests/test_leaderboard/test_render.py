@@ -13,7 +13,7 @@ from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.tiers import Outcomes, rank_entries
 from leaderboard.reports.render import (
     TextTable,
-    board_json,
+    build_board_json,
     escape_markdown,
     make_board_tables,
     make_in_domain_table,
@@ -100,7 +100,7 @@ def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
 
 
 def test_json_is_finite_and_whole() -> None:
-    found = json.loads(json.dumps(board_json(board()), allow_nan=False))
+    found = json.loads(json.dumps(build_board_json(board()), allow_nan=False))
     entries = {entry["name"]: entry for entry in found["entries"]}
     assert entries["seal"]["tier"] == 1
     assert entries["seal"]["behind_leader"] is None

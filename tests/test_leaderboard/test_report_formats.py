@@ -17,7 +17,7 @@ from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Score
 from leaderboard.reports import FORMATS
 from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.md import markdown_number
+from leaderboard.reports.md import format_markdown_number
 from leaderboard.reports.table import ReportRow, ReportScore, ReportTable, build_report_table
 
 ONE, FIVE = COLUMNS
@@ -150,7 +150,9 @@ def test_markdown_has_as_many_cells_in_every_row() -> None:
 
 def test_flags_and_marks_share_their_place() -> None:
     found = hostile()
-    assert markdown_number(found.rows[0].cells[found.columns[0]], found).endswith("<sup>†a</sup>")
+    assert format_markdown_number(found.rows[0].cells[found.columns[0]], found).endswith(
+        "<sup>†a</sup>"
+    )
 
 
 class Reader(HTMLParser):

@@ -10,9 +10,9 @@ from support.sheets import COLUMNS, ERROR, constant, swinging, view
 from leaderboard.reports.table import (
     ReportTable,
     build_report_table,
-    caption_sentences,
-    caption_title,
     group_labels,
+    make_caption_title,
+    write_caption,
 )
 
 ONE, FIVE = COLUMNS
@@ -85,7 +85,7 @@ def test_one_column_has_no_overall() -> None:
     found = build_report_table(view({"a": {ONE: constant(0.5)}}, (ONE,)))
     assert found.rows[0].overall is None
     assert not found.has_overall
-    assert not [s for s in caption_sentences(found) if s.startswith("Overall")]
+    assert not [s for s in write_caption(found) if s.startswith("Overall")]
 
 
 def test_flags_are_marked_in_cells_and_in_the_mean_and_explained() -> None:
@@ -97,21 +97,21 @@ def test_flags_are_marked_in_cells_and_in_the_mean_and_explained() -> None:
     assert row.overall is not None
     assert row.overall.flags == ("subset", "short")
     assert found.letters == {"subset": "a", "short": "b"}
-    assert "b: short (fewer episodes than the spec), not official." in caption_sentences(found)
+    assert "b: short (fewer episodes than the spec), not official." in write_caption(found)
 
 
 def test_caption_states_the_interval_and_the_control() -> None:
     held = {"a": {ONE: constant(0.5), FIVE: constant(0.6)}, "b": {FIVE: constant(0.6)}}
-    text = " ".join(caption_sentences(build_report_table(view(held), "a", ["as noted", "twice."])))
+    text = " ".join(write_caption(build_report_table(view(held), "a", ["as noted", "twice."])))
     assert "1.96 s / sqrt(n)" in text
     assert "in percent" in text
     assert "† significantly better and ‡ worse than a " in text
     assert text.endswith("as noted. twice.")
-    assert "marked against" in " ".join(
-        caption_sentences(build_report_table(view(held), "elsewhere"))
+    assert "marked against" in " ".join(write_caption(build_report_table(view(held), "elsewhere")))
+    assert make_caption_title(build_report_table(view(held))) == "mine: linear@ibm 64px"
+    assert (
+        make_caption_title(build_report_table(view({"a": held["b"]}, (FIVE,)))) == "mine: ibm 64px"
     )
-    assert caption_title(build_report_table(view(held))) == "mine: linear@ibm 64px"
-    assert caption_title(build_report_table(view({"a": held["b"]}, (FIVE,)))) == "mine: ibm 64px"
 
 
 def test_columns_of_a_data_set_stand_together() -> None:

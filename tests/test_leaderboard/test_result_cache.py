@@ -167,7 +167,7 @@ def test_rules_that_changed_decide_again(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read(plain, tmp_path)
-    monkeypatch.setattr(result_cache, "code_version", lambda: "0" * 64)
+    monkeypatch.setattr(result_cache, "compute_code_version", lambda: "0" * 64)
     heard, again = Heard(), []
     monkeypatch.setattr(result_cache, "read_verified", lambda path: again.append(path) or old(path))
     read(plain, tmp_path, heard)
@@ -216,7 +216,7 @@ def test_what_left_the_board_leaves_the_cache(tmp_path: Path) -> None:
     gone = next(folder.rglob("5w*.json"))
     gone.unlink()
     read(folder, tmp_path / "cache")
-    rows = {row.name for row in verdict_file.read_cache(file, result_cache.code_version())}
+    rows = {row.name for row in verdict_file.read_cache(file, result_cache.compute_code_version())}
     assert len(rows) == 3
     assert gone.relative_to(folder).as_posix() not in rows
 

@@ -19,7 +19,7 @@ from fsbench.data.catalog import all_facts
 from fsbench.results.tracks import Data, Track
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.official import find_official_board
-from leaderboard.board.tables import data_part, is_ranked, split_by_track
+from leaderboard.board.tables import classify_data, is_ranked, split_by_track
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -217,7 +217,7 @@ def test_tables_of_an_official_board_by_hand() -> None:
     ]
     assert [len(table.columns) for table in found.values()] == [16, 12, 16, 16, 1]
     assert found["linear ibm 224px official"].columns[0] == identify_column(results[0])
-    assert [data_part(each) for each in results[:2]] == ["official", "subset"]
+    assert [classify_data(each) for each in results[:2]] == ["official", "subset"]
 
 
 def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:

@@ -13,9 +13,9 @@ from leaderboard.ranking.tiers import rank_entries
 from leaderboard.ranking.winner_tree import (
     TreeBranch,
     WinnerTree,
-    column_facts,
     grow_tree,
     grow_winner_tree,
+    read_column_facts,
 )
 
 CELLS = [
@@ -25,28 +25,28 @@ CELLS = [
 
 
 def rule(column: str) -> str:
-    known = column_facts(column)
+    known = read_column_facts(column)
     if known["shots"] in {1, 5}:
         return "few"
     return "skin" if known["data set"] == "isic" else "many"
 
 
 def test_facts_of_a_column() -> None:
-    assert column_facts("chestx:5w20s/affine@startup-disjoint 224px bn-train") == {
+    assert read_column_facts("chestx:5w20s/affine@startup-disjoint 224px bn-train") == {
         "data set": "chestx",
         "adaptation": "affine",
         "variant": "bn-train",
         "shots": 20,
         "input size": 224,
     }
-    probe = column_facts("folder-a.b:probe 64px")
+    probe = read_column_facts("folder-a.b:probe 64px")
     assert (probe["adaptation"], probe["variant"]) == ("probe", "none")
     assert probe["shots"] > 1000
-    assert column_facts("eurosat:knn 64px #ab12ef")["variant"] == "#ab12ef"
+    assert read_column_facts("eurosat:knn 64px #ab12ef")["variant"] == "#ab12ef"
 
 
 def planted() -> WinnerTree:
-    return grow_tree([column_facts(c) for c in CELLS], [rule(c) for c in CELLS])
+    return grow_tree([read_column_facts(c) for c in CELLS], [rule(c) for c in CELLS])
 
 
 def test_a_known_rule_is_found() -> None:
@@ -66,7 +66,7 @@ def test_a_known_rule_is_found() -> None:
 def test_probes_have_more_shots_than_any_episode() -> None:
     columns = [*CELLS, "chestx:probe 64px", "eurosat:probe 64px", "isic:probe 64px"]
     winners = ["all" if "probe" in c else "few" for c in columns]
-    root = grow_tree([column_facts(c) for c in columns], winners).root
+    root = grow_tree([read_column_facts(c) for c in columns], winners).root
     assert root.question in {"shots <= 50", "adaptation is linear"}
     assert root.yes is not None
     assert root.yes.wins == {"few": 12}
@@ -76,7 +76,7 @@ def test_chance_is_not_taken_for_a_rule() -> None:
     """Winners drawn at random: the tree fits some of them and foresees none."""
     rng = np.random.default_rng(0)
     found = [
-        grow_tree([column_facts(c) for c in CELLS], list(rng.choice(["a", "b"], 12)))
+        grow_tree([read_column_facts(c) for c in CELLS], list(rng.choice(["a", "b"], 12)))
         for _ in range(12)
     ]
     assert np.mean([tree.explained for tree in found]) > 0.7
@@ -84,7 +84,7 @@ def test_chance_is_not_taken_for_a_rule() -> None:
 
 
 def test_a_single_winner_needs_no_question() -> None:
-    found = grow_tree([column_facts(c) for c in CELLS], ["a"] * 12)
+    found = grow_tree([read_column_facts(c) for c in CELLS], ["a"] * 12)
     assert found.root == TreeBranch(winner="a", cells=12, wins={"a": 12})
     assert found.left_out == found.baseline == 1.0
 
@@ -107,8 +107,8 @@ def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
 
 def test_few_cells_or_cells_alike_are_refused() -> None:
     with pytest.raises(UsageError, match="over 7 columns"):
-        grow_tree([column_facts(c) for c in CELLS[:7]], ["a"] * 7)
+        grow_tree([read_column_facts(c) for c in CELLS[:7]], ["a"] * 7)
     with pytest.raises(UsageError, match="differ"):
-        grow_tree([column_facts(CELLS[0])] * 9, ["a"] * 9)
+        grow_tree([read_column_facts(CELLS[0])] * 9, ["a"] * 9)
     with pytest.raises(UsageError, match="without ranked entries"):
         grow_winner_tree(rank_entries({}, CELLS))

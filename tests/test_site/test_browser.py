@@ -45,7 +45,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(source: SiteBoard, tmp_path_factory: pytest.TempPathFactory) -> str:
     written = tmp_path_factory.mktemp("site") / "index.html"
-    made = data.page_data(source)
+    made = data.build_page_data(source)
     made["tracks"].append({**made["tracks"][0], "title": OTHER})
     made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
     made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
@@ -274,4 +274,4 @@ def lowest_contrast(driver: Any) -> float:
         " return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"
     )
     colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
-    return min(palette.contrast(a, b) for a, b in colours)
+    return min(palette.compute_contrast(a, b) for a, b in colours)

@@ -42,7 +42,7 @@ def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], blo
             for n in names
         ]
     else:
-        alone = [packing.overall_error(held[name], columns) for name in names]
+        alone = [packing.estimate_overall_error(held[name], columns) for name in names]
     return ratio * math.hypot(*alone)
 
 
@@ -120,6 +120,6 @@ def test_the_grid_is_fine_enough(ratio: float) -> None:
 
 
 def test_large_boards_pair_their_best_entries() -> None:
-    assert packing.paired_entries(200, 16) == 200
-    most = packing.paired_entries(1000, 32)
+    assert packing.count_paired_entries(200, 16) == 200
+    most = packing.count_paired_entries(1000, 32)
     assert most * (most - 1) / 2 * 33 <= packing.MAX_CODES < (most + 1) * most / 2 * 33

@@ -41,25 +41,33 @@ def lightness(colour: RGB, blind: str = "none") -> float:
 
 def test_contrast_is_that_of_wcag() -> None:
     black, white, grey = (0.0,) * 3, (1.0,) * 3, (0x77 / 255,) * 3
-    assert palette.contrast(black, white) == pytest.approx(21)
-    assert palette.contrast(white, grey) == pytest.approx(4.48, abs=0.005)
+    assert palette.compute_contrast(black, white) == pytest.approx(21)
+    assert palette.compute_contrast(white, grey) == pytest.approx(4.48, abs=0.005)
 
 
 @SCALES
 def test_text_on_every_step_is_readable(ends: tuple[float, float]) -> None:
-    assert min(palette.contrast(c, palette.text_color(c)) for c in palette.color_scale(ends)) >= 4.5
+    assert (
+        min(
+            palette.compute_contrast(c, palette.choose_text_color(c))
+            for c in palette.make_color_scale(ends)
+        )
+        >= 4.5
+    )
 
 
 @SCALES
 @pytest.mark.parametrize("blind", BLIND)
 def test_lightness_tells_every_step_from_the_next(ends: tuple[float, float], blind: str) -> None:
-    seen = [lightness(colour, blind) for colour in palette.color_scale(ends)]
+    seen = [lightness(colour, blind) for colour in palette.make_color_scale(ends)]
     steps = np.diff(seen) * np.sign(ends[1] - ends[0])
     assert steps.min() > 2
     assert steps.max() < 2.5 * np.median(steps)
 
 
 def test_variables_hold_cell_and_text_of_every_step() -> None:
-    text = palette.palette_variables(palette.LIGHT)
-    assert text.startswith(f"--q0:{palette.to_hex(palette.color_scale(palette.LIGHT)[0])};--t0:#0")
+    text = palette.write_palette_variables(palette.LIGHT)
+    assert text.startswith(
+        f"--q0:{palette.to_hex(palette.make_color_scale(palette.LIGHT)[0])};--t0:#0"
+    )
     assert text.count("--q") == text.count("--t") == palette.STEPS
