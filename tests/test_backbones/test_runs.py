@@ -138,6 +138,6 @@ def test_an_unreadable_record(run_folder: Path) -> None:
 @pytest.mark.parametrize("file", ["run.json", "model.safetensors"])
 def test_an_unfinished_run(run_folder: Path, file: str) -> None:
     (run_folder / file).unlink()
-    with pytest.raises(UsageError, match="holds no finished run") as caught:
+    with pytest.raises(UsageError, match="has no finished run") as caught:
         backbones.load_backbone(f"run:{run_folder}")
     assert "fsbench pretrain" in caught.value.fix

@@ -1,6 +1,6 @@
-"""Networks of our own, one file each, addressed as `fsbench/NAME`; the file name is the name.
+"""Networks of this project, one file each, addressed as `fsbench/NAME` by file name.
 
-A recipe may name a convolutional network of timm as well: `timm/NAME`.
+A recipe may also name a network of timm: `timm/NAME`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ __all__ = ["ARCHITECTURES", "Architecture", "RoleMap"]
 
 
 class Architectures(Registry[Architecture]):
-    """The files of this package by name; `timm/NAME` loads, and is not listed."""
+    """Registry of the files of this package; `timm/NAME` loads too but is not listed."""
 
     def load(self, name: str) -> Architecture:
-        """Raises UnknownName; UsageError for a name that timm does not have."""
+        """Load an architecture. Raise UnknownName, or UsageError for an unknown timm name."""
         from fsbench.backbones.architectures import _timm
 
         if name.startswith(_timm.PREFIX):

@@ -1,10 +1,16 @@
-"""Plain feed-forward networks: stages, flatten, linear layers.
+"""Layers, initial weights and plain feed-forward networks that several architectures share.
 
-Those of "Soft Weight Rescaling", appendix D.1, and its official code (methods.md B), with PyTorch's
-initial weights, and two of the reinitialization study (_study.py). Modules: `layer1`, `layer2`, ...
-are the stages, then hidden linear layers, then the head `fc`. Every layer feeds the next one, which
-the theorems of the former need. The linear layers fix the side of the images: another one is
-refused before it fails in a matrix product.
+Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
+and two of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ..., hidden
+linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the former
+paper need. The linear layers fix the image size, so another one is refused with a message.
+
+The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
+Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
+every convolution and hidden dense layer; initial weights are He normal (appendix E). Where it is
+silent: layers before a norm have no bias, as in ResNet and MobileNet, which makes soft weight
+rescaling exact; the bias of the head starts at zero, as in Keras; epsilon is PyTorch's. The study
+trains at 224 px: `--set input_size=224`.
 """
 
 from __future__ import annotations
@@ -30,9 +36,10 @@ class Chain(nn.Module):
         n_values: int,
         layer_norm: bool = False,
     ) -> None:
-        """hidden: name and width of the linear layers between stages and head; n_values: numbers
-        that an image has after the stages; layer_norm: in place of biases of the hidden
-        linear layers.
+        """Build the network.
+
+        hidden: name and width of the linear layers between stages and head; n_values: values per
+        image after the stages; layer_norm: replaces the biases of the hidden linear layers.
         """
         super().__init__()
         self.side = side
@@ -67,13 +74,13 @@ class Chain(nn.Module):
 
 
 def conv_unit(n_in: int, n_out: int, kernel: int, norm: bool) -> list[nn.Module]:
-    """Convolution padded by 1, batch norm (the convolution then has no bias) if wanted, ReLU."""
+    """Return a convolution padded by 1, batch norm instead of bias if `norm`, and ReLU."""
     conv = nn.Conv2d(n_in, n_out, kernel, padding=1, bias=not norm)
     return [conv, *([nn.BatchNorm2d(n_out)] if norm else []), nn.ReLU(inplace=True)]
 
 
 def small_image_error(name: str, side: int, least: int) -> UsageError:
-    """The error for images that the pooling would shrink to nothing."""
+    """Return the error for images that pooling would shrink to nothing."""
     return UsageError(
         f"fsbench/{name} needs images of at least {least} px, not {side}",
         fix=f"use --set input_size={least} or larger",
@@ -81,7 +88,7 @@ def small_image_error(name: str, side: int, least: int) -> UsageError:
 
 
 def chain_roles(model: nn.Module) -> RoleMap:
-    """Every stage is a block; the linear layers after the stages are the fully-connected ones."""
+    """Return the roles of a chain: stages are blocks, linear layers after them fully connected."""
     if not isinstance(model, Chain):
         raise TypeError(f"{type(model).__name__} is no Chain")
     layers = layer_names(model)
@@ -98,11 +105,11 @@ def chain_roles(model: nn.Module) -> RoleMap:
 
 
 UNIT = 3
-"""Modules of a convolution in its stage: convolution, norm, ReLU."""
+"""Modules per convolution of a stage: convolution, norm, ReLU."""
 
 
 def chain_unit_roles(model: nn.Module) -> RoleMap:
-    """As `roles` for stages of normed convolutions and a pooling: every convolution is a block."""
+    """Return roles for stages of normed convolutions and pooling: each convolution is a block."""
     role_map = chain_roles(model)
     depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in role_map.stages}
     blocks = tuple(
@@ -114,22 +121,22 @@ def chain_unit_roles(model: nn.Module) -> RoleMap:
 
 
 INPUT_SIZE = 64
-"""Side (px) by default: that of TinyImageNet."""
+"""Default side (px), that of TinyImageNet."""
 
 
 def layer_norm(channels: int) -> nn.GroupNorm:
-    """Over channels and positions of one image, with scale and shift of every channel."""
+    """Return a norm over channels and positions of an image, with scale and shift per channel."""
     return nn.GroupNorm(1, channels)
 
 
 def normed_conv(n_in: int, n_out: int) -> list[nn.Module]:
-    """3x3 convolution that keeps the size, norm, ReLU."""
+    """Return a 3x3 convolution that keeps the size, norm and ReLU."""
     conv = nn.Conv2d(n_in, n_out, 3, padding=1, bias=False)
     return [conv, layer_norm(n_out), nn.ReLU(inplace=True)]
 
 
 def initialize_he(model: nn.Module) -> nn.Module:
-    """The model with He-normal kernels (fan-in) and biases of zero."""
+    """Initialise kernels by He normal (fan-in) and biases by zero; return the model."""
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")

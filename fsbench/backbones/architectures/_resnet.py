@@ -1,9 +1,9 @@
 """Residual networks of any width, with torchvision's module and state-dict names.
 
-He et al. 2016, "Deep Residual Learning for Image Recognition", stride on the 3x3 convolution of a
-bottleneck (protocol.md 2, "SEAL backbone"). Initial weights as SEAL's code: convolutions and head
-kaiming-normal with fan-in, norm scales 1, no zero-init of the last norm. torchvision's own class
-has a fixed width and fan-out initialisation, so it cannot be reused.
+He et al. 2016, "Deep Residual Learning for Image Recognition", https://arxiv.org/abs/1512.03385,
+with the stride on the 3x3 convolution of a bottleneck. Initial weights as in the official code of
+SEAL (models/resnet.py): convolutions and head kaiming-normal with fan-in, norm scales 1, no
+zero-init of the last norm. torchvision's class has a fixed stem width and fan-out initialisation.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from torch import Tensor, nn
 from fsbench.backbones.roles import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
-"""7x7 of stride 2 and pooling; 3x3 of stride 2; 3x3. They shrink an image 4, 2 and 1 times."""
-"""imagenet: 7x7 stride 2 and 3x3 max-pooling stride 2; small: one 3x3 of stride 1."""
+"""imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
 
 
 def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
-    """A convolution without bias that keeps the size up to its stride."""
+    """Return a convolution without bias that keeps the size up to its stride."""
     return nn.Conv2d(n_in, n_out, kernel, stride, padding=kernel // 2, bias=False)
 
 
@@ -87,7 +86,7 @@ class Bottleneck(Residual):
 
 
 def stage(block: type[Residual], n_in: int, width: int, depth: int, stride: int) -> nn.Sequential:
-    """`depth` units, the first one with the stride."""
+    """Return a stage of `depth` units, the first one with the stride."""
     rest = [block(width * block.expansion, width, 1) for _ in range(depth - 1)]
     return nn.Sequential(block(n_in, width, stride), *rest)
 
@@ -127,18 +126,21 @@ class ResNet(nn.Module):
 
 
 def initialize(module: nn.Module) -> None:
-    """Kaiming-normal with fan-in for every kernel; biases and norms keep PyTorch's default."""
+    """Initialise kernels kaiming-normal with fan-in; biases and norms keep PyTorch's default."""
     if isinstance(module, nn.Conv2d | nn.Linear):
         nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
 
 
 def stages(model: nn.Module) -> tuple[str, ...]:
-    """The names layer1, layer2, ... that the model has."""
+    """Return the names layer1, layer2, ... of the model."""
     return tuple(name for name, _ in model.named_children() if name.startswith("layer"))
 
 
 def roles(model: nn.Module) -> RoleMap:
-    """Blocks are the residual units, the stem belongs to the first ([000] App. C: K = 16 in 50)."""
+    """Return the roles: residual units are blocks, the first one with the stem.
+
+    This gives K = 16 for ResNet-50, as in the reinitialization study, appendix C.
+    """
     units = [
         f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
     ]
@@ -156,7 +158,7 @@ def roles(model: nn.Module) -> RoleMap:
 def resnet(
     block: type[Residual], depths: tuple[int, ...], stem: Stem
 ) -> Callable[[int, int], nn.Module]:
-    """The factory of an Architecture."""
+    """Return the factory of an Architecture."""
 
     def factory(num_classes: int, width: int) -> nn.Module:
         return ResNet(block, depths, num_classes, width, stem)

@@ -1,7 +1,11 @@
-"""Networks of timm as architectures: `timm/NAME`, roles found automatically.
+"""Networks of timm as architectures `timm/NAME`, with roles found by one forward pass.
 
-Networks whose weights depend on the size of the images (transformers) are built for the recipe's
-input_size where timm can, and refused elsewhere.
+A block may end where the output of a module (maps or tokens) is all that later layers receive of
+the image: no path of the autograd graph bypasses it. Inside a residual unit or dense block no such
+place exists. Parameters of the network itself (tokens, positions) belong to the first block.
+
+Networks whose weights depend on the image size (transformers) are built for the recipe's input_size
+if timm supports it, and refused otherwise.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ from fsbench.core.errors import UsageError
 
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 SIDE = 64
-"""Side (px) of the image that is sent through a network that takes any."""
+"""Side (px) of the test image for networks that take any size."""
 
 
 def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
-    """Raises UsageError that names what is missing: a linear head, maps, layers in blocks."""
+    """Find the roles of a network. Raise UsageError naming a missing head, block or layer."""
     head, layers = find_head(model, name), layer_names(model)
     whole = isinstance(model.get_submodule(head), nn.Linear)
     if whole and layers[-1] != head:
@@ -56,7 +60,7 @@ def missing_roles_error(name: str, why: str) -> UsageError:
 
 
 def find_head(model: nn.Module, name: str) -> str:
-    """The classifier, as timm's configuration names it, or the place that it was taken from."""
+    """Return the name of the classifier in timm's configuration, also if it was removed."""
     named = getattr(model, "pretrained_cfg", {}).get("classifier")
     kinds = (nn.Linear, nn.Identity)
     if not isinstance(named, str) or not isinstance(model.get_submodule(named), kinds):
@@ -66,13 +70,13 @@ def find_head(model: nn.Module, name: str) -> str:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Names of the modules whose output is all that later layers see."""
+    """Names of the modules whose output is all that later layers receive."""
 
     names: frozenset[str]
 
     @staticmethod
     def of(model: nn.Module, name: str, side: int) -> Cuts:
-        """model: of any device; it is not changed. Raises UsageError where no pass is possible."""
+        """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
         ends: dict[str, Any] = {}
 
         def watch(module_name: str) -> torch.utils.hooks.RemovableHandle:
@@ -101,7 +105,7 @@ class Cuts:
 
 
 def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
-    """Whether a path of the graph leads from the output to the image without passing `end`."""
+    """Return whether a path of the graph leads from output to image without passing `end`."""
     visited, waiting = {end}, [out.grad_fn]
     while waiting:
         node: Any = waiting.pop()
@@ -115,16 +119,17 @@ def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
 
 
 def has_layers(module: nn.Module) -> bool:
+    """Return whether a module contains a layer."""
     return bool(layer_names(module))
 
 
 def is_composite(module: nn.Module) -> bool:
-    """Whether layers sit inside the module, not counting the module itself."""
+    """Return whether a module contains layers besides itself."""
     return has_layers(module) and "" not in layer_names(module)
 
 
 def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iterator[str]:
-    """Units of the trunk in the order of registration; the head and what is around it left out."""
+    """Yield the units of the trunk in order of registration, without the head and its parents."""
     for name, child in module.named_children():
         full = prefix + name
         if below(head, (full,)):
@@ -136,7 +141,7 @@ def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iter
 
 
 def is_divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
-    """Whether a module is a row of units, or holds one: a stage, not a unit."""
+    """Return whether a module is or contains a sequence of units: a stage instead of a unit."""
     children = dict(module.named_children())
     inner = [n for n, child in children.items() if has_layers(child)]
     if not isinstance(module, CONTAINERS):
@@ -146,7 +151,7 @@ def is_divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
 
 
 def group_units(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tuple[str, ...]]:
-    """Units up to a cut that is followed by a layer."""
+    """Yield blocks: units up to a cut that is followed by a layer."""
     layered = {unit for unit in units if has_layers(model.get_submodule(unit))}
     last = max((i for i, unit in enumerate(units) if unit in cuts.names), default=-1)
     block: list[str] = []
@@ -159,9 +164,9 @@ def group_units(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tupl
 
 
 def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """The blocks with single layers at the start joined to the first one of several layers.
+    """Join blocks of a single layer at the start to the first block of several layers.
 
-    In a plain network such blocks are the rule: there every one stays.
+    In a plain network most blocks have a single layer; they stay as they are.
     """
     rich = [any(len(layer_names(model.get_submodule(n))) > 1 for n in block) for block in blocks]
     stem = rich.index(True) if any(rich) else len(blocks)
@@ -173,18 +178,18 @@ def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[st
 def add_loose_parameters(
     model: nn.Module, blocks: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[str, ...], ...]:
-    """The first block with the parameters that no module owns: they act before it or in it."""
+    """Add the parameters of no submodule to the first block, before or in which they act."""
     loose = tuple(n for n, _ in model.named_parameters(recurse=False))
     return ((*loose, *blocks[0]), *blocks[1:]) if blocks else ()
 
 
 PREFIX = "timm/"
 OWN_WIDTH = 1
-"""What stands for a width: a network of timm has its own."""
+"""Placeholder width: networks of timm have their own."""
 
 
 class FixedSize(Architecture):
-    """A network for images of one size: its roles are found on an image of that size."""
+    """A network for images of one size; its roles are found on an image of that size."""
 
     def at(self, input_size: int) -> Architecture:
         roles = partial(find_roles, name=self.name, side=input_size)
@@ -192,7 +197,7 @@ class FixedSize(Architecture):
 
 
 def timm_architecture(name: str) -> Architecture:
-    """Random weights are timm's own. Raises UsageError for a name that timm does not have."""
+    """Return a timm network with timm's initial weights. Raise UsageError for an unknown name."""
     import timm
 
     if not timm.is_model(name):
@@ -214,7 +219,7 @@ def timm_architecture(name: str) -> Architecture:
 
 
 def create_network(name: str, num_classes: int, width: int, side: int | None = None) -> nn.Module:
-    """side: px, for a network of fixed size. Raises UsageError for a width or another size."""
+    """Build a network; side (px) if its size is fixed. Raise UsageError for a width or bad size."""
     import timm
 
     if width != OWN_WIDTH:

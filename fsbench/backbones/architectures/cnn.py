@@ -1,4 +1,9 @@
-"""The CNN of the soft-weight-rescaling paper, without normalisation (_small_cnn.py)."""
+"""The CNN of the soft-weight-rescaling paper, without normalisation.
+
+"Soft Weight Rescaling", appendix D.1, and its official code: two 5x5 convolutions of 16 channels
+with max pooling and padding 1, so 32 px become 16 x 6 x 6 = 576 values, and 100 hidden units.
+At another width the hidden layer scales along.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ LEAST = 10
 
 
 def small_cnn(name: str, num_classes: int, width: int, side: int, norm: bool) -> nn.Module:
-    """Raises UsageError for images under 10 px."""
+    """Build the CNN, with batch norm if `norm`. Raise UsageError for images under 10 px."""
     if side < LEAST:
         raise small_image_error(name, side, LEAST)
     stages: list[nn.Module] = [
@@ -24,6 +29,7 @@ def small_cnn(name: str, num_classes: int, width: int, side: int, norm: bool) ->
 
 
 def cnn(num_classes: int, width: int, side: int) -> nn.Module:
+    """Build the CNN without normalisation."""
     return small_cnn("cnn", num_classes, width, side, norm=False)
 
 

@@ -10,6 +10,7 @@ from fsbench.backbones.roles import Architecture
 
 
 def cnn_bn(num_classes: int, width: int, side: int) -> nn.Module:
+    """Build the CNN with batch norm."""
     return small_cnn("cnn_bn", num_classes, width, side, norm=True)
 
 

@@ -1,7 +1,7 @@
 """The multilayer perceptron of the soft-weight-rescaling paper: two hidden layers of 100 units.
 
-"Soft Weight Rescaling", appendix D.1: 784-100-100-10 on MNIST. Here the input is 3 s s values of an
-image of side s.
+"Soft Weight Rescaling", appendix D.1: 784-100-100-10 on MNIST. Here the input has 3 s s
+values for images of side s.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fsbench.backbones.roles import Architecture, RoleMap
 
 
 def mlp(num_classes: int, width: int, side: int) -> nn.Module:
+    """Build the perceptron."""
     stages: list[nn.Module] = [
         nn.Sequential(nn.Flatten(), nn.Linear(3 * side * side, width), nn.ReLU(inplace=True)),
         nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
@@ -23,8 +24,9 @@ def mlp(num_classes: int, width: int, side: int) -> nn.Module:
 
 
 def roles(model: nn.Module) -> RoleMap:
-    """Of linear layers alone the last two are the fully-connected ones: with them the `fc` of the
-    reinitialization study reproduces its Table 1 (methods.md F2).
+    """Return the roles of a chain with the last two layers as the fully-connected ones.
+
+    With them the `fc` of the reinitialization study reproduces its Table 1.
     """
     role_map = chain_roles(model)
     return replace(role_map, fully_connected=role_map.layers[-2:])

@@ -1,8 +1,9 @@
 """The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_layers.py).
 
-Howard et al. 2017, Table 1 without its five units of 14 x 14 x 512, as its section 4 has it: a stem
-and 8 separable units. The study counts K = 7 and does not say which. Our reading: the stem belongs
-to the first block, as in its ResNet-50, and the two last units, of one size, are one block.
+Howard et al. 2017, "MobileNets", https://arxiv.org/abs/1704.04861: Table 1 without its five units
+of 14 x 14 x 512, the shallow network of section 4, with a stem and 8 separable units. The
+study counts K = 7 without saying how. Our reading: the stem belongs to the first block, as in its
+ResNet-50, and the last two units, of equal size, are one block.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 
 
 def normed(n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    """Convolution without bias, norm, ReLU."""
+    """Return a convolution without bias, norm and ReLU."""
     padding = kernel // 2
     conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
     return nn.Sequential(conv, _layers.layer_norm(n_out), nn.ReLU(inplace=True))
 
 
 def separable(n_in: int, n_out: int, stride: int) -> nn.Sequential:
-    """A 3x3 convolution of every channel alone, then a 1x1 convolution."""
+    """Return a depthwise 3x3 convolution followed by a 1x1 convolution."""
     return nn.Sequential(normed(n_in, n_in, 3, stride, groups=n_in), normed(n_in, n_out, 1))
 
 
@@ -53,11 +54,12 @@ class MobileNet(nn.Module):
 
 
 def mobilenet(num_classes: int, width: int) -> nn.Module:
+    """Build the network with He-normal weights."""
     return _layers.initialize_he(MobileNet(num_classes, width))
 
 
 def roles(model: nn.Module) -> RoleMap:
-    """K = 7, see the file."""
+    """Return the roles with K = 7 blocks, see the module docstring."""
     units = [f"layer{i + 1}.{j}" for i, (_, _, depth) in enumerate(STAGES) for j in range(depth)]
     return RoleMap(
         layers=layer_names(model),

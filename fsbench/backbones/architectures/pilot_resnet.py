@@ -1,7 +1,7 @@
 """Four-stage residual net with basic blocks for 32 px: a pilot run takes minutes on two cores.
 
-The strided stem halves 32 px before the first block. Without the stride a training image costs
-about three times as much; with the ImageNet stem (8 px left) it costs a third, and learns less.
+The stem of stride 2 halves 32 px before the first block. Without the stride a training image costs
+about three times as much; with the ImageNet stem (8 px left) a third, but the network learns less.
 """
 
 from __future__ import annotations

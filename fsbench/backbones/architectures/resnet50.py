@@ -1,6 +1,7 @@
 """ResNet-50 of the reinitialization study: layer norm in place of batch norm; K = 16 (_layers.py).
 
-He et al. 2016 with the ImageNet stem, torchvision's names: `bn1` is a layer norm here.
+He et al. 2016 (https://arxiv.org/abs/1512.03385) with the ImageNet stem and torchvision's names, so
+`bn1` is a layer norm here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from fsbench.backbones.roles import Architecture
 
 
 def resnet50(num_classes: int, width: int) -> nn.Module:
+    """Build the network with layer norms and He-normal weights."""
     model = ResNet(Bottleneck, (3, 4, 6, 3), num_classes, width, "imagenet")
     norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
     for name, norm in norms.items():

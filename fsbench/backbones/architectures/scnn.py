@@ -1,7 +1,7 @@
 """The simple CNN of the reinitialization study: four convolutions, one dense layer (_layers.py).
 
-Appendix C: 32, 32, pooling, 64, 64, pooling, dense 512, head; K = 4. The kernels' size is not
-stated: 3x3. At another width the dense layer scales along.
+Appendix C: 32, 32, pooling, 64, 64, pooling, dense 512, head; K = 4. The paper
+does not state the kernel size, here 3x3. At another width the dense layer scales along.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEAST = 4
 
 
 def scnn(num_classes: int, width: int, side: int) -> nn.Module:
-    """Raises UsageError for images under 4 px."""
+    """Build the network. Raise UsageError for images under 4 px."""
     if side < LEAST:
         raise _layers.small_image_error("scnn", side, LEAST)
     stages: list[nn.Module] = [

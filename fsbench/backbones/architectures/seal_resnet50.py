@@ -1,7 +1,7 @@
 """ResNet-50 as SEAL pretrains it: unmodified ImageNet stem at 64 px, fan-in initialisation.
 
-Source: protocol.md 2, "SEAL backbone" (models/resnet.py of the official code). The paper's L = 23
-is the 23rd convolution without downsample ones, which is the first of `layer3`.
+Source: models/resnet.py of SEAL's official code. The paper's L = 23 is the 23rd convolution without
+downsample convolutions, which is the first of `layer3`.
 """
 
 from __future__ import annotations

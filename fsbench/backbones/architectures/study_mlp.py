@@ -1,11 +1,11 @@
 """The multilayer perceptron of the reinitialization study's synthetic experiment: 128-32-32-8.
 
-"The Impact of Reinitialization", section 1.1 and Table 1 (methods.md F). It reads the first 128
-values of the flattened image, so that vectors travel as images of 8 px. Weights are Glorot-uniform
-and biases zero, Keras' defaults: the paper is silent, and with PyTorch's defaults its table does
-not come out (study_mlp_he and study_mlp_torch are there to show it). Every layer is a block, the
-head included where a method counts it (`lw.head_block`). The fully-connected part, which `fc`
-re-draws, is the last two layers; the first one is the trunk.
+"The Impact of Reinitialization on Generalization in Convolutional Neural Networks", section 1.1 and
+Table 1. It reads the first 128 values of the flattened image, so vectors are stored as images of 8
+px. Weights are Glorot-uniform and biases zero, Keras' defaults: the paper does not say, and
+PyTorch's defaults do not reproduce its table (see study_mlp_he and study_mlp_torch). Every layer is
+a block, including the head where a method counts it (`lw.head_block`). The fully-connected part,
+which `fc` redraws, is the last two layers; the first one is the trunk.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ VALUES = 128
 
 
 class First(nn.Module):
-    """The first VALUES values of each image."""
+    """Layer that keeps the first VALUES values of each image."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(1)[:, :VALUES]
 
 
 def glorot(layer: nn.Linear) -> None:
-    """Keras' defaults."""
+    """Initialise a layer by Keras' defaults."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
 
@@ -38,7 +38,7 @@ def glorot(layer: nn.Linear) -> None:
 def build_study_mlp(
     num_classes: int, width: int, side: int, initialize: Callable[[nn.Linear], None] = glorot
 ) -> nn.Module:
-    """initialize: gives a layer its initial weights."""
+    """Build the perceptron; `initialize` sets the initial weights of a layer."""
     if 3 * side * side < VALUES:
         raise _layers.small_image_error("study_mlp", side, 7)
     stages: list[nn.Module] = [
@@ -53,7 +53,7 @@ def build_study_mlp(
 
 
 def roles(model: nn.Module) -> RoleMap:
-    """As of every chain, with the last two layers as the fully-connected ones."""
+    """Return the roles of a chain with the last two layers as the fully-connected ones."""
     role_map = _layers.chain_roles(model)
     return replace(role_map, fully_connected=role_map.layers[1:])
 

@@ -1,4 +1,4 @@
-"""study_mlp with He-normal weights and zero biases: what the choice does to the study's Table 1."""
+"""study_mlp with He-normal weights and zero biases, to compare with the study's Table 1."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fsbench.backbones.architectures import study_mlp
 
 
 def initialize_linear_he(layer: nn.Linear) -> None:
+    """Initialise a layer by He normal weights and zero biases."""
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
 

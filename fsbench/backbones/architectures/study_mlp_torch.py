@@ -1,4 +1,4 @@
-"""study_mlp with PyTorch's default initial weights: what the choice does to the study's Table 1."""
+"""study_mlp with PyTorch's default initial weights, to compare with the study's Table 1."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fsbench.backbones.architectures import study_mlp
 
 
 def default(layer: nn.Linear) -> None:
+    """Initialise a layer by PyTorch's defaults."""
     layer.reset_parameters()
 
 

@@ -1,9 +1,9 @@
 """VGG-16 of the soft-weight-rescaling paper: batch norm, 4096-4096 classifier, no dropout.
 
 "Soft Weight Rescaling", appendix D.1; Simonyan & Zisserman 2014, configuration D. The released code
-has only a stub, so this is a reading (methods.md B, J): batch norm because the paper's two lambdas
-are for networks with it, convolutions without bias as in its CNN-BN, PyTorch's initial weights. At
-64 px the classifier sees 512 x 2 x 2 values; at another width it scales along.
+has only a stub. Our reading: batch norm because the paper's two lambdas are for networks with it,
+convolutions without bias as in its CNN-BN, PyTorch's initial weights. At 64 px the classifier
+receives 512 x 2 x 2 values; at another width it scales along.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fsbench.backbones.architectures import _layers
 from fsbench.backbones.roles import Architecture
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
-"""Channels as a multiple of the width, convolutions."""
+"""Channels as a multiple of the width, and number of convolutions, per stage."""
 LEAST = 32
-"""Side (px) that leaves one pixel after five poolings."""
+"""Smallest side (px), with one pixel after five poolings."""
 
 
 def build_swr_vgg16(num_classes: int, width: int, side: int) -> nn.Module:
-    """Raises UsageError for images under 32 px."""
+    """Build the network. Raise UsageError for images under 32 px."""
     if side < LEAST:
         raise _layers.small_image_error("swr_vgg16", side, LEAST)
     stages: list[nn.Module] = []

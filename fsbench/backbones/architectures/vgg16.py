@@ -16,7 +16,7 @@ from fsbench.backbones.roles import Architecture
 
 
 def vgg16(num_classes: int, width: int, side: int) -> nn.Module:
-    """Raises UsageError for images under 32 px."""
+    """Build the network. Raise UsageError for images under 32 px."""
     if side < LEAST:
         raise _layers.small_image_error("vgg16", side, LEAST)
     stages: list[nn.Module] = []

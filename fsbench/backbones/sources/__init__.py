@@ -1,4 +1,9 @@
-"""Where backbones come from, one file each; the prefix of a reference names the file."""
+"""Sources of backbones, one file each, chosen by the prefix of a reference.
+
+A file defines FORM, the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX, with
+which such references start; and `load(request) -> LoadedNetwork`. Initial weights come from torch's
+global generator, which `fsbench.backbones.load_backbone` seeds for the call.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,12 @@ Triple = tuple[float, float, float]
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
-"""Used where nothing is known of the weights: networks of our own with random weights."""
+"""Default for networks whose source states no normalisation."""
 
 
 @dataclass(frozen=True)
 class BackboneRequest:
-    """A reference taken apart. name: what follows the prefix; random_init: seed of the control."""
+    """A parsed reference. name: the part after the prefix; random_init: seed of random weights."""
 
     ref: str
     name: str
@@ -32,9 +37,9 @@ class BackboneRequest:
 
 @dataclass(frozen=True, eq=False)
 class LoadedNetwork:
-    """A head-free module and what its source knows of it.
+    """A head-free module and the facts that its source states.
 
-    features: how they are taken; input_size: side (px) it was trained at; more: further fields of
+    features: how they are computed; input_size: training side (px); more: further fields of
     BackboneFacts (recipe, steps, ...).
     """
 
@@ -48,24 +53,24 @@ class LoadedNetwork:
 
 
 class BackboneSource(Protocol):
-    """A module of this package."""
+    """Interface of a file of this package."""
 
     __doc__: str | None
     FORM: str
     PREFIX: str
 
     def load(self, request: BackboneRequest) -> LoadedNetwork:
-        """The module that the reference names."""
+        """Load the network of a reference."""
 
 
 def unknown_name_error(kind: str, name: str, names: list[str]) -> UsageError:
-    """A name outside a list that is too long to print: the three nearest names."""
+    """Return the error for an unknown name, with the three nearest of many names."""
     near = get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "none of its names is near"
+    hint = f"did you mean {' or '.join(near)}?" if near else "no similar name"
     return UsageError(f"unknown {kind} '{name}'", fix=f"{hint} ({len(names)} names are known)")
 
 
 def to_triple(values: object) -> Triple:
-    """Three floats of a sequence."""
+    """Convert a sequence to three floats."""
     r, g, b = (float(v) for v in values)  # type: ignore[attr-defined]
     return r, g, b

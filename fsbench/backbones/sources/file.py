@@ -19,11 +19,11 @@ PREFIX = ""
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UsageError without an architecture, CheckpointError for anything but a full match."""
+    """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
     path, _, key = request.name.partition("::")
     if request.arch is None:
         raise UsageError(
-            f"{path} is a file of weights: its architecture is not known",
+            f"{path} is a file of weights and does not state its architecture",
             fix="add --arch with a timm name or fsbench/NAME",
         )
     loaded = build_architecture(request.arch)
@@ -35,7 +35,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def build_architecture(arch: str) -> LoadedNetwork:
-    """A freshly initialised network by the name that --arch takes. Raises UsageError."""
+    """Build a freshly initialised network by its --arch name. Raise UsageError."""
     if arch.startswith(fsbench.PREFIX):
         return fsbench.build_network(arch.removeprefix(fsbench.PREFIX))
     name = arch.removeprefix(timm.PREFIX)

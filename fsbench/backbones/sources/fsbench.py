@@ -1,4 +1,4 @@
-"""A network of our own with random weights: fsbench/NAME and --random-init SEED."""
+"""Networks of this project with random weights: fsbench/NAME and --random-init SEED."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = "fsbench/"
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UnknownName, and UsageError without a seed: these names have no weights."""
+    """Load a network with random weights. Raise UnknownName, or UsageError without a seed."""
     ARCHITECTURES.load(request.name)
     if request.random_init is None:
         raise UsageError(
@@ -24,7 +24,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 def build_network(
     name: str, width: int | None = None, input_size: int | None = None
 ) -> LoadedNetwork:
-    """The head-free network, freshly initialised; null: its own size. Raises UnknownName."""
+    """Build the head-free network; width and size default to its own. Raise UnknownName."""
     architecture = ARCHITECTURES.load(name)
     architecture = architecture.at(input_size or architecture.input_size)
     full_name = f"fsbench/{name}" + ("" if width is None else f"@{width}")

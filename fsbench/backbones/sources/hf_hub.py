@@ -1,4 +1,4 @@
-"""A network on the Hugging Face hub in timm's format, e.g. hf-hub:timm/resnet18.a1_in1k@main."""
+"""Networks on the Hugging Face hub in timm's format, e.g. hf-hub:timm/resnet18.a1_in1k@main."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PREFIX = "hf-hub:"
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UsageError for a malformed id, CheckpointError if the hub and its cache lack it."""
+    """Load a network. Raise UsageError for a malformed id, CheckpointError if unavailable."""
     from huggingface_hub.errors import HFValidationError
 
     repository = request.name.partition("@")[0]

@@ -1,8 +1,8 @@
-"""A function of your own: py:PKG.MOD:FUNCTION, called without arguments, gives the network.
+"""Networks returned by a function of the user: py:PKG.MOD:FUNCTION, called without arguments.
 
 The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `mean`, `std` and
-`input_size` are read where it has them (else ImageNet's, 224 px). Only for the command line: a
-reference that came from somebody else's file must never name code to run.
+`input_size` are used if present (default: ImageNet's, 224 px). These references are accepted from
+the command line only: a file from others must never name code to run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PREFIX = "py:"
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UsageError where the reference is not trusted, or names no function or network."""
+    """Load a network. Raise UsageError if untrusted, or if it is no function or network."""
     if not request.trusted:
         raise UsageError(
             f"'{request.ref}' runs code, and it does not come from the command line",
@@ -63,7 +63,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def import_function(name: str) -> tuple[ModuleType, str]:
-    """The module and the name of the function in it. Raises UsageError."""
+    """Import the module of `PKG.MOD:FUNCTION`; return it and the name. Raise UsageError."""
     path, _, function = name.partition(":")
     try:
         module = importlib.import_module(path)
@@ -80,7 +80,7 @@ def import_function(name: str) -> tuple[ModuleType, str]:
 
 @contextmanager
 def working_folder() -> Iterator[None]:
-    """Modules of the working folder can be imported inside, as with `python -m`."""
+    """Make modules of the working folder importable inside, as with `python -m`."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:

@@ -1,4 +1,4 @@
-"""A run of `fsbench pretrain`: run:DIR, strict, with what the run recorded about itself."""
+"""Runs of `fsbench pretrain`: run:DIR, loaded strictly, with the facts that the run recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORM = "run:DIR"
 PREFIX = "run:"
 RECORD, WEIGHTS = "run.json", "model.safetensors"
 MAX_WIDTH, MAX_CLASSES, MAX_SIZE = 4096, 100_000, 1024
-"""What a network is built for at most: a run may come from others."""
+"""Limits for networks to build: a run may come from others."""
 
 
 class RunRecord(BaseModel):
@@ -56,15 +56,15 @@ class RunRecord(BaseModel):
 
     @property
     def classifies_source(self) -> bool:
-        """Whether the head is one of the source's classes, not of a meta-learner's tasks."""
+        """Whether the head separates the source's classes, not those of a meta-learner's tasks."""
         return self.recipe_fields.get("loader") != "episodes"
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """The trunk of the run, or its architecture afresh for a control.
+    """Load the trunk of a run, or its architecture with random weights.
 
-    Raises UsageError for a folder that is no finished run, CheckpointError for weights that do not
-    fit its record.
+    Raises UsageError for a folder without a finished run, CheckpointError for weights that do not
+    fit the record.
     """
     folder = Path(request.name)
     record = read_run(folder)
@@ -93,11 +93,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The record of a finished run. Raises UsageError without one, CheckpointError if malformed."""
+    """Read the record of a finished run. Raise UsageError without one, CheckpointError if bad."""
     path = folder / RECORD
     if not path.is_file() or not (folder / WEIGHTS).is_file():
         raise UsageError(
-            f"{folder} holds no finished run: it needs {RECORD} and {WEIGHTS}",
+            f"{folder} has no finished run: {RECORD} and {WEIGHTS} are needed",
             fix="finish it with the same `fsbench pretrain` command, or check the path",
         )
     try:
@@ -107,7 +107,7 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def damaged_record_error(path: Path, error: ValidationError) -> CheckpointError:
-    """By the first of what is wrong with a record."""
+    """Return the error for the first invalid field of a record."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "the file"
     return CheckpointError(
@@ -117,9 +117,9 @@ def damaged_record_error(path: Path, error: ValidationError) -> CheckpointError:
 
 
 def read_training(record: RunRecord, folder: Path) -> Training | None:
-    """Recipe and cost as results carry them; None for a record that lacks any of it.
+    """Return recipe and cost for results; None if the record lacks any of it.
 
-    Raises CheckpointError when the recipe is not the one of the record's digest, or no recipe.
+    Raises CheckpointError if the recipe is invalid or does not match the digest of the record.
     """
     fields = {"recipe": record.recipe_fields or None}
     fields |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
@@ -139,14 +139,15 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
 
 
 def architecture_of(record: RunRecord) -> Architecture:
-    """Raises UnknownName for an architecture that this version does not have."""
+    """Return the architecture of a run. Raise UnknownName if this version lacks it."""
     return ARCHITECTURES.load(record.name).at(record.input_size)
 
 
 def check_size(record: RunRecord, folder: Path) -> None:
-    """Raises CheckpointError for a network of more weights than the file has bytes.
+    """Raise CheckpointError for a network with more weights than the file has bytes.
 
-    Counted without memory, normalisers too, before a record that somebody edited takes all of it.
+    Weights and normalisers are counted on the meta device, so that an edited record cannot exhaust
+    the memory.
     """
     with torch.device("meta"):
         model = architecture_of(record).build(record.n_classes, record.width)
@@ -163,7 +164,7 @@ def check_size(record: RunRecord, folder: Path) -> None:
 def load_trunk(
     module: nn.Module, record: RunRecord, folder: Path, request: BackboneRequest
 ) -> None:
-    """Copy all weights but the head's."""
+    """Copy all weights except those of the head."""
     path = folder / WEIGHTS
     heads = (architecture_of(record).roles(module).head,)
     put_normalizers(module, record, folder)
@@ -178,7 +179,7 @@ def load_trunk(
 
 
 def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
-    """Insert the normalisers that the run trained with; their values are among its weights."""
+    """Insert the normalisers of the run, whose values are among its weights."""
     try:
         normalization.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
@@ -190,7 +191,7 @@ def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
 
 
 def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
-    """Trunk and head with all weights of the run, and its record. Raises as `load` does."""
+    """Load trunk and head with all weights of a run, and its record. Raise like `load`."""
     record = read_run(folder)
     check_size(record, folder)
     model = architecture_of(record).build(record.n_classes, record.width)

@@ -1,4 +1,7 @@
-"""A network of timm with its pretrained weights, e.g. timm/resnet18.a1_in1k."""
+"""Networks of timm with pretrained weights, e.g. timm/resnet18.a1_in1k.
+
+The hub and checkpoint files build their networks here too.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attentio
 
 
 def build_timm_network(name: str, *, pretrained: bool) -> LoadedNetwork:
-    """The head-free network `name` of timm with its own mean, std and input size.
+    """Build the head-free network `name` of timm with its own mean, std and input size.
 
-    Pretrained weights are loaded with their own head, so that timm checks every name, and the head
-    is taken off afterwards. Raises CheckpointError where they cannot be had, UsageError for an
-    unknown tag.
+    Pretrained weights are loaded with their head, so that timm checks every name, and the head is
+    removed afterwards. Raises CheckpointError if they are unavailable, UsageError for an unknown
+    tag.
     """
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from timm.data.config import resolve_model_data_config
@@ -51,7 +54,7 @@ def build_timm_network(name: str, *, pretrained: bool) -> LoadedNetwork:
 
 
 def create_timm_network(name: str, **options: Any) -> Any:
-    """`timm.create_model`, ready for other input sizes where the family offers that."""
+    """Call `timm.create_model`, with dynamic input size if the family supports it."""
     import timm
 
     try:
@@ -63,7 +66,7 @@ def create_timm_network(name: str, **options: Any) -> Any:
 
 
 def describe_features(model: nn.Module) -> str:
-    """How a headless timm network makes its features, e.g. 'timm, num_classes=0: cls token'."""
+    """Describe the features of a headless network, e.g. 'timm, num_classes=0: cls token'."""
     head = getattr(model, "head", None)
     pool = next(
         (p for owner in (model, head) if (p := getattr(owner, "global_pool", None)) is not None), ""
@@ -75,7 +78,7 @@ def describe_features(model: nn.Module) -> str:
 
 
 def unreachable_error(name: str, error: Exception) -> CheckpointError:
-    """No copy of the weights here and no way to the hub."""
+    """Return the error for weights that are neither cached nor reachable."""
     reason = str(error).strip().splitlines()[0]
     return CheckpointError(
         f"cannot get the weights of {name}: {reason}",
@@ -85,7 +88,7 @@ def unreachable_error(name: str, error: Exception) -> CheckpointError:
 
 
 def refusal_error(name: str, error: Exception) -> UsageError | CheckpointError:
-    """What timm says where it builds no network: an unknown tag, no weights, or a misfit."""
+    """Return the error for a network that timm refuses: unknown tag, no weights, or a misfit."""
     text = " ".join(str(error).split())
     if text.startswith(("Invalid pretrained tag", "Unknown model")):
         return UsageError(f"{name}: {text}", fix="see the known names on the timm page of the hub")
@@ -99,13 +102,13 @@ PREFIX = "timm/"
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UsageError for an unknown name, CheckpointError without a copy of the weights."""
+    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
     check_timm_name(request.name)
     return build_timm_network(request.name, pretrained=request.random_init is None)
 
 
 def check_timm_name(name: str) -> None:
-    """Raises UsageError with the nearest names if timm has no such network or tag."""
+    """Raise UsageError with the nearest names if timm has no such network or tag."""
     import timm
 
     if not timm.is_model(name):

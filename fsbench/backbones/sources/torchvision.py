@@ -1,4 +1,4 @@
-"""A classifier of torchvision with its default weights, e.g. torchvision/resnet50."""
+"""Classifiers of torchvision with their default weights, e.g. torchvision/resnet50."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PREFIX = "torchvision/"
 
 HEADS = ("fc", "classifier", "heads", "head")
 AUXILIARY = ("AuxLogits", "aux1", "aux2")
-"""Classifiers that only training uses."""
+"""Classifiers used in training only."""
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Raises UsageError for an unknown name, CheckpointError if the weights cannot be fetched."""
+    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
     from torchvision import models
 
     names = models.list_models(module=models)
@@ -50,7 +50,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def remove_head(model: nn.Module) -> str:
-    """Take the last classifying layer out, and training's extra heads; returns its name."""
+    """Remove the classification layer and auxiliary heads; return the name of the layer."""
     for name in AUXILIARY:
         if hasattr(model, name):
             setattr(model, name, None)
