@@ -40,7 +40,7 @@ SHOWN = 3
 
 
 def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Every file is a result of a valid schema, and there is at least one."""
+    """Check that every file is a result of a valid schema, and that there is one."""
     yield from submission.broken
     if not 0 < len(submission.cells) <= MAX_TASKS:
         yield make_problem(
@@ -49,13 +49,13 @@ def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Each result satisfies the rules for reading: hashes, means, flags, finite numbers."""
+    """Check the rules for reading of each result: hashes, means, flags, finite numbers."""
     for loaded in submission.cells:
         yield from verification.find_problems(loaded)
 
 
 def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Names are path components that are valid on every system and unambiguous to readers."""
+    """Check that names are path components on every system and unambiguous to readers."""
     names = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
         if name != safe_name(name) or not name.isascii():
@@ -64,7 +64,7 @@ def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Texts that people read hold no control or direction character and are of bounded length."""
+    """Check that texts are short and without control or direction characters."""
     records = [(submission.name, submission.declaration.model_dump())]
     records += [(str(c.path), c.result.model_dump(mode="json")) for c in submission.cells]
     for where, record in records:
@@ -88,7 +88,7 @@ def iterate_strings(value: Any) -> Iterator[str]:
 
 
 def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Manifest hash and class ids equal those recomputed from the spec and the class counts."""
+    """Check that manifest and class ids equal those recomputed from spec and class counts."""
     for loaded in submission.cells:
         if isinstance(loaded.records, EpisodeRecords) and isinstance(
             loaded.result.spec, EpisodicSpec
@@ -123,7 +123,7 @@ def check_episodes(
 
 
 def check_completeness(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Episodes are 0..n-1 without a gap: shards are merged before they are submitted."""
+    """Check that episodes are 0..n-1: shards are merged before they are submitted."""
     for loaded in submission.cells:
         if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
             missing = f"episodes {describe_gaps(np.sort(loaded.records.index))} missing"
@@ -133,7 +133,7 @@ def check_completeness(submission: Submission, board: Board) -> Iterator[Problem
 
 
 def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
-    """There is one result per column, and no records occur twice under different names."""
+    """Check that there is one result per column, and that no records occur twice."""
     columns = Counter(loaded.result.column for loaded in submission.cells)
     for column, count in sorted(columns.items()):
         if count > 1:
@@ -148,7 +148,7 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
-    """All results are of the same weights, with features taken the same way."""
+    """Check that all results are of the same weights, with features taken the same way."""
     for loaded in submission.cells[1:]:
         for name in SAME_BACKBONE:
             actual = getattr(loaded.result.backbone, name)
@@ -159,9 +159,9 @@ def check_same_backbone(submission: Submission, board: Board) -> Iterator[Proble
 
 
 def check_same_training(submission: Submission, board: Board) -> Iterator[Problem]:
-    """All results that record how the weights were trained, which old ones do not, record the same.
+    """Check that all results record the same training of the weights.
 
-    Costs may differ: the run may have been repeated on another machine.
+    Old results record none. Costs may differ: the run may have been repeated on another machine.
     """
     trained = [
         (loaded, made) for loaded in submission.cells if (made := loaded.result.backbone.training)
@@ -174,7 +174,7 @@ def check_same_training(submission: Submission, board: Board) -> Iterator[Proble
 
 
 def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Results of one data set and pool are of the same images, those of a track of equal groups."""
+    """Check that results of one data set and pool are of the same images and groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
     groups: dict[tuple[str, str], str] = {}
     for loaded in submission.cells:
@@ -188,7 +188,7 @@ def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]
 
 
 def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
-    """No backbone is a `py:` reference: code of the submitter, which no reader should run."""
+    """Refuse `py:` backbones: code of the submitter, which no reader should run."""
     for loaded in submission.cells:
         facts = loaded.result.backbone
         if facts.source == "py" or facts.ref.startswith("py:"):
@@ -197,7 +197,7 @@ def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
-    """A data set of fsbench with unofficial counts is flagged `subset`, any other one `custom`."""
+    """Check the flags: `subset` for unofficial counts, `custom` for data sets of the user."""
     from fsbench.data.catalog import TARGETS, suite_facts
 
     for loaded in submission.cells:
@@ -212,7 +212,7 @@ def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem
 
 
 def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Boards take heads of the suite alone, so that anyone can read and verify an entry."""
+    """Refuse heads of plug-ins: anyone must be able to read and verify an entry."""
     for loaded in submission.cells:
         head = loaded.result.task.head
         if head is not None and head not in FITTED.suite_names():
@@ -221,7 +221,7 @@ def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
-    """An official board accepts complete results on official data only.
+    """Check that results for an official board are complete and on official data.
 
     A board with a version has tables for flagged results, so it accepts them.
     """
@@ -233,7 +233,7 @@ def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Results named like a column of the board have its spec and its images."""
+    """Check that results named like a column of the board have its spec and its images."""
     for loaded in submission.cells:
         expected = board.file.named.get(loaded.result.column)
         if expected is not None and match_column(board.file, loaded.result) is None:
@@ -244,7 +244,7 @@ def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
-    """At least one result belongs to a column of the board; others are left out."""
+    """Check that a result belongs to a column of the board; others are left out."""
     if submission.left_out and not submission.cells:
         names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
         reason = f"{', '.join(submission.left_out[:SHOWN])}: no column of {board.file.title}"
@@ -253,7 +253,7 @@ def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem]:
-    """All entries of a board with a version are of the same images, so that they can be paired.
+    """Check that all entries of a board with a version are of the same images, as pairing needs.
 
     If the hash of the official images is not published, the first entry decides.
     """
@@ -290,7 +290,7 @@ def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
 
 
 def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Targets seen in pretraining are declared; an official board refuses them."""
+    """Check that targets seen in pretraining are declared; official boards refuse them."""
     declared = {resolve_dataset(name) for name in submission.declaration.targets_seen}
     trained = set(submission.declaration.pretraining_data)
     trained |= {
@@ -320,7 +320,7 @@ def resolve_dataset(name: str) -> str:
 
 
 def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
-    """No entry of the board has the name; --replace skips this rule."""
+    """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
         fix = "choose another --name, or give --replace to replace your own entry"
         yield make_problem(
