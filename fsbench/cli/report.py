@@ -66,7 +66,7 @@ def require_one(results: list[Path] | None, board: Path | None) -> None:
 
     if bool(results) == (board is not None):
         raise UsageError(
-            "report takes results or a board, not both", fix="name results folders, or --board DIR"
+            "report takes either results or a board", fix="name results folders, or --board DIR"
         )
     if board is not None and not board.is_dir():
         raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
