@@ -63,7 +63,7 @@ def test_a_branch_ends_with_the_bits_of_a_whole_run(name: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", ACTING)
 def test_what_acts_in_round_0_is_trained_whole(name: str) -> None:
     assert not first_round.can_share_first_round(tiny(name))
-    with pytest.raises(UsageError, match="its own"):
+    with pytest.raises(UsageError, match="cannot share round 0"):
         first_round.shared_recipe(tiny(name))
 
 
