@@ -62,7 +62,7 @@ class EvaluationBlock(Frozen):
     input_size: int | Literal["native"] = 224
     seed: int = Field(0, ge=0)
     bn_mode: str = "eval"
-    set: tuple[str, ...] = Field((), description="ADAPTATION.SETTING=VALUE, as --set")
+    set: tuple[str, ...] = Field((), description="HEAD.SETTING=VALUE, as --set")
     only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
 
 

@@ -65,8 +65,8 @@ def test_ls_heads_tells_the_transductive_ones(capsys: pytest.CaptureFixture[str]
     ("arguments", "said"),
     [
         (("--adapt", "rigde"), "did you mean 'ridge'"),
-        (("--adapt", "ridge", "--set", "ridge.lam"), "ADAPTATION.SETTING=VALUE"),
-        (("--adapt", "ridge", "--set", "lam=1"), "ADAPTATION.SETTING=VALUE"),
+        (("--adapt", "ridge", "--set", "ridge.lam"), "HEAD.SETTING=VALUE"),
+        (("--adapt", "ridge", "--set", "lam=1"), "HEAD.SETTING=VALUE"),
         (("--adapt", "ridge", "--set", "ridge.lamb=1"), "did you mean 'lam'"),
         (("--adapt", "ridge", "--set", "ridge.lam=-1"), "greater than 0"),
         (("--adapt", "ridge", "--set", "ridge.transductive=true"), "transductive is false"),
