@@ -163,8 +163,8 @@ def evaluate(
     texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
     spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
     if spec_files:
-        stated = (episodes, input_size, shots, way, heads, protocol, tuple(settings), bn_mode)
-        if (*stated, seed, limit) != (600, 224, None, None, None, None, (), "eval", 0, None):
+        stated = (episodes, str(input_size), shots, way, heads, protocol, tuple(settings), bn_mode)
+        if (*stated, seed, limit) != (600, "224", None, None, None, None, (), "eval", 0, None):
             raise UsageError(
                 "options of specs beside --spec, which states them all",
                 fix="leave out everything but the model, data sets, machine and output",
