@@ -23,7 +23,9 @@ class TargetModule(Protocol):
 
     FACTS: DatasetFacts
 
-    def load(self, folder: Path, pool: Pool, splits: Path | None) -> TargetDataset: ...
+    def load(self, folder: Path, pool: Pool, splits: Path | None) -> TargetDataset:
+        """Load the data set below `folder`."""
+        ...
 
 
 class SourceModule(Protocol):
@@ -31,7 +33,9 @@ class SourceModule(Protocol):
 
     FACTS: DatasetFacts
 
-    def load(self, folder: Path, cache: Path) -> SourceListing: ...
+    def load(self, folder: Path, cache: Path) -> SourceListing:
+        """List the images below `folder`."""
+        ...
 
 
 def _target(module: ModuleType) -> TargetModule:

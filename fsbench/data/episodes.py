@@ -119,9 +119,9 @@ class EpisodeSampler:
         return tuple(np.isin(code, met, invert=True) for code in codes)
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
-        """Return `hash_manifest` of these episodes; their order does not matter."""
+        """Return `hash_episodes` of these episodes; their order does not matter."""
         groups = None if self.groups is None else self.groups.hash
-        return hash_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices)
+        return hash_episodes(self.spec, self.dataset_name, self.class_counts, groups, indices)
 
     def _check(self) -> None:
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
@@ -164,7 +164,7 @@ class EpisodeSampler:
             )
 
 
-def hash_manifest(
+def hash_episodes(
     spec: EpisodeSpec,
     dataset_name: str,
     class_counts: Mapping[int, int],
@@ -184,7 +184,7 @@ def hash_manifest(
 class Manifest(NamedTuple):
     """Identity of some episodes.
 
-    hash: see `hash_manifest`; numbers (E,): increasing; class_ids (E, n_way).
+    hash: see `hash_episodes`; numbers (E,): increasing; class_ids (E, n_way).
     """
 
     hash: str

@@ -19,7 +19,7 @@ from fsbench.data.files import list_folders, list_images
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
 
-LAYOUT = "DIR/<class>/*.jpg, one folder a class"
+LAYOUT = "DIR/<class>/*.jpg, one folder per class"
 VAL = ("val", "valid", "validation", "test")
 
 

@@ -77,10 +77,10 @@ def used_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> di
 
 def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
     """Hash of the episodes, from spec, class counts and hash of the groups alone."""
-    from fsbench.data.episodes import hash_manifest
+    from fsbench.data.episodes import hash_episodes
 
     counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
-    return hash_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
+    return hash_episodes(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
 
 
 def write_result(path: Path, result: Result, records: Records) -> None:

@@ -37,7 +37,7 @@ def test_seal_resnet50_computes_what_torchvision_computes(seal: nn.Module) -> No
 
 
 def test_layer_23_is_the_first_convolution_of_layer3(seal: nn.Module) -> None:
-    """protocol.md 2: 1 stem + 3*3 + 4*3 = 22 convolutions before it, downsample not counted."""
+    """SEAL, models/resnet.py: 1 stem + 3*3 + 4*3 = 22 convolutions, downsample excluded."""
     early, late = RoleMap.from_threshold(seal, "layer3")
     kernels = [n for n in early if "conv" in n]
     assert len(kernels) == 22
@@ -53,7 +53,7 @@ def test_seal_resnet50_has_53_norms_with_53120_affine_parameters(seal: nn.Module
 
 
 def test_seal_resnet50_maps_64_px_to_2048_features(seal: nn.Module) -> None:
-    """Feature maps at 64 px: 16, 8, 4 and 2 px wide (protocol.md 2)."""
+    """Feature maps at 64 px: 16, 8, 4 and 2 px wide (SEAL, models/resnet.py)."""
     sizes = []
     hooks = [
         seal.get_submodule(f"layer{i}").register_forward_hook(

@@ -42,9 +42,11 @@ class Residual(nn.Module):
         )
 
     def branch_layers(self, n_in: int, width: int, stride: int) -> None:
+        """Register the layers of the branch."""
         raise NotImplementedError
 
     def branch(self, x: Tensor) -> Tensor:
+        """Run the branch."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
