@@ -31,11 +31,11 @@ class UnknownName(UsageError):
     """A name that nothing knows; the message holds the nearest and all allowed names."""
 
     def __init__(self, kind: str, given: str, allowed: Iterable[str]) -> None:
-        known = sorted(allowed)
-        near = get_close_matches(given, known, n=1, cutoff=0.5)
+        names = sorted(allowed)
+        near = get_close_matches(given, names, n=1, cutoff=0.5)
         hint = f"did you mean '{near[0]}'? " if near else ""
         super().__init__(
-            f"unknown {kind} '{given}'", fix=f"{hint}known {kind}s: {', '.join(known) or 'none'}"
+            f"unknown {kind} '{given}'", fix=f"{hint}known {kind}s: {', '.join(names) or 'none'}"
         )
 
 

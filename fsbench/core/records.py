@@ -55,15 +55,15 @@ class EpisodeRecords:
 
 def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, NDArray[Any]]:
     """The arrays that are there, by name."""
-    found = {field.name: getattr(records, field.name) for field in fields(records)}
-    return {name: values for name, values in found.items() if values is not None}
+    arrays = {field.name: getattr(records, field.name) for field in fields(records)}
+    return {name: values for name, values in arrays.items() if values is not None}
 
 
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:
     """All rows of the parts, sorted by episode index; dense outcomes if all parts have them."""
-    held = [columns(part) for part in parts]
-    names = [name for name in held[0] if all(name in each for each in held)]
-    joined = {name: np.concatenate([each[name] for each in held]) for name in names}
+    arrays = [columns(part) for part in parts]
+    names = [name for name in arrays[0] if all(name in each for each in arrays)]
+    joined = {name: np.concatenate([each[name] for each in arrays]) for name in names}
     return EpisodeRecords(**joined).take(np.argsort(joined["index"], kind="stable"))
 
 

@@ -108,16 +108,16 @@ class Registry(Generic[T]):
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group, by name. Raise UsageError if two packages share one."""
-    found: dict[str, EntryPoint] = {}
+    entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
-        if entry.name in found and found[entry.name].value != entry.value:
+        if entry.name in entries and entries[entry.name].value != entry.value:
             raise UsageError(
-                f"{describe(found[entry.name])} and {describe(entry)} both define "
+                f"{describe(entries[entry.name])} and {describe(entry)} both define "
                 f"'{entry.name}' in {group}",
                 fix="uninstall one of them",
             )
-        found[entry.name] = entry
-    return found
+        entries[entry.name] = entry
+    return entries
 
 
 def plugin_packages(*names: tuple[str, str]) -> dict[str, str]:

@@ -17,10 +17,11 @@ from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.core.training import Training
 
 Flag = Literal["subset", "limited", "short", "custom", "derived", "shard"]
-"""Why a result is not official (design.md 5). None of these enters an official board.
+"""Why a result is not official; no flagged result enters an official board.
 
 subset: other counts than official; limited: --limit N; short: fewer episodes than the spec; custom:
-one's own folder; derived: train/test split made by us; shard: a part, to be merged.
+a folder of the user, or a data set of a plug-in; derived: train/test split made here; shard: a
+part, to be merged.
 """
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -124,8 +125,11 @@ class BackboneFacts(Frozen):
 
     @model_validator(mode="after")
     def _one_recipe(self) -> Self:
-        known = self.training
-        if known and (known.recipe_digest, known.steps) != (self.recipe_digest, self.steps):
+        training = self.training
+        if training and (training.recipe_digest, training.steps) != (
+            self.recipe_digest,
+            self.steps,
+        ):
             raise ValueError("training has another recipe digest or other steps than the backbone")
         return self
 

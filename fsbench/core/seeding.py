@@ -61,12 +61,12 @@ def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
 
     if device == "cpu":  # fork_rng asks for every accelerator, which costs more than a small step
         generator = torch.default_generator
-        held = generator.get_state()
+        state = generator.get_state()
         generator.manual_seed(seed_for(*names))
         try:
             yield
         finally:
-            generator.set_state(held)
+            generator.set_state(state)
         return
     cuda = [torch.device(device)] if device.startswith("cuda") else []
     with torch.random.fork_rng(devices=cuda):

@@ -111,8 +111,8 @@ class Training(Frozen):
     @property
     def composition(self) -> str:
         """Digest of all but name and seed, and of the source: equal for seeds of one method."""
-        kept = {k: v for k, v in self.recipe.items() if k not in ("name", "seed")}
-        return digest({**kept, "source_fingerprint": self.source_fingerprint})
+        fields = {k: v for k, v in self.recipe.items() if k not in ("name", "seed")}
+        return digest({**fields, "source_fingerprint": self.source_fingerprint})
 
     def conditions(self, schedule: str | None = None) -> str:
         """Digest of all that matched runs share, under another schedule where one is given.
@@ -120,9 +120,9 @@ class Training(Frozen):
         Tasks and batches of as many images count as the same loader: a meta-learner's control
         learns to classify the images of its tasks.
         """
-        kept = {k: v for k, v in self.recipe.items() if k not in RUN_ITS_OWN}
+        fields = {k: v for k, v in self.recipe.items() if k not in RUN_ITS_OWN}
         if self.view.loader == "episodes":
-            kept["loader"] = "batches"
+            fields["loader"] = "batches"
         if schedule is not None:
-            kept["schedule"] = schedule
-        return digest({**kept, "source_fingerprint": self.source_fingerprint})
+            fields["schedule"] = schedule
+        return digest({**fields, "source_fingerprint": self.source_fingerprint})

@@ -1,4 +1,4 @@
-"""A Result from records, parts joined to one, and what must agree before they are."""
+"""Build a result from records, and merge the shards of one evaluation."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def build_result(
     limited: bool,
     provenance: Provenance,
 ) -> Result:
-    """The Result that these records give. Raises UsageError without any outcome."""
+    """Return the result of records. Raise UsageError if there are none."""
     summary = summarize(records, spec)
     if not provenance.plugins:
-        plugins = used_plugins(facts, dataset, spec)
+        plugins = result_plugins(facts, dataset, spec)
         provenance = provenance.model_copy(update={"plugins": plugins})
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
@@ -62,7 +62,7 @@ def build_result(
     )
 
 
-def used_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> dict[str, str]:
+def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> dict[str, str]:
     """Return the version of each plug-in package that takes part in a result."""
     head = spec.adaptation if isinstance(spec, EpisodicSpec) else ""
     methods = facts.training.methods if facts.training else ()
@@ -76,7 +76,7 @@ def used_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> di
 
 
 def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
-    """Hash of the episodes, from spec, class counts and hash of the groups alone."""
+    """Return the hash of the episodes, from spec, class counts and hash of the groups alone."""
     from fsbench.data.episodes import hash_episodes
 
     counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
@@ -84,9 +84,9 @@ def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.i
 
 
 def write_result(path: Path, result: Result, records: Records) -> None:
-    """Records, then the result that describes them.
+    """Write records, then the result that describes them.
 
-    An older result goes first: a kill in between leaves an unfinished cell, not a wrong one.
+    An older result goes first: a kill in between leaves no result, never a wrong one.
     """
     path.unlink(missing_ok=True)
     parquet.write_records(path.with_suffix(".parquet"), records)
@@ -94,7 +94,7 @@ def write_result(path: Path, result: Result, records: Records) -> None:
 
 
 def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
-    """All episodes of the named parts, sorted; an episode held twice must be equal in both.
+    """Return all episodes of the named parts, sorted; those of two parts must be equal in both.
 
     Raises ValidationFailed naming the parts and the first such episodes that differ.
     """
@@ -120,7 +120,7 @@ def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecord
 
 
 def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
-    """Numbers of the episodes whose outcomes are not equal; rows stand in the same order."""
+    """Return the numbers of episodes whose outcomes differ; rows are in the same order."""
     wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
     for x, y in ((a.dense_correct, b.dense_correct), (a.dense_total, b.dense_total)):
@@ -128,9 +128,9 @@ def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64
     return np.asarray(a.index[wrong], np.int64)
 
 
-def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path) -> None:
-    """Raises ValidationFailed naming the wanted episodes that are missing."""
-    missing = np.setdiff1d(wanted, held)
+def require_all(numbers: NDArray[np.int64], expected: NDArray[np.int64], where: Path) -> None:
+    """Raise ValidationFailed naming the expected episodes that are missing."""
+    missing = np.setdiff1d(expected, numbers)
     if missing.size:
         raise ValidationFailed(
             f"episodes {describe_spans(missing)} of {where} are missing",
@@ -139,7 +139,7 @@ def require_all(held: NDArray[np.int64], wanted: NDArray[np.int64], where: Path)
 
 
 def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str) -> None:
-    """Raises ValidationFailed naming the facts in which a result differs from those given."""
+    """Raise ValidationFailed naming the facts in which a result differs from these."""
     mine = cell.result.backbone
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
     if cell.result.dataset.identity != dataset.identity:
@@ -149,14 +149,14 @@ def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix
 
 
 def describe_gaps(index: NDArray[np.int64]) -> str:
-    """The numbers missing below the last one, as `spans`; index is sorted."""
+    """Return the numbers missing below the last one, as `spans`; index is sorted."""
     before = np.concatenate([[-1], index[:-1]])
     holes = [(a + 1, b - 1) for a, b in zip(before, index, strict=True) if b - a > 1]
     return format_ranges(holes)
 
 
 def describe_spans(index: NDArray[np.int64]) -> str:
-    """Sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
+    """Return sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
     return format_ranges([(run[0], run[-1]) for run in np.split(index, breaks) if run.size])
 
@@ -192,7 +192,7 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
 
 
 def locate_in_tree(cell: Loaded) -> Key:
-    """Where a cell stands in the tree: model, weights12, data set, file name."""
+    """Return model, weights12, data set and file name of a result in the tree."""
     model, weights, dataset, name = cell.path.resolve().parts[-4:]
     return model, weights, dataset, name
 
@@ -202,7 +202,7 @@ def target(out: Path, key: Key) -> Path:
 
 
 def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
-    """One cell from its parts."""
+    """Return one result and its records from parts."""
     first = group[0]
     for other in group[1:]:
         require_alike(first, other)
@@ -227,7 +227,7 @@ def require_alike(a: Loaded, b: Loaded) -> None:
 
 
 def join_records(group: list[Loaded]) -> Records:
-    """The union of episodes without a gap; probes cannot be split, so theirs must be equal."""
+    """Return all episodes without a gap; probes cannot be split, so theirs must be equal."""
     parts = [(str(c.path), c.records) for c in group if isinstance(c.records, EpisodeRecords)]
     if parts:
         records = union_episodes(parts)
@@ -247,7 +247,7 @@ def join_records(group: list[Loaded]) -> Records:
 
 
 def join_provenance(parts: list[Provenance]) -> Provenance:
-    """The first part's, with every command, the earliest start and all seconds."""
+    """Return the first part's provenance with every command, the earliest start and all seconds."""
     return parts[0].model_copy(
         update={
             "command": "; ".join(dict.fromkeys(part.command for part in parts)),
@@ -258,7 +258,7 @@ def join_provenance(parts: list[Provenance]) -> Provenance:
 
 
 def require_free(path: Path, result: Result) -> None:
-    """Results are append-only: what stands there must be the same records."""
+    """Raise ValidationFailed if other records are stored there: results are append-only."""
     if path.exists():
         from fsbench.results.verification import read_verified
 

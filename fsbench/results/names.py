@@ -49,7 +49,7 @@ def file_stem(spec: Spec) -> str:
 def result_flags(
     dataset: DatasetRecord, spec: Spec, index: NDArray[np.int64] | None, limited: bool
 ) -> tuple[Flag, ...]:
-    """Why a result is not official (design.md 5), from its data alone but for `limited`.
+    """Return why a result is not official, from its data alone but for `limited`.
 
     index: sorted episode numbers held, None for a probe; limited: --limit was given, which counts
     only while episodes are missing.

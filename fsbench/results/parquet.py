@@ -52,15 +52,15 @@ def read_pages(data: bytes, start: int, end: int) -> Iterator[Page]:
 
 
 def _count(struct: Any, field: int) -> int:
-    found = struct.get(field) if isinstance(struct, dict) else None
-    if not isinstance(found, int) or found < 0:
+    value = struct.get(field) if isinstance(struct, dict) else None
+    if not isinstance(value, int) or value < 0:
         raise ValueError("a page header lacks a size")
-    return found
+    return value
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
     """Fields by id, and where the struct ends."""
-    found: Struct = {}
+    fields: Struct = {}
     field = 0
     while kind := _byte(data, at):
         delta, kind = kind >> 4, kind & 15
@@ -69,8 +69,8 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
             field += delta
         else:
             field, at = _integer(data, at)
-        found[field], at = _value(data, at, kind, depth)
-    return found, at + 1
+        fields[field], at = _value(data, at, kind, depth)
+    return fields, at + 1
 
 
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
@@ -109,13 +109,13 @@ def _integer(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    found = 0
+    number = 0
     for shift in range(0, 70, 7):
         byte = _byte(data, at)
         at += 1
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         if byte < 128:
-            return found, at
+            return number, at
     raise ValueError("a page header holds an endless number")
 
 
@@ -245,7 +245,9 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
         raise ValidationFailed(
             f"{path}: {n_test} test images and {epochs} epochs are absurd", fix=FIX
         )
-    raw = read_columns(path, *(probe_schema(n_test, epochs, held) for held in (True, False)))
+    raw = read_columns(
+        path, *(probe_schema(n_test, epochs, held_out) for held_out in (True, False))
+    )
     last, best = (
         np.unpackbits(raw[name], axis=1, count=n_test).astype(np.bool_) for name in ("last", "best")
     )
@@ -292,9 +294,11 @@ def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema])
     """The one of the schemas that the file has; no more rows or bytes than a sane file has."""
     fits = [s for s in schemas if file.schema_arrow.equals(s, check_metadata=False)]
     if not fits:
-        found = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
-        wanted = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
-        raise ValidationFailed(f"{path} has columns ({found[:500]}), expected ({wanted})", fix=FIX)
+        present = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
+        expected = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
+        raise ValidationFailed(
+            f"{path} has columns ({present[:500]}), expected ({expected})", fix=FIX
+        )
     meta = file.metadata
     size = meta.num_rows * sum(values_per_row(f.type) * bytes_per_value(f.type) for f in fits[0])
     if meta.num_rows > MAX_ROWS or size > MAX_BYTES or meta.num_row_groups > MAX_GROUPS:
@@ -317,11 +321,11 @@ def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> N
             chunk = group.column(column)
             starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
             start = min(offset for offset in starts if offset is not None)
-            found = list(read_pages(data, start, start + chunk.total_compressed_size))
-            left -= sum(page.size for page in found)
+            chunk_pages = list(read_pages(data, start, start + chunk.total_compressed_size))
+            left -= sum(page.size for page in chunk_pages)
             if left < 0:
                 raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
-            if sum(page.values for page in found) != n * group.num_rows:
+            if sum(page.values for page in chunk_pages) != n * group.num_rows:
                 raise ValueError(f"column {column} holds other values than {group.num_rows} rows")
 
 
@@ -340,20 +344,20 @@ def bytes_per_value(kind: pa.DataType) -> int:
     return max(1, inner.bit_width // 8)
 
 
-def has_nulls(found: Any) -> bool:
+def has_nulls(column: Any) -> bool:
     """Whether a value of an Arrow column is empty, or one inside a list."""
     import pyarrow as pa
 
-    array = found.combine_chunks()
+    array = column.combine_chunks()
     inner = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
     return bool(array.null_count or inner.null_count)
 
 
-def to_numpy(found: Any, rows: int) -> NDArray[Any]:
+def to_numpy(column: Any, rows: int) -> NDArray[Any]:
     """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 
-    array = found.combine_chunks()
+    array = column.combine_chunks()
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         joined = b"".join(array.to_pylist())

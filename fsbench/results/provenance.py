@@ -52,18 +52,18 @@ def collect_provenance(
 
 
 def environment_of(provenance: Provenance) -> dict[str, str]:
-    """What equal bits depend on (design.md 5); results that differ here are not mixed."""
-    found = {
+    """Return the parts that equal bits depend on; results that differ here are not mixed."""
+    parts = {
         "torch": provenance.packages.get("torch", "none"),
         "device": provenance.device,
         "cpu capability": provenance.cpu_capability,
         "threads": str(provenance.threads),
     }
     if provenance.batch_size is not None:
-        found["batch size"] = str(provenance.batch_size)
+        parts["batch size"] = str(provenance.batch_size)
     if provenance.halvings:
-        found["halvings"] = str(provenance.halvings)
-    return found
+        parts["halvings"] = str(provenance.halvings)
+    return parts
 
 
 def differing_parts(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -74,8 +74,8 @@ def differing_parts(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tup
 
 def describe_differences(a: Provenance, b: Provenance) -> str:
     """The fields of the environment that differ, with both values; empty when none does."""
-    found = differing_parts(environment_of(a), environment_of(b))
-    return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in found.items())
+    parts = differing_parts(environment_of(a), environment_of(b))
+    return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in parts.items())
 
 
 def installed_version(package: str) -> str | None:

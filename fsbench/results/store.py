@@ -1,4 +1,11 @@
-"""The results tree: one cell per backbone, data set and spec; append-only, every file by rename."""
+"""The results tree: results, unfinished blocks and findings of analyses, every file by rename.
+
+Results are append-only. Finished blocks of an unfinished result are small Parquet files in a hidden
+folder whose name depends on weights, images and environment, so a killed run finds its blocks again
+and never mixes in others. A block's file name ends in the digest of its records: a damaged block is
+recognised, dropped and computed again. Findings lie in
+results/<model>/<weights12>/analyses/<what>-<digest8>.json.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +37,7 @@ DIGITS = 16
 
 
 class BlockJournal:
-    """Blocks of one cell below `folder`, called `.<stem>-<key8>`."""
+    """Blocks of one result in the folder `.<stem>-<key8>`."""
 
     def __init__(
         self,
@@ -47,7 +54,7 @@ class BlockJournal:
         return sorted(self.folder.glob("*.parquet"))
 
     def blocks(self) -> set[int]:
-        """Numbers of the blocks written."""
+        """Return the numbers of the blocks written."""
         names = (file.name.partition("-")[0] for file in self.files())
         return {int(name) for name in names if name.isdecimal()}
 
@@ -60,12 +67,12 @@ class BlockJournal:
         return file
 
     def read(self) -> dict[Path, EpisodeRecords]:
-        """Every intact block by its file; a damaged one is removed, and said so."""
-        found = {file: self.intact(file) for file in self.files()}
-        return {file: records for file, records in found.items() if records is not None}
+        """Return every intact block by its file; remove damaged ones and log them."""
+        blocks = {file: self.intact(file) for file in self.files()}
+        return {file: records for file, records in blocks.items() if records is not None}
 
     def intact(self, file: Path) -> EpisodeRecords | None:
-        """The records of a file; None for a damaged one, or one that another process merged."""
+        """Return the records of a file; None if it is damaged or another process merged it."""
         try:
             records = parquet.read_episodes(file, self.spec.n_way, self.spec.n_query)
             if file.stem.endswith(f"-{digest_start(records)}"):
@@ -78,12 +85,12 @@ class BlockJournal:
         return None
 
     def index(self) -> NDArray[np.int64]:
-        """Episode numbers held, in no order."""
-        held = [records.index for records in self.read().values()]
-        return np.concatenate([np.empty(0, np.int64), *held])
+        """Return the episode numbers of all blocks, in no order."""
+        numbers = [records.index for records in self.read().values()]
+        return np.concatenate([np.empty(0, np.int64), *numbers])
 
     def remove(self, files: list[Path]) -> None:
-        """Drop blocks that went into a result, and the folder with the last one."""
+        """Delete blocks that are part of a result now, and the folder with the last one."""
         for file in files:
             file.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -91,7 +98,7 @@ class BlockJournal:
 
 
 def digest_start(records: EpisodeRecords) -> str:
-    """The start of the records' digest."""
+    """Return the start of the digest of records."""
     return digest_records(records)[:DIGITS]
 
 
@@ -123,14 +130,14 @@ class ResultStore:
         spec: Spec,
         model: str | None = None,
     ) -> ResultPlace:
-        """The place of one result; `model` replaces the name that follows from the reference."""
+        """Return the place of one result; `model` replaces the name that the reference gives."""
         name = safe_name(model) if model else model_name(facts)
         folder = self.root / name / facts.weights_hash[:12]
         return ResultPlace(folder, name, facts, dataset, spec, self.environment, self.report)
 
 
 class ResultPlace:
-    """One result being made: blocks go to the journal, `finish` makes the result."""
+    """The place of one result in the tree: blocks go to the journal, `finish` writes the result."""
 
     def __init__(
         self,
@@ -150,10 +157,10 @@ class ResultPlace:
         self.journal = BlockJournal(self.path.parent, file_stem(spec), key, episode, report)
         self.environment = dict(environment)
         self._lock: BaseFileLock | None = None
-        self._held: NDArray[np.int64] | None = None
+        self._computed: NDArray[np.int64] | None = None
 
     def earlier(self) -> Loaded | None:
-        """The verified result already there. Raises ValidationFailed if it is of something else."""
+        """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
         if not self.path.is_file():
             return None
         try:
@@ -166,15 +173,15 @@ class ResultPlace:
         assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
-    def held(self) -> NDArray[np.int64]:
-        """Episode numbers in the result and in the journal, in no order; read once."""
-        if self._held is None:
-            self._held = np.concatenate([episode_numbers(self.earlier()), self.journal.index()])
-        return self._held
+    def computed(self) -> NDArray[np.int64]:
+        """Return the episode numbers in the result and in the journal, in no order; read once."""
+        if self._computed is None:
+            self._computed = np.concatenate([episode_numbers(self.earlier()), self.journal.index()])
+        return self._computed
 
     @property
     def halvings(self) -> int:
-        """Of the result that is there, 0 for none."""
+        """Batch halvings of the stored result, 0 without one."""
         earlier = self.earlier()
         return earlier.result.provenance.halvings if earlier else 0
 
@@ -196,63 +203,63 @@ class ResultPlace:
         return self.complete(np.arange(n_episodes))
 
     def holds(self, wanted: ArrayLike) -> bool:
-        """Whether these episodes were computed, be it in an unfinished run."""
-        return bool(np.isin(wanted, self.held()).all())
+        """Whether these episodes were computed, in a finished or an unfinished run."""
+        return bool(np.isin(wanted, self.computed()).all())
 
     def blocks_done(self) -> set[int]:
-        """Blocks in the journal."""
+        """Return the numbers of the blocks in the journal."""
         return self.journal.blocks()
 
     def read(self) -> Result:
-        """The result there, verified."""
+        """Return the stored result, verified."""
         return read_verified(self.path).result
 
     def clear(self) -> None:
-        """Forget the result and the journal (--overwrite)."""
+        """Delete the result and the journal (--overwrite)."""
         if self.path.parent.is_dir():
             with self.lock():
                 self.path.unlink(missing_ok=True)
                 self.path.with_suffix(".parquet").unlink(missing_ok=True)
                 self.journal.remove(self.journal.files())
-        self._held = None
+        self._computed = None
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
-        """Keep one finished block."""
+        """Write one finished block to the journal."""
         with self.lock():
             self.journal.write(block, records)
-        self._held = None
+        self._computed = None
 
     def finish(
         self, wanted: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
     ) -> Result:
-        """Merge journal and earlier result; the wanted episodes must all be there.
+        """Merge journal and earlier result; all wanted episodes must be there.
 
         flags: only `limited` is taken; the others follow from the data. Raises ValidationFailed for
         missing episodes, or overlapping ones that differ.
         """
         with self.lock():
-            earlier, found = self.earlier(), self.parts(wanted)
+            earlier, blocks = self.earlier(), self.parts(wanted)
             if earlier is not None:
                 self.require_environment(earlier, environments.environment_of(provenance))
             before = earlier.records if earlier else None
-            known = {self.path: before} if isinstance(before, EpisodeRecords) else {}
+            earlier_blocks = {self.path: before} if isinstance(before, EpisodeRecords) else {}
             records = assembly.union_episodes(
-                [(str(file), r) for file, r in (known | found).items()]
+                [(str(file), r) for file, r in (earlier_blocks | blocks).items()]
             )
             assembly.require_all(records.index, np.asarray(wanted), self.path)
-            kept = [self.journal.keep(EARLIER, each) for each in known.values()]
+            kept_files = [self.journal.keep(EARLIER, each) for each in earlier_blocks.values()]
             result = self.write(records, "limited" in flags, provenance)
-            self.journal.remove([*found, *kept])
+            self.journal.remove([*blocks, *kept_files])
         return result
 
     def parts(self, wanted: ArrayLike) -> dict[Path, EpisodeRecords]:
-        """The wanted episodes of every block, and all of a result that was being replaced."""
-        found = {}
+        """Return the wanted episodes of every block, and all of a result being replaced."""
+        blocks = {}
         for file, records in self.journal.read().items():
             rows = np.isin(records.index, wanted) | file.name.startswith(EARLIER)
             if rows.any():
-                found[file] = records.take(rows)
-        return found
+                blocks[file] = records.take(rows)
+        return blocks
 
     def write_probe(
         self,
@@ -261,7 +268,7 @@ class ResultPlace:
         flags: Collection[Flag] = (),
         provenance: Provenance,
     ) -> Result:
-        """The result of a probe; flags as for `finish`."""
+        """Write and return the result of a probe; flags as for `finish`."""
         with self.lock():
             return self.write(records, "limited" in flags, provenance)
 
@@ -272,7 +279,7 @@ class ResultPlace:
         if not (self.home / MODEL_FILE).exists():
             write_record(self.home / MODEL_FILE, self.facts)
         assembly.write_result(self.path, result, records)
-        self._held = None
+        self._computed = None
         return result
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
@@ -287,7 +294,7 @@ class ResultPlace:
             )
 
     def lock(self) -> BaseFileLock:
-        """Two processes may work on one cell in one folder; a process may take it again."""
+        """Return the lock of the result, which the process that has it may take again."""
         from filelock import FileLock
 
         if self._lock is None:
@@ -297,34 +304,34 @@ class ResultPlace:
 
 
 def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
-    """Episode numbers of a loaded result; none for a probe or nothing."""
+    """Return the episode numbers of a loaded result; none for a probe or for no result."""
     if cell is None or not isinstance(cell.records, EpisodeRecords):
         return np.empty(0, np.int64)
     return cell.records.index
 
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
-    """Where the record of this question lies."""
+    """Return the path of the record of a question."""
     home = root / model_name(facts) / facts.weights_hash[:12]
     return home / ANALYSES / f"{question.stem}.json"
 
 
 def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analysis | None:
-    """The record already there. Raises ValidationFailed if it answers something else."""
+    """Return the stored record, if any. Raise ValidationFailed if it answers another question."""
     path = locate_finding(root, facts, question)
     if not path.is_file():
         return None
-    found = read_record(path, Analysis)
-    if found.question != question or found.backbone.weights_hash != facts.weights_hash:
+    analysis = read_record(path, Analysis)
+    if analysis.question != question or analysis.backbone.weights_hash != facts.weights_hash:
         raise ValidationFailed(
             f"{path} answers another question than its name says",
             fix="give --overwrite to replace it, or another folder with -o",
         )
-    return found
+    return analysis
 
 
 def write_finding(root: Path, analysis: Analysis) -> Path:
-    """Keep a record; an earlier one of the same question is replaced."""
+    """Write a record; it replaces an earlier one of the same question."""
     path = locate_finding(root, analysis.backbone, analysis.question)
     plugins = registry.plugin_packages((registry.ANALYSES, analysis.question.what))
     if plugins:

@@ -45,15 +45,17 @@ def choose_rate(records: ProbeRecords, rule: Select) -> Choice:
 def describe_choices(records: ProbeRecords, spec: ProbeSpec) -> Details:
     """Last and best accuracy of each learning rate, which one is the score, and the other rule."""
     score = choose_rate(records, spec.select)
-    found: Details = {
+    details: Details = {
         "score": CHOICE_RULES[spec.select],
         "lr": float(records.lr[score.row]),
         "epoch": score.epoch,
     }
     for lr, last, best in zip(records.lr, records.last, records.best, strict=True):
-        found[f"last@{lr:g}"] = float(last.mean())
-        found[f"best@{lr:g}"] = float(best.mean())
-    return found if records.held_out is None else found | _beside(records, other_rule(spec.select))
+        details[f"last@{lr:g}"] = float(last.mean())
+        details[f"best@{lr:g}"] = float(best.mean())
+    return (
+        details if records.held_out is None else details | _beside(records, other_rule(spec.select))
+    )
 
 
 def other_rule(rule: Select) -> Select:
@@ -63,16 +65,16 @@ def other_rule(rule: Select) -> Select:
 def _beside(records: ProbeRecords, rule: Select) -> Details:
     choice = choose_rate(records, rule)
     mean, ci95, _ = statistics.score(choice.right.astype(np.float64))
-    found: Details = {
+    details: Details = {
         "beside": CHOICE_RULES[rule],
         "beside_mean": mean,
         "beside_lr": float(records.lr[choice.row]),
         "beside_epoch": choice.epoch,
     }
     if not math.isnan(ci95):
-        found["beside_ci95"] = ci95
+        details["beside_ci95"] = ci95
     tried = [] if records.held_out is None else zip(records.lr, records.held_out, strict=True)
-    return found | {f"held_out@{lr:g}": float(accuracy) for lr, accuracy in tried}
+    return details | {f"held_out@{lr:g}": float(accuracy) for lr, accuracy in tried}
 
 
 Records = EpisodeRecords | ProbeRecords | ImageRecords

@@ -33,10 +33,10 @@ def build_table(
         rows.setdefault(result.column, {}).setdefault(label, []).append(format_result(result))
         if result.dense is not None:
             dense = rows.setdefault(result.column.marked(DENSE), {})
-            dense.setdefault(label, []).append(format_score(result.dense, result.flags))
+            dense.setdefault(label, []).append(text_of_score(result.dense, result.flags))
         if "beside" in result.details and isinstance(result.spec, ProbeSpec):
             name = result.column.marked(summary.BESIDE[summary.other_rule(result.spec.select)])
-            beside = format_score(beside_score(result), result.flags)
+            beside = text_of_score(beside_score(result), result.flags)
             rows.setdefault(name, {}).setdefault(label, []).append(beside)
         source = result.backbone.source_accuracy
         if source is not None:
@@ -49,16 +49,16 @@ def build_table(
 
 def format_result(result: Result) -> str:
     """e.g. '57.75 ± 0.88 [subset]'."""
-    return format_score(result.score, result.flags)
+    return text_of_score(result.score, result.flags)
 
 
 def beside_score(result: Result) -> ScoreRecord:
     """Accuracy of a probe by the rule that is not its score."""
-    found = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
-    return ScoreRecord.model_validate(found | {"n": result.score.n})
+    fields = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
+    return ScoreRecord.model_validate(fields | {"n": result.score.n})
 
 
-def format_score(score: ScoreRecord, flags: Sequence[str]) -> str:
+def text_of_score(score: ScoreRecord, flags: Sequence[str]) -> str:
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
     why = f" [{', '.join(flags)}]" if flags else ""
     return f"{100 * score.mean:.2f}{half}{why}"
@@ -77,20 +77,20 @@ def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[st
 
 def table_notes(results: Sequence[Result]) -> list[str]:
     """Return the notes that a reader of these results needs."""
-    found = ["percent; ± is the 95 % interval over episodes or test images"]
+    notes = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
-        found.append(
+        notes.append(
             "dense: same classifiers, scored on every non-support image of the episode's classes "
             "(narrower interval)"
         )
-    found += rule_notes(results)
+    notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
-        found.append("transductive: sees all queries at once; not comparable with the other rows")
+        notes.append("transductive: sees all queries at once; not comparable with the other rows")
     for name, n in dict.fromkeys(
         count_tuned(result) for result in results if result.task.head == "affine"
     ):
-        found.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
-    return found + collapse_notes(results)
+        notes.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
+    return notes + collapse_notes(results)
 
 
 def collapse_notes(results: Sequence[Result]) -> list[str]:
@@ -112,11 +112,11 @@ def rule_notes(results: Sequence[Result]) -> list[str]:
     """How the numbers of probes were chosen, by the words that their rows bear."""
     probes = [(r.details, r.spec.select) for r in results if isinstance(r.spec, ProbeSpec)]
     names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
-    found = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for _, rule in probes]
+    notes = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for _, rule in probes]
     beside = [summary.other_rule(rule) for details, rule in probes if "beside" in details]
-    found += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
-    found += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
-    return list(dict.fromkeys(found))
+    notes += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
+    notes += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
+    return list(dict.fromkeys(notes))
 
 
 def count_tuned(result: Result) -> tuple[str, str]:

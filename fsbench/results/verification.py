@@ -110,9 +110,9 @@ def check_dataset(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_digest(cell: Loaded) -> Iterator[Problem]:
-    found = digest_records(cell.records)
-    if found != cell.result.records_digest:
-        yield cell.problem("records-digest", found, cell.result.records_digest)
+    actual = digest_records(cell.records)
+    if actual != cell.result.records_digest:
+        yield cell.problem("records-digest", actual, cell.result.records_digest)
 
 
 def check_curves(cell: Loaded) -> Iterator[Problem]:
@@ -167,9 +167,11 @@ def check_dense(cell: Loaded) -> Iterator[Problem]:
 def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
     result, expected = cell.result, summarize(cell.records, cell.result.spec)
-    found = Summary(result.score, result.collapsed, result.non_finite, result.details, result.dense)
-    if not is_same_summary(found, expected):
-        yield cell.problem("score", found, expected)
+    stated = Summary(
+        result.score, result.collapsed, result.non_finite, result.details, result.dense
+    )
+    if not is_same_summary(stated, expected):
+        yield cell.problem("score", stated, expected)
 
 
 def is_same_summary(a: Summary, b: Summary) -> bool:
@@ -230,19 +232,19 @@ def result_files(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    found = [
+    files = [
         file
         for file in sorted(path.rglob("*.json"))
         if file.name not in NOT_RESULTS
         and file.parent.name != BADGES
         and not any(p.startswith(".") or p == ANALYSES for p in file.relative_to(path).parts)
     ]
-    if not found:
+    if not files:
         what = "holds no results" if path.is_dir() else "does not exist"
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
-    return found
+    return files
 
 
 def load_result(path: Path) -> Loaded:
@@ -276,9 +278,9 @@ def read_records(path: Path, result: Result) -> Records:
 def read_verified(path: Path) -> Loaded:
     """A result that keeps every rule. Raises ValidationFailed naming file, rule and fix."""
     cell = load_result(path)
-    found = find_problems(cell)
-    if found:
-        raise ValidationFailed("\n  ".join(str(problem) for problem in found))
+    problems = find_problems(cell)
+    if problems:
+        raise ValidationFailed("\n  ".join(str(problem) for problem in problems))
     return cell
 
 

@@ -160,7 +160,7 @@ class DiscardedLogs(RunLogs):
         return None
 
 
-def used_plugins(facts: dict[str, Any]) -> dict[str, Any]:
+def run_plugins(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the packages of plug-in methods and data for the run's record; {} for none."""
     methods = [method["name"] for method in facts["recipe_fields"]["methods"]]
     packages = registry.plugin_packages(
@@ -173,7 +173,7 @@ def used_plugins(facts: dict[str, Any]) -> dict[str, Any]:
 def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write the finished run: weights first, run.json last."""
     write_tensors(folder / "model.safetensors", weights)
-    whole = facts | RunLogs(folder).shared() | used_plugins(facts)
+    whole = facts | RunLogs(folder).shared() | run_plugins(facts)
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 
