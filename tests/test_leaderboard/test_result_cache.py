@@ -69,7 +69,7 @@ def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} is verified again")
 
-    monkeypatch.setattr("leaderboard.submission.result_cache.verified", refuse)
+    monkeypatch.setattr("leaderboard.submission.result_cache.read_verified", refuse)
 
 
 def test_none_cold_and_warm_are_one(plain: Path, tmp_path: Path) -> None:
