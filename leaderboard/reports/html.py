@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from leaderboard.reports import table as caption
-from leaderboard.reports.render import format_score, to_percent
+from leaderboard.reports.render import format_mean_interval, to_percent
 from leaderboard.reports.table import ReportTable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TEMPLATE = "_report.html.j2"
 def make(tables: Sequence[ReportTable]) -> str:
     """Return one HTML page; every text is escaped."""
     return load_template().render(
-        sheets=tables, caption=caption, interval=format_score, percent=to_percent
+        sheets=tables, caption=caption, interval=format_mean_interval, percent=to_percent
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.reports.render import escape_markdown, format_score
+from leaderboard.reports.render import escape_markdown, format_mean_interval
 from leaderboard.reports.table import (
     ReportScore,
     ReportTable,
@@ -39,6 +39,6 @@ def format_markdown_number(cell: ReportScore | None, table: ReportTable) -> str:
     """Return e.g. **57.75 ± 0.88**<sup>†a</sup>"""
     if cell is None:
         return "-"
-    shown = format_score(cell.score)
+    shown = format_mean_interval(cell.score)
     raised = format_superscript(cell, table)
     return (f"**{shown}**" if cell.best else shown) + (f"<sup>{raised}</sup>" if raised else "")

@@ -62,7 +62,7 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
         "-" if standing.tier is None else str(standing.tier),
         standing.name,
         "-" if standing.overall is None else to_percent(standing.overall),
-        *(format_score(standing.scores.get(column)) for column in view.ranking.columns),
+        *(format_mean_interval(standing.scores.get(column)) for column in view.ranking.columns),
         "-" if source is None else to_percent(source),
         ", ".join(view.flags[standing.name]) or "-",
     )
@@ -100,7 +100,7 @@ def to_percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
 
 
-def format_score(score: Score | None) -> str:
+def format_mean_interval(score: Score | None) -> str:
     """Return e.g. 57.75 ± 0.88."""
     if score is None:
         return "-"
@@ -114,7 +114,7 @@ def format_published(cell: PublishedCell | None) -> str:
         return "-"
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
     spread = "" if cell.spread is None else f" (± {to_percent(cell.spread)})"
-    return format_score(score) + spread + ("*" if cell.note else "")
+    return format_mean_interval(score) + spread + ("*" if cell.note else "")
 
 
 def shorten_columns(columns: Sequence[str]) -> tuple[list[str], str]:
