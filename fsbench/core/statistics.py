@@ -181,7 +181,7 @@ def enumerate_signs(parts: Numbers) -> float:
 
     test = permutation_test(
         (parts,),
-        lambda x, axis: x.sum(axis=axis),
+        lambda x, axis: x.sum(axis=axis).round(DIGITS),  # equal sums must tie
         permutation_type="samples",
         vectorized=True,
         n_resamples=RESAMPLES,
