@@ -34,7 +34,7 @@ from protocols.analyses.inputs import AnalysisInput
 
 ALL = "all"
 SMALLER = "choose another --device, a smaller --limit or fewer of --what"
-NEEDS_HEAD, NEEDS_IMAGES = "source classifier of ours", "source images"
+NEEDS_HEAD, NEEDS_IMAGES = "classifier of a source", "source images"
 HINTS = {
     NEEDS_HEAD: "pass a run as run:DIR, without --random-init; meta-learners and other backbones"
     " have weights and features only, and --what all runs what applies to them",
