@@ -185,15 +185,15 @@ class ResultPlace:
         earlier = self.earlier()
         return earlier.result.provenance.halvings if earlier else 0
 
-    def complete(self, wanted: ArrayLike | None = None) -> bool:
+    def complete(self, episodes: ArrayLike | None = None) -> bool:
         """Whether the result exists and, given episode numbers, holds them all.
 
         Raises ValidationFailed when it would have to grow in another environment.
         """
         earlier = self.earlier()
-        if earlier is None or wanted is None:
+        if earlier is None or episodes is None:
             return earlier is not None
-        whole = bool(np.isin(wanted, episode_numbers(earlier)).all())
+        whole = bool(np.isin(episodes, episode_numbers(earlier)).all())
         if not whole and self.environment:
             self.require_environment(earlier, self.environment)
         return whole
@@ -202,9 +202,9 @@ class ResultPlace:
         """Whether the result holds episodes 0..n-1."""
         return self.complete(np.arange(n_episodes))
 
-    def holds(self, wanted: ArrayLike) -> bool:
+    def holds(self, episodes: ArrayLike) -> bool:
         """Whether these episodes were computed, in a finished or an unfinished run."""
-        return bool(np.isin(wanted, self.computed()).all())
+        return bool(np.isin(episodes, self.computed()).all())
 
     def blocks_done(self) -> set[int]:
         """Return the numbers of the blocks in the journal."""
@@ -230,7 +230,7 @@ class ResultPlace:
         self._computed = None
 
     def finish(
-        self, wanted: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
+        self, episodes: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
     ) -> Result:
         """Merge journal and earlier result; all wanted episodes must be there.
 
@@ -238,7 +238,7 @@ class ResultPlace:
         missing episodes, or overlapping ones that differ.
         """
         with self.lock():
-            earlier, blocks = self.earlier(), self.parts(wanted)
+            earlier, blocks = self.earlier(), self.parts(episodes)
             if earlier is not None:
                 self.require_environment(earlier, environments.environment_of(provenance))
             before = earlier.records if earlier else None
@@ -246,17 +246,17 @@ class ResultPlace:
             records = assembly.union_episodes(
                 [(str(file), r) for file, r in (earlier_blocks | blocks).items()]
             )
-            assembly.require_all(records.index, np.asarray(wanted), self.path)
+            assembly.require_all(records.index, np.asarray(episodes), self.path)
             kept_files = [self.journal.keep(EARLIER, each) for each in earlier_blocks.values()]
             result = self.write(records, "limited" in flags, provenance)
             self.journal.remove([*blocks, *kept_files])
         return result
 
-    def parts(self, wanted: ArrayLike) -> dict[Path, EpisodeRecords]:
-        """Return the wanted episodes of every block, and all of a result being replaced."""
+    def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
+        """Return the requested episodes of every block, and all of a result being replaced."""
         blocks = {}
         for file, records in self.journal.read().items():
-            rows = np.isin(records.index, wanted) | file.name.startswith(EARLIER)
+            rows = np.isin(records.index, episodes) | file.name.startswith(EARLIER)
             if rows.any():
                 blocks[file] = records.take(rows)
         return blocks
