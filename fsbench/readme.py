@@ -104,8 +104,8 @@ def protocol_table() -> str:
 
 def architectures() -> str:
     """Draw the networks that are addressed as fsbench/NAME."""
-    own = [row for row in rows("backbones") if row["kind"] == "architecture"]
-    return markdown(COLUMNS["architectures"], own)
+    architectures = [row for row in rows("backbones") if row["kind"] == "architecture"]
+    return markdown(COLUMNS["architectures"], architectures)
 
 
 def claims() -> str:

@@ -82,5 +82,7 @@ def demo_recipes(methods: Iterable[str]) -> dict[str, Recipe]:
         METHODS.load(name)
         recipe = registry.load_recipe(f"toy/{name}")
         recipe.require_installed()
-        recipes |= {label(each): each for each in (registry.control_recipe(recipe), recipe)}
+        recipes |= {
+            label(variant): variant for variant in (registry.control_recipe(recipe), recipe)
+        }
     return recipes

@@ -161,7 +161,7 @@ def published(row: PaperRecipe | None) -> Row:
 def datasets() -> list[Row]:
     from fsbench.data import SOURCES, TARGETS
 
-    known = (
+    entries_of_data = (
         (registry.origin(name), entry.FACTS)
         for registry in (SOURCES, TARGETS)
         for name, entry in registry.items()
@@ -176,7 +176,7 @@ def datasets() -> list[Row]:
             "licence": f.license,
             "title": f.title,
         }
-        for origin, f in known
+        for origin, f in entries_of_data
     ]
 
 

@@ -62,18 +62,18 @@ class Ranks:
         """The sum of a number over the ranks."""
         if self.size == 1:
             return number
-        held = torch.tensor([number], device=device)
-        self.sum([held])
-        return int(held)
+        tensor = torch.tensor([number], device=device)
+        self.sum([tensor])
+        return int(tensor)
 
     def largest(self, number: int, device: torch.device) -> int:
         """The largest of the ranks' numbers."""
         if self.size == 1:
             return number
-        held = torch.tensor([number], device=device)
+        tensor = torch.tensor([number], device=device)
         with together():
-            distributed.all_reduce(held, distributed.ReduceOp.MAX)
-        return int(held)
+            distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
+        return int(tensor)
 
     def wait(self) -> None:
         """Until all ranks are here."""

@@ -51,7 +51,7 @@ class View(Frozen):
     def _one_length(self) -> Self:
         n = len(self.at)
         optional = (self.low, self.high, self.places)
-        if len(self.values) != n or any(len(each) not in (0, n) for each in optional):
+        if len(self.values) != n or any(len(column) not in (0, n) for column in optional):
             raise ValueError(f"the view '{self.title}' has columns of several lengths")
         return self
 

@@ -49,33 +49,33 @@ class Stopped(BaseException):
         super().__init__(f"stopped by {self.name}: the same command goes on where it stopped")
 
 
-class Wish:
-    """Whether a signal has come. asked: its number, 0 for none."""
+class StopRequest:
+    """A signal that has arrived. number: the signal, 0 for none."""
 
-    asked = 0
+    number = 0
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Handler: remember the first signal. Raises Stopped at the second."""
-        if self.asked:
+        """Handle a signal: remember the first one, raise Stopped at the second."""
+        if self.number:
             raise Stopped(number)
-        self.asked = number
+        self.number = number
 
     def obey(self) -> None:
-        """Raises Stopped if a signal has come."""
-        if self.asked:
-            raise Stopped(self.asked)
+        """Raise Stopped if a signal has arrived."""
+        if self.number:
+            raise Stopped(self.number)
 
 
 def stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Handler: raises Stopped."""
+    """Handle a signal: raise Stopped."""
     raise Stopped(number)
 
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Both signals raise Stopped while the block runs; one that the caller ignores stays ignored.
+    """Let both signals raise Stopped while the block runs; ignored signals stay ignored.
 
-    Does nothing outside the main thread, which alone meets signals.
+    Do nothing outside the main thread, the only one that receives signals.
     """
     here = current_thread() is main_thread()
     before = {n: signal.getsignal(n) for n in SIGNALS if here}
@@ -90,18 +90,18 @@ def handled() -> Iterator[None]:
 
 
 @contextmanager
-def postponed() -> Iterator[Wish]:
-    """Signals that would raise Stopped are noted instead; who opens this asks the Wish and obeys.
+def postponed() -> Iterator[StopRequest]:
+    """Postpone signals that would raise Stopped; the caller decides when to `obey` the request.
 
-    Raises Stopped at the end for a signal that nobody obeyed.
+    Raise Stopped at the end if a signal was not obeyed.
     """
-    wish, here = Wish(), current_thread() is main_thread()
+    request, here = StopRequest(), current_thread() is main_thread()
     mine = [n for n in SIGNALS if here and signal.getsignal(n) is stop]
     for number in mine:
-        signal.signal(number, wish.note)
+        signal.signal(number, request.note)
     try:
-        yield wish
+        yield request
     finally:
         for number in mine:
             signal.signal(number, stop)
-    wish.obey()
+    request.obey()

@@ -62,8 +62,8 @@ def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, 
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:
     """All rows of the parts, sorted by episode index; dense outcomes if all parts have them."""
     arrays = [columns(part) for part in parts]
-    names = [name for name in arrays[0] if all(name in each for each in arrays)]
-    joined = {name: np.concatenate([each[name] for each in arrays]) for name in names}
+    names = [name for name in arrays[0] if all(name in block for block in arrays)]
+    joined = {name: np.concatenate([block[name] for block in arrays]) for name in names}
     return EpisodeRecords(**joined).take(np.argsort(joined["index"], kind="stable"))
 
 

@@ -247,7 +247,7 @@ class ResultPlace:
                 [(str(file), r) for file, r in (earlier_blocks | blocks).items()]
             )
             assembly.require_all(records.index, np.asarray(episodes), self.path)
-            kept_files = [self.journal.keep(EARLIER, each) for each in earlier_blocks.values()]
+            kept_files = [self.journal.keep(EARLIER, block) for block in earlier_blocks.values()]
             result = self.write(records, "limited" in flags, provenance)
             self.journal.remove([*blocks, *kept_files])
         return result

@@ -39,12 +39,12 @@ class Problem:
 
     code: str
     where: str
-    found: str
+    value: str
     expected: str
     fix: str
 
     def __str__(self) -> str:
-        text = f"[{self.code}] {self.where}: found {self.found}, expected {self.expected}"
+        text = f"[{self.code}] {self.where}: found {self.value}, expected {self.expected}"
         return f"{text}\n    fix: {self.fix}"
 
 
@@ -64,8 +64,8 @@ class Loaded:
         in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
         return safe_name(parents[2].name) if in_tree else model_name(facts)
 
-    def problem(self, code: str, found: object, expected: object, fix: str = AGAIN) -> Problem:
-        return Problem(code, str(self.path), str(found)[:300], str(expected)[:300], fix)
+    def problem(self, code: str, value: object, expected: object, fix: str = AGAIN) -> Problem:
+        return Problem(code, str(self.path), str(value)[:300], str(expected)[:300], fix)
 
 
 Rule = Callable[[Loaded], Iterator[Problem]]

@@ -42,7 +42,7 @@ from torch.nn.utils.parametrize import cached
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, Wish, postponed
+from fsbench.core.process import Stopped, StopRequest, postponed
 from fsbench.core.progress import SILENT, Advance, Reporter
 from pretrain.recipes import schedules
 from pretrain.recipes.recipe import fit_round_steps
@@ -126,7 +126,7 @@ class Trainer:
         self.validation = build_validation(recipe, source, device, ranks)
         self.sums, self.plateau = EpochSums(ranks), PlateauSchedule()
         self.cost = TrainingCost(device, ranks)
-        self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, Wish()
+        self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, StopRequest()
 
     def run(self) -> None:
         """Train from the folder's checkpoint, or from the start, to a finished run."""
@@ -189,7 +189,7 @@ class Trainer:
             advance(self.recipe.batch_size)
             signal = 0
             if self._reads_device:
-                signal = self.ranks.largest(self.stop.asked, self.ctx.device)
+                signal = self.ranks.largest(self.stop.number, self.ctx.device)
             if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
             if signal:

@@ -62,11 +62,6 @@ FORBIDDEN = (
 )  # fmt: skip
 """Words that say nothing about the value that they name."""
 
-OPEN = frozenset(
-    Path(__file__).with_name("open_offenders.txt").read_text(encoding="utf8").splitlines()
-)
-"""Known offenders, one a line as `RULE WHAT`; the file only gets shorter."""
-
 
 def name_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -117,8 +112,6 @@ def test_a_module_imports_only_from_layers_below(module: str) -> None:
         if imported == "fsbench":  # its version; the public functions are imported by their module
             continue
         other = layer_package(imported)
-        if f"layer {module} {imported}" in OPEN:
-            continue
         assert LAYERS[other] <= LAYERS[package], f"{module} imports {imported} from a higher layer"
         assert frozenset({package, other}) not in SIBLINGS, f"{module} imports {imported}"
 
@@ -152,7 +145,7 @@ def circles() -> list[list[str]]:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    circular = [c for c in circles() if not all(f"circle {m.split('.')[0]}" in OPEN for m in c)]
+    circular = circles()
     assert not circular, "import circles:\n" + "\n".join(" <-> ".join(c) for c in circular)
 
 
@@ -178,7 +171,7 @@ def private_imports(module: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_a_private_module_is_imported_by_its_own_package_only(module: str) -> None:
-    offenders = {name for name in private_imports(module) if f"private {name}" not in OPEN}
+    offenders = set(private_imports(module))
     assert not offenders, f"{module} imports {sorted(offenders)}"
 
 
@@ -204,7 +197,7 @@ def repeated_names() -> dict[str, list[str]]:
 
 
 def test_a_public_name_means_one_thing() -> None:
-    repeated = {n: where for n, where in repeated_names().items() if f"name {n}" not in OPEN}
+    repeated = repeated_names()
     assert not repeated, "\n".join(f"{n}: {', '.join(where)}" for n, where in repeated.items())
 
 
@@ -231,7 +224,7 @@ def forbidden_names(node: ast.AST, place: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_public_names_say_what_they_name(module: str) -> None:
-    offenders = {name for name in forbidden_names(tree(module)) if f"word {name}" not in OPEN}
+    offenders = set(forbidden_names(tree(module)))
     assert not offenders, f"{module}: {sorted(offenders)}"
 
 

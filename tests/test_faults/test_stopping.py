@@ -39,13 +39,13 @@ def test_a_postponed_signal_waits_to_be_obeyed_and_a_second_does_not() -> None:
     reached = []
 
     def work() -> None:
-        with handled(), postponed() as wish:
-            assert not wish.asked
+        with handled(), postponed() as request:
+            assert not request.number
             send(signal.SIGTERM)
-            reached.append(wish.asked)
+            reached.append(request.number)
             with pytest.raises(Stopped, match="SIGINT"):
                 send(signal.SIGINT)
-            wish.obey()
+            request.obey()
             reached.append(0)
 
     with pytest.raises(Stopped, match="SIGTERM"):
@@ -72,9 +72,9 @@ def test_an_ignored_signal_stays_ignored_and_other_callers_keep_their_handlers()
     """nohup ignores signals; a library user has handlers of its own."""
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        with handled(), postponed() as wish:
+        with handled(), postponed() as request:
             send(signal.SIGTERM)
-        assert not wish.asked
+        assert not request.number
     finally:
         signal.signal(signal.SIGTERM, before)
     with postponed():
@@ -85,8 +85,8 @@ def test_other_threads_are_left_alone() -> None:
     done = []
 
     def work() -> None:
-        with handled(), postponed() as wish:
-            wish.obey()
+        with handled(), postponed() as request:
+            request.obey()
             done.append(True)
 
     thread = Thread(target=work)

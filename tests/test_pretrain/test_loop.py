@@ -180,7 +180,7 @@ def test_a_signal_after_any_step_ends_at_the_same_bits_and_logs(
 
     def stopping(self: Trainer, n: int) -> None:
         steps(self, n)
-        self.stop.asked = signal.SIGTERM * (self.ctx.clock.step == step)
+        self.stop.number = signal.SIGTERM * (self.ctx.clock.step == step)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", stopping)
