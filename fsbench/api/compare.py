@@ -445,7 +445,7 @@ class SharedTask:
 
     @property
     def few_shot(self) -> bool:
-        """Whether the results are over episodes, not over the test images of a probe."""
+        """Return whether the results are over episodes, not over the test images of a probe."""
         return isinstance(self.a.result.spec, EpisodicSpec)
 
     def outcomes(self) -> PairedOutcomes:

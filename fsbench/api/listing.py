@@ -26,7 +26,7 @@ DETAILS = ("figures", "fields")
 """Columns of --json alone."""
 SIZED_PROTOCOL = re.compile(r"(.*):(\d{1,6})px")
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
-"""What an analysis needs, in words."""
+"""Needs of analyses, in words."""
 
 
 def rows(what: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Where work runs and reports: device, threads, workers, batch size, cache folder, progress."""
+"""Run context: device, threads, workers, batch size, cache folder, progress."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RunContext:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """What equal bits depend on; results of other environments are not mixed."""
+        """Environment that equal bits depend on; results of other environments are not mixed."""
         return provenance.environment_of(self.provenance())
 
 

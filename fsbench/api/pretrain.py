@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fsbench.data import SourceDataset
 
 RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("backbone", "training", "recipe"))
-"""Where run.json, recipe.json and a result file hold the fields of the recipe."""
+"""Keys under which run.json, recipe.json and a result file hold the recipe."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
     "probe": ("augmentation", "views", "schedule", "select"),
     "knn": ("k", "metric", "weights", "temperature"),
 }
-"""What can be set of each probe: all that a column's name tells apart."""
+"""Settings of each probe, all visible in the name of its column."""
 HELD_OUT = 0.1
 """Part of the official train images on which a rate is tried that has seen no test image."""
 
@@ -349,7 +349,7 @@ def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
 
 @dataclass(frozen=True)
 class SpecFile:
-    """What `--spec` reads: the spec of a result file, or a spec alone.
+    """Spec that `--spec` reads: that of a result file, or a spec alone.
 
     task: of the result, None for a spec alone; episodes: that the result holds, else of the spec;
     limited: whether the result was a quick test.

@@ -70,7 +70,7 @@ class WeightMatch:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing, unexpected or misfit."""
+        """Return whether nothing is missing, unexpected or misfit."""
         return not (self.missing or self.unexpected or self.misfit)
 
     def lines(self) -> list[str]:

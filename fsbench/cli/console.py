@@ -1,4 +1,4 @@
-"""What people see: progress and log lines on stderr, one table or JSON on stdout."""
+"""Terminal output: progress and log lines on stderr, one table or JSON on stdout."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ UNFOLDED = 100_000
 
 
 def log(text: str) -> None:
-    """One line on stderr."""
+    """Write one line to stderr."""
     typer.echo(text, err=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """One table on stdout; cells are plain text, never markup. Numbers are right-aligned."""
+    """Print one table to stdout: plain text, never markup; numbers are right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,1 +1,1 @@
-"""What every package builds on, without torch: errors, records, specs, tasks, statistics, seeds."""
+"""Base of all packages, without torch: errors, records, specs, tasks, statistics, seeds."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsbench.core.seeding import Name
 
 PATIENCE = timedelta(hours=1)
-"""How long a rank waits for the others before it gives up."""
+"""Time that a rank waits for the others before it gives up."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that writes."""
+        """Return whether this is the rank that writes."""
         return self.rank == 0
 
     @property
     def names(self) -> tuple[Name, ...]:
-        """What a stream that must differ between ranks is keyed by in addition: dropout's."""
+        """Return the extra key of streams that must differ between ranks, such as dropout's."""
         return ("rank", self.rank) if self.size > 1 else ()
 
     def rows(self, n: int, unit: int = 1) -> slice:
@@ -82,7 +82,7 @@ class Ranks:
                 distributed.barrier()
 
     def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
-        """Whether all ranks gave the same numbers."""
+        """Return whether all ranks gave the same numbers."""
         if self.size == 1:
             return True
         both = torch.tensor([*numbers, *(-number for number in numbers)], device=device)
@@ -101,7 +101,7 @@ ALONE = Ranks()
 
 @torch.no_grad()
 def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) -> None:
-    """One collective operation for all tensors of a type together, in their order."""
+    """Run one collective operation for all tensors of a type together, in their order."""
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         alike = [tensor for tensor in tensors if tensor.dtype == dtype]
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
@@ -113,7 +113,7 @@ def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) 
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Raises FsbenchError where another rank has gone."""
+    """Raise FsbenchError where another rank has gone."""
     try:
         yield
     except RuntimeError as error:
@@ -149,12 +149,12 @@ def present() -> Ranks:
 
 
 def several() -> bool:
-    """Whether torchrun started this process as one of several."""
+    """Return whether torchrun started this process as one of several."""
     return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def speaks() -> bool:
-    """Whether this process is the one that reports on its run, known before ranks have joined."""
+    """Return whether this process reports on its run; known before ranks join."""
     return not several() or os.environ["RANK"] == "0"
 
 

@@ -13,7 +13,7 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class WorkEstimate:
-    """What a piece of work will cost one process.
+    """Estimated cost of a piece of work for one process.
 
     what: the work in words; steps: optimizer steps; disk: bytes; flops: of training steps.
     """

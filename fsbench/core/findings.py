@@ -1,4 +1,4 @@
-"""What an analysis finds in one backbone, and the record of it, without torch.
+"""Findings of an analysis of one backbone, and their record, without torch.
 
 Records lie in the results tree beside the model's other results (fsbench/results/store.py).
 """
@@ -15,7 +15,7 @@ from fsbench.core.specs import Frozen
 
 
 class Measure(Frozen):
-    """One number for the table. share: a fraction in [0, 1], which people read in percent."""
+    """A number of the table. share: a fraction in [0, 1], shown in percent."""
 
     name: str
     value: float | int
@@ -23,7 +23,7 @@ class Measure(Frozen):
 
 
 class View(Frozen):
-    """One line for the picture; those of several backbones with the same title share a panel.
+    """A curve of the figure; curves of several backbones with one title share a panel.
 
     at, values (n,): the line; low, high (n,): the range of repeated draws around it, where there is
     one; places (n,): names of the positions, where these are layers or blocks. A line of one point
@@ -72,7 +72,7 @@ class Images(Frozen):
 
 
 class Question(Frozen):
-    """All that decides a finding, but for the machine: its digest names the record's file.
+    """Everything that decides a finding except the machine; its digest names the record file.
 
     weights: sha-256 over all tensors measured, with the head where one takes part.
     """
@@ -94,7 +94,7 @@ class Question(Frozen):
 
 
 class Analysis(Frozen):
-    """One analysis of one backbone."""
+    """Record of one analysis of one backbone."""
 
     schema_version: Literal[1] = 1
     question: Question

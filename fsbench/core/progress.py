@@ -1,4 +1,4 @@
-"""How long work reports itself: library code takes a Reporter and never prints.
+"""Progress reporting: library code takes a Reporter and never prints.
 
 `console_reporter` draws rich progress bars on a terminal and writes plain lines elsewhere; `SILENT`
 is the default of everything below the public functions.
@@ -24,7 +24,7 @@ class Reporter(Protocol):
         """Open a task of `total` units, `done` of them from an earlier run; yields advance(n)."""
 
     def log(self, text: str) -> None:
-        """One line worth keeping."""
+        """Log one line."""
 
 
 class Silent:

@@ -60,7 +60,7 @@ def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, 
 
 
 def concatenate(parts: list[EpisodeRecords]) -> EpisodeRecords:
-    """All rows of the parts, sorted by episode index; dense outcomes if all parts have them."""
+    """Concatenate the parts, sorted by episode index; keep dense outcomes if all have them."""
     arrays = [columns(part) for part in parts]
     names = [name for name in arrays[0] if all(name in block for block in arrays)]
     joined = {name: np.concatenate([block[name] for block in arrays]) for name in names}

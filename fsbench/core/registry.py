@@ -37,7 +37,7 @@ BACKBONE_SOURCES, ANALYSES = "fsbench.sources", "fsbench.analyses"
 
 
 class Registry(Generic[T]):
-    """All modules of one package, each giving one object, and those of plug-ins.
+    """Objects by name: one per module of a package, and those of plug-ins.
 
     kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
     imported module; machinery: modules of the package that are no entries; group: entry points that

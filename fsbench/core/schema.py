@@ -33,7 +33,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 
 
 class DatasetFacts(Frozen):
-    """What is known of a data set before a byte of it is read."""
+    """Facts of a data set that are known before it is read."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class DatasetFacts(Frozen):
         return sum(self.images_per_class or self.split or ())
 
     def complete(self, counts: Mapping[int, int]) -> bool:
-        """Whether so many images of each class id are the official ones."""
+        """Return whether so many images of each class id are the official ones."""
         if self.images_per_class:
             return counts == dict(enumerate(self.images_per_class))
         every = list(counts) == list(range(len(self.classes)))
@@ -89,14 +89,14 @@ class DatasetRecord(Frozen):
 
     @property
     def identity(self) -> str:
-        """What two results must share to have met the same images in the same groups."""
+        """Return what two results share if and only if their images and groups are equal."""
         if self.groups is None:
             return self.fingerprint
         return hashlib.sha256(f"{self.fingerprint} {self.groups}".encode()).hexdigest()
 
 
 class BackboneFacts(Frozen):
-    """What a backbone is, and how its features are taken."""
+    """Facts of a backbone, and how its features are taken."""
 
     ref: str = Field(description="the reference as given, e.g. timm/resnet18")
     source: str = Field(description="scheme: timm, hf-hub, torchvision, fsbench, run, py, file")
@@ -135,7 +135,7 @@ class BackboneFacts(Frozen):
 
 
 class Provenance(Frozen):
-    """How and where a number was made. Never part of a record file or of a hash."""
+    """Provenance of a number. Never part of a record file or of a hash."""
 
     command: str
     fsbench: str
@@ -176,7 +176,7 @@ class ScoreRecord(Frozen):
 
 
 class Result(Frozen):
-    """One cell: a backbone on a data set under a spec; outcomes lie in the Parquet beside it."""
+    """Result of a backbone on a data set under a spec; its records are a Parquet file beside it."""
 
     schema_version: Literal[1] = 1
     task: TaskId = Field(description="e.g. eurosat:5w1s/linear@ibm or eurosat:probe")
@@ -208,7 +208,7 @@ class Result(Frozen):
 
 
 class Declaration(Frozen):
-    """What a submitter states about an entry."""
+    """Statements of a submitter about an entry."""
 
     name: Name
     authors: Text

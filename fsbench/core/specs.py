@@ -43,7 +43,7 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 class Sampling(NamedTuple):
-    """What a protocol decides about the images of an episode.
+    """Choices of a protocol about the images of an episode.
 
     pool: all images, or the 80 % that STARTUP keeps labelled; track: whether queries may show a
     lesion, patient or leaf that the support shows too (classic) or not (disjoint).
@@ -77,7 +77,7 @@ class Frozen(BaseModel):
 
 
 class ImageSpec(Frozen):
-    """From a file to pixels: resize to int(resize_factor * s) square, centre crop s (px).
+    """Image geometry: resize to int(resize_factor * s) square, centre crop s (px).
 
     The aspect ratio is ignored, as in the CD-FSL code of IBM
     (https://github.com/IBM/cdfsl-benchmark, datasets/). Mean and std belong to the backbone.
@@ -95,7 +95,7 @@ class ImageSpec(Frozen):
 
 
 class EpisodeSpec(Frozen):
-    """All that decides which images an episode contains.
+    """Everything that decides which images an episode contains.
 
     On disk the protocol is written as the two facts that it decides, `pool` and `track`.
     """
@@ -133,7 +133,7 @@ class EpisodeSpec(Frozen):
 
     @property
     def track(self) -> Grouping:
-        """Whether queries may belong to a group (lesion, patient, leaf) of the support."""
+        """Return whether queries may belong to a group (lesion, patient, leaf) of the support."""
         return SAMPLING[self.protocol].track
 
     @property
@@ -210,7 +210,7 @@ FITTED: Registry[type[FittedSpec]] = Registry(
 
 
 class EpisodicSpec(Frozen):
-    """One task of the few-shot benchmark without its data set.
+    """A few-shot task without its data set.
 
     head: of linear and affine. fitted: of all other heads, the settings that their file declares.
     affine: of affine tuning. Each is absent where it has no meaning, and complete where it has one.
@@ -279,7 +279,7 @@ class EpisodicSpec(Frozen):
 
     @property
     def transductive(self) -> bool:
-        """Whether an outcome depends on the other queries of its episode."""
+        """Return whether an outcome depends on the other queries of its episode."""
         return self.fitted is not None and self.fitted.transductive
 
 

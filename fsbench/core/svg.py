@@ -34,7 +34,7 @@ NUMBERS |= {"stroke-width", "stroke-dasharray"}
 
 @dataclass
 class SvgPage:
-    """What a drawing needs to stand in a page.
+    """Facts of a drawing that the page needs.
 
     name: begins all ids. hints: id of an element of matplotlib -> text for a pointer over it.
     colours: those of the drawing -> CSS values that replace them. style_sheet: of an SVG file.

@@ -100,7 +100,7 @@ class _Identity:
 
 @dataclass(frozen=True)
 class TaskId(_Identity):
-    """One thing that can be evaluated: a data set with an episodic setting, or with a probe.
+    """A data set with an episodic setting or a probe: the unit of evaluation.
 
     dataset: name of a data set, or folder:DIR; an episodic task has n_shot, head and protocol, a
     probe has none of them, and its n_way means nothing.
@@ -148,7 +148,7 @@ class TaskId(_Identity):
 
     @property
     def setting(self) -> str:
-        """All but the data set, e.g. 5w1s/linear@ibm or probe."""
+        """Return all but the data set, e.g. 5w1s/linear@ibm or probe."""
         return f"{self.shape}/{self.mode}" if self.mode else self.shape
 
     @property
@@ -161,7 +161,7 @@ class TaskId(_Identity):
 
 @dataclass(frozen=True)
 class ColumnId(_Identity):
-    """What one column of a table compares: a task, the input size (px) and the spec's variant.
+    """Identity of a table column: a task, the input size (px) and the spec's variant.
 
     variant: the words of a spec that must never pass for its default, e.g. bn-train.
     """
@@ -205,7 +205,7 @@ class ColumnId(_Identity):
 
     @property
     def transductive(self) -> bool:
-        """Whether an outcome depends on the other queries of its episode."""
+        """Return whether an outcome depends on the other queries of its episode."""
         return TRANSDUCTIVE in self.variant
 
     @property
@@ -239,7 +239,7 @@ class TaskPattern:
         return cls(text, *match.groups())
 
     def covers(self, task: TaskId) -> bool:
-        """Whether a task agrees with all parts that are stated, whatever its data set."""
+        """Return whether a task agrees with all parts that are stated, whatever its data set."""
         stated = (self.shape, self.head, self.protocol)
         parts = (task.shape, task.head, task.protocol)
         return all(s in (None, part) for s, part in zip(stated, parts, strict=True))

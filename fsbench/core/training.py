@@ -1,4 +1,4 @@
-"""How a run of our own came to its weights, as every result of it carries it: recipe and cost.
+"""Training record of a run: its recipe and cost, part of every result of the run.
 
 Two runs are matched in compute when their `conditions` are equal and they took as many steps over
 as many images: the same source, network, plan, optimizer and schedule, whatever the methods. That
@@ -87,17 +87,17 @@ class Training(Frozen):
 
     @property
     def plain(self) -> bool:
-        """Whether it is plain training, the control of all others."""
+        """Return whether it is plain training, the control of all others."""
         return self.methods == ("normal",) and self.view.loader != "episodes"
 
     @property
     def rounds(self) -> int:
-        """Of all stages together."""
+        """Return the total over all stages."""
         return len(self.view.plan.stages) * self.view.plan.rounds
 
     @property
     def restarts(self) -> bool:
-        """Whether the learning rate starts over at every round."""
+        """Return whether the learning rate starts over at every round."""
         return self.rounds > 1 and self.view.schedule in RESTARTING
 
     @property

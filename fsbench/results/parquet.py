@@ -223,7 +223,7 @@ def to_arrow(values: NDArray[Any], kind: Any) -> Any:
 
 
 def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
-    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    """Raise ValidationFailed for a file that is missing, foreign, damaged or too large."""
     raw = read_columns(path, *(episode_schema(n_way, n_query, dense) for dense in (True, False)))
     bits = np.unpackbits(raw["correct"], axis=1, count=n_way * n_query)
     right, total = (raw.get(name, np.ones((1, 1))) for name in DENSE)
@@ -240,7 +240,7 @@ def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
 
 
 def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
-    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    """Raise ValidationFailed for a file that is missing, foreign, damaged or too large."""
     if max(n_test, epochs) > MAX_BYTES // 8:
         raise ValidationFailed(
             f"{path}: {n_test} test images and {epochs} epochs are absurd", fix=FIX
@@ -255,7 +255,7 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
 
 
 def read_images(path: Path) -> ImageRecords:
-    """Raises ValidationFailed for a file that is missing, foreign, damaged or too large."""
+    """Raise ValidationFailed for a file that is missing, foreign, damaged or too large."""
     return ImageRecords(read_columns(path, image_schema())["correct"])
 
 
@@ -311,7 +311,7 @@ def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema])
 
 
 def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> None:
-    """Raises ValueError when the pages hold other values than the rows, or unpack to too much.
+    """Raise ValueError when the pages hold other values than the rows, or unpack to too much.
 
     per_row: values a row of each column.
     """
@@ -345,7 +345,7 @@ def bytes_per_value(kind: pa.DataType) -> int:
 
 
 def has_nulls(column: Any) -> bool:
-    """Whether a value of an Arrow column is empty, or one inside a list."""
+    """Return whether a value of an Arrow column is empty, or one inside a list."""
     import pyarrow as pa
 
     array = column.combine_chunks()

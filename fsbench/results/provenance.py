@@ -1,4 +1,4 @@
-"""How and where a number was made: collected without torch, so that any command can state it."""
+"""Provenance of a number, collected without torch: versions, platform, command, commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsbench.core.schema import Provenance
 from fsbench.core.version import __version__
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "pyarrow")
-"""What numbers may depend on."""
+"""Packages that numbers may depend on."""
 UNSTATED = "default"
 """Of a part that an environment leaves out: the batch size, where the suite chooses it."""
 

@@ -186,7 +186,7 @@ class ResultPlace:
         return earlier.result.provenance.halvings if earlier else 0
 
     def complete(self, episodes: ArrayLike | None = None) -> bool:
-        """Whether the result exists and, given episode numbers, holds them all.
+        """Return whether the result exists and, given episode numbers, holds them all.
 
         Raises ValidationFailed when it would have to grow in another environment.
         """
@@ -199,11 +199,11 @@ class ResultPlace:
         return whole
 
     def done(self, n_episodes: int) -> bool:
-        """Whether the result holds episodes 0..n-1."""
+        """Return whether the result holds episodes 0..n-1."""
         return self.complete(np.arange(n_episodes))
 
     def holds(self, episodes: ArrayLike) -> bool:
-        """Whether these episodes were computed, in a finished or an unfinished run."""
+        """Return whether these episodes were computed, in a finished or an unfinished run."""
         return bool(np.isin(episodes, self.computed()).all())
 
     def blocks_done(self) -> set[int]:

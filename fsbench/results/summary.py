@@ -1,4 +1,4 @@
-"""What a result says about its records, recomputed from them by everyone who reads it."""
+"""Summary of the records of a result, recomputed by every reader."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def digest_records(records: Records) -> str:
 
 
 def scored_outcomes(records: Records, spec: Spec) -> NDArray[np.float64]:
-    """What is averaged: accuracy of every episode (E,), or 0/1 of every test image (N,)."""
+    """Return the averaged values: accuracy per episode (E,), or 0/1 per test image (N,)."""
     if isinstance(records, EpisodeRecords):
         return records.accuracy
     if isinstance(records, ImageRecords):
@@ -113,7 +113,7 @@ class Summary:
 
 
 def summarize(records: Records, spec: Spec) -> Summary:
-    """Raises UsageError without any outcome."""
+    """Raise UsageError without any outcome."""
     score = score_outcomes(scored_outcomes(records, spec))
     if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
         return Summary(score, 0, 0, describe_choices(records, spec))

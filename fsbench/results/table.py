@@ -109,7 +109,7 @@ def collapse_notes(results: Sequence[Result]) -> list[str]:
 
 
 def rule_notes(results: Sequence[Result]) -> list[str]:
-    """How the numbers of probes were chosen, by the words that their rows bear."""
+    """Explain how the numbers of probes were chosen, by the labels of their rows."""
     probes = [(r.details, r.spec.select) for r in results if isinstance(r.spec, ProbeSpec)]
     names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
     notes = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for _, rule in probes]

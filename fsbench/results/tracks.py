@@ -14,7 +14,7 @@ Data = Literal["official", "subset"]
 
 
 class Track(Frozen):
-    """What all results of one table have in common.
+    """Facts that all results of one table share.
 
     A board with a version also separates heads, and official data from all other data; a board
     without a version separates heads that only some backbones have. None if a table may mix them.
@@ -55,7 +55,7 @@ class Track(Frozen):
         return " ".join(part for part in (*parts, *ending) if part)
 
     def takes(self, other: Track) -> bool:
-        """Whether results of the other track belong here, too.
+        """Return whether results of the other track belong here, too.
 
         They do if the tracks are equal, or if the other one is of probes, for which the protocol
         has no meaning.

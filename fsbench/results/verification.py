@@ -1,4 +1,4 @@
-"""What must hold for one result and its records: small rules, each yielding Problems.
+"""Rules for one result and its records, each yielding Problems.
 
 Reading raises on the first file with a Problem; a submission collects all of them.
 """
@@ -35,7 +35,7 @@ AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
 @dataclass(frozen=True)
 class Problem:
-    """One broken rule: a code to search for, the place, what is there and what should be."""
+    """A broken rule: code, place, value, expected value and fix."""
 
     code: str
     where: str
@@ -285,12 +285,12 @@ def read_verified(path: Path) -> Loaded:
 
 
 def read_cells(path: Path) -> Iterator[Loaded]:
-    """All results at or below `path`, verified one by one."""
+    """Yield all results at or below `path`, verified one by one."""
     return (read_verified(file) for file in result_files(path))
 
 
 def read(path: Path) -> list[Result]:
-    """All results at or below `path`, each verified against its records.
+    """Yield all results at or below `path`, each verified against its records.
 
     Raises UsageError when there are none, ValidationFailed on the first that breaks a rule.
     """

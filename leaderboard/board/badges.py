@@ -23,7 +23,7 @@ from fsbench.results.names import BADGES
 
 BadgeVerdict = Literal["verified", "within tolerance", "failed"]
 BADGE_VERDICTS: tuple[BadgeVerdict, ...] = ("verified", "within tolerance", "failed")
-"""From best to worst; a badge has the worst verdict of its results."""
+"""Verdicts, from best to worst; a badge has the worst verdict of its results."""
 
 
 class CellCheck(Frozen):

@@ -49,7 +49,7 @@ class PublishedCell(Frozen):
 
     @property
     def in_domain(self) -> bool:
-        """Whether this is the accuracy on the data set of pretraining."""
+        """Return whether this is the accuracy on the data set of pretraining."""
         return (self.pattern.shape or "").startswith(IN_DOMAIN)
 
     @property
@@ -76,7 +76,7 @@ class PublishedEntry(Frozen):
 
     @property
     def transfers(self) -> bool:
-        """Whether any number but the in-domain accuracy is printed."""
+        """Return whether any number but the in-domain accuracy is printed."""
         return not all(cell.in_domain for cell in self.cells)
 
     def about(

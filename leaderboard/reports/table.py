@@ -101,7 +101,7 @@ class ReportTable:
 
     @property
     def marked(self) -> bool:
-        """Whether the control is in this table, so that other entries can be compared with it."""
+        """Return whether the control is in this table, so that rows can be compared with it."""
         return any(row.name == self.control for row in self.rows)
 
     @cached_property

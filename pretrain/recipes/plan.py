@@ -101,18 +101,18 @@ class TrainingClock:
 
     @property
     def starts_stage(self) -> bool:
-        """Whether the current round is the first of its stage."""
+        """Return whether the current round is the first of its stage."""
         return self.round % self.plan.rounds == 0
 
     @property
     def last_epoch(self) -> bool:
-        """Whether this is the last epoch of its round, by the plan or because it converged."""
+        """Return whether this is the last epoch of its round, by plan or by convergence."""
         stops = self.plan.stop_accuracy is not None and self.converged >= self.plan.stop_patience
         return stops or self.epoch == self.plan.epochs - 1
 
     @property
     def done(self) -> bool:
-        """Whether all rounds are over."""
+        """Return whether all rounds are over."""
         return self.round >= self.plan.total_rounds
 
     @property

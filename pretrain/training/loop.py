@@ -254,7 +254,7 @@ class Trainer:
 
     @property
     def _reads_device(self) -> bool:
-        """Whether to read numbers from the device after this step."""
+        """Return whether to read numbers from the device after this step."""
         every = 1 if self.ctx.device.type == "cpu" else GPU_CHECK_STEPS
         return self.ctx.clock.step % every == 0
 

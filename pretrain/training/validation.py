@@ -130,7 +130,7 @@ class EpochSums:
 
     @property
     def finite(self) -> bool:
-        """Whether the sum of the losses is finite."""
+        """Return whether the sum of the losses is finite."""
         self._read()
         return math.isfinite(self._loss)
 

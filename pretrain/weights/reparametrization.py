@@ -62,7 +62,7 @@ class Reparametrization(Method):
 
     @property
     def decays(self) -> Literal["w", "v"]:
-        """Whether weight decay acts on the effective (w) or on the trained weights (v)."""
+        """Return whether weight decay acts on the effective (w) or on the trained weights (v)."""
         return "w"
 
     def setup(self, ctx: Context) -> None:

@@ -57,7 +57,7 @@ class RunRecord(BaseModel):
 
     @property
     def classifies_source(self) -> bool:
-        """Whether the head separates the source's classes, not those of a meta-learner's tasks."""
+        """Return whether the head separates the classes of the source, not of a task."""
         return self.recipe_fields.get("loader") != "episodes"
 
 
