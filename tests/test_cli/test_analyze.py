@@ -161,9 +161,9 @@ def test_other_backbones_have_weights_and_features_only(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((*CONTROL, "--what", "margins", "--source", "tiny"), 2, "no source classifier"),
+        ((*CONTROL, "--what", "margins", "--source", "tiny"), 2, "no classifier of a source"),
         ((*CONTROL, "--what", "dormant"), 2, "--source"),
-        (("-m", "RUN", "--random-init", "0", "--what", "hessian"), 2, "no source classifier"),
+        (("-m", "RUN", "--random-init", "0", "--what", "hessian"), 2, "no classifier of a source"),
         (("-m", "RUN", "--what", "balancedness"), 2, "leave balancedness out"),
         (("-m", "RUN", "--what", "margin"), 2, "did you mean 'margins'"),
         (("-m", "RUN", "--what", "margins", "--set", "margins.smalest=4"), 2, "smallest"),

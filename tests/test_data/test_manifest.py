@@ -80,8 +80,8 @@ def test_hash_of_a_folder_counts_its_images(
 @pytest.mark.parametrize(
     ("arguments", "code", "texts"),
     [
-        (["hash", "eurosat"], 2, ["names 4 cells", "eurosat:5w1s/linear@ibm"]),
-        (["hash", "cdfsl:5w1s"], 2, ["names 4 cells"]),
+        (["hash", "eurosat"], 2, ["names 4 tasks", "eurosat:5w1s/linear@ibm"]),
+        (["hash", "cdfsl:5w1s"], 2, ["names 4 tasks"]),
         (["hash", "eurosat:probe"], 2, ["runs no probe tasks"]),
         (["hash", "eurosad:5w1s"], 2, ["did you mean 'eurosat'"]),
         (["hash", "eurosat:5w1s@startup"], 3, ["eurosat", "--data"]),

@@ -11,7 +11,7 @@ from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
-from fsbench.sweep import board_results
+from fsbench.sweep import evaluation
 from fsbench.sweep.board_results import BoardResult
 from fsbench.sweep.evaluation import TrainedBackbone, is_entry_of
 from fsbench.sweep.graph import build_graph
@@ -41,7 +41,7 @@ def test_results_of_other_weights_are_not_replaced(
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
     held = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
-    monkeypatch.setattr(board_results, "read_results", lambda board, cache: (held,))
+    monkeypatch.setattr(evaluation, "read_results", lambda board, cache: (held,))
     with pytest.raises(ValidationFailed, match="results of other weights") as told:
         is_entry_of(job.name, job.backbone, here)
     assert facts.weights_hash[:12] in str(told.value)
@@ -59,5 +59,5 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
         BoardResult(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
         BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
-        monkeypatch.setattr(board_results, "read_results", lambda board, cache, held=held: (held,))
+        monkeypatch.setattr(evaluation, "read_results", lambda board, cache, held=held: (held,))
         assert is_entry_of(job.name, job.backbone, here) is False
