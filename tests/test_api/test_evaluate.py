@@ -156,7 +156,7 @@ def test_results_are_readable_and_escaped(both: fsbench.Results) -> None:
     assert "fsbench-toy_resnet-random0" in text
     page = both._repr_html_()
     assert "<th>mine</th>" in page
-    assert "[assert "&#x27;" not in page#x27;" not in page
+    assert "[&#x27;" not in page
     assert "<script" not in page
 
 

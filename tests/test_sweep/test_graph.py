@@ -109,9 +109,7 @@ def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Path) -> None:
     given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
     look = {"what": ["knn_depth"], "only": ["rand*"]}
-    with pytest.raises(
-        UsageError, match=r"knn_depth cannot be made of random: it has no classifier of a"
-    ):
+    with pytest.raises(UsageError, match="knn_depth cannot be made of random: it has no"):
         graph(tmp_path, backbones=[given], analyze=[look])
     found = graph(tmp_path, backbones=[given], analyze=[{**look, "only": ["toy-*"]}])
     assert kinds(found)["analyze"] == 2
