@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas
 
 UNITS = ("episodes", "images")
-"""What is paired. Over tasks of both kinds, a standard deviation per pair has no meaning."""
+"""Units that are paired. Over tasks of both kinds, a standard deviation per pair has no meaning."""
 MILLION = 1_000_000
 OFFICIAL_EPISODES = 600
 

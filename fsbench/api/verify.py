@@ -57,7 +57,7 @@ N_LISTED = 20
 
 @dataclass(frozen=True)
 class Check:
-    """What to recompute: a number of episodes, of the tasks that the ids name or of all.
+    """Sample to recompute: a number of episodes, of the tasks that the ids name or of all.
 
     seed: decides which episodes are drawn; random by default, and stated in the badge.
     """

@@ -76,6 +76,7 @@ class _Identity:
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        """Parse the text that `__str__` writes; each identity defines its own."""
         raise NotImplementedError
 
     @classmethod

@@ -160,7 +160,7 @@ class LabelBox(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelPlace:
-    """Where a label may stand: its offset from the point, and what it and its line cover."""
+    """Possible place of a label: offset from its point, and the area of label and line."""
 
     offset: tuple[float, float]
     anchor: str

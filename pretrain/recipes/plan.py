@@ -158,8 +158,8 @@ SCENARIOS: Mapping[str, tuple[Stage, ...]] = {
         Stage(start=(k - 1) / CHUNKS, stop=k / CHUNKS) for k in range(1, CHUNKS + 1)
     ),
 }
-"""How the source's images arrive ("Soft Weight Rescaling", section 4 and appendix E): all at once,
-half first, or in ten parts of which all earlier ones stay available or not."""
+"""Scenarios of arriving source images ("Soft Weight Rescaling", section 4 and appendix E): all at
+once, half first, or in ten parts of which all earlier ones stay available or not."""
 
 
 def scenario_fields(name: str) -> dict[str, object]:
