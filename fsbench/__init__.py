@@ -18,7 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.version import __version__
+from fsbench.core import __version__
 
 if TYPE_CHECKING:
     from fsbench.api.compare import compare

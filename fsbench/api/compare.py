@@ -17,16 +17,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fsbench import data
-from fsbench.api.results import Results
+from fsbench.api.results import Results, text_table
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
-from fsbench.core.statistics import shares, sign_flip
+from fsbench.core.statistics import (
+    Goal,
+    detectable,
+    episodes_needed,
+    shares,
+    sign_flip,
+    standard_errors,
+)
 from fsbench.core.tasks import TaskPattern
-from fsbench.core.text_table import text_table
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
 from fsbench.results.verification import Loaded, read_cells, read_verified

@@ -6,9 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fsbench.api.results import text_table
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
-from fsbench.core.text_table import text_table
 from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render

@@ -63,7 +63,7 @@ def power(
 ) -> None:
     """Compute how many episodes distinguish two entries, from the spread of paired outcomes."""
     from fsbench.api.compare import analyze_power
-    from fsbench.core.power import Goal
+    from fsbench.core.statistics import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
     analysis = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)

@@ -1,7 +1,8 @@
-"""`fsbench data`: list, verify, audit and download data sets."""
+"""`fsbench data` and `fsbench episodes`: data sets, and the episodes drawn from them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,11 +33,16 @@ LabelsOnly = Annotated[
     typer.Option("--labels-only", help="Count the images that label files name, even if missing."),
 ]
 
+TaskText = Annotated[str, typer.Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
+File = Annotated[Path, typer.Option("-o", "--output", help="JSON Lines file to write.")]
+
 GROUP = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
+EPISODES = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     app.add_typer(GROUP, name="data")
+    app.add_typer(EPISODES, name="episodes")
 
 
 @GROUP.command("ls")
@@ -201,3 +207,38 @@ def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> No
     folder = DataRoots.parse(data or [], must_exist=False).destination(facts)
     fetch(facts, files, folder, sha256 or [], reporter())
     typer.echo(f"{canonical} is in {folder}; check it: fsbench data verify {canonical}", err=True)
+
+
+@EPISODES.command("export")
+def export(
+    task: TaskText,
+    output: File,
+    data: options.Data = None,
+    episodes: Episodes = 600,
+    seed: options.Seed = 0,
+) -> None:
+    """Write one JSON object per episode: class ids, image paths relative to the data set."""
+    from fsbench.api.episodes import parse_episodic_task
+    from fsbench.cli.console import log
+    from fsbench.data import DataRoots
+    from fsbench.data.manifest import load_episodes, write_episodes
+
+    dataset, sampler = load_episodes(parse_episodic_task(task), DataRoots.parse(data or []), seed)
+    write_episodes(output, sampler, dataset, episodes)
+    log(f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}")
+
+
+@EPISODES.command("hash")
+def print_hash(
+    task: TaskText,
+    data: options.Data = None,
+    episodes: Episodes = 600,
+    seed: options.Seed = 0,
+) -> None:
+    """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
+    from fsbench.api.episodes import parse_episodic_task
+    from fsbench.data import DataRoots
+    from fsbench.data.manifest import make_sampler
+
+    sampler = make_sampler(parse_episodic_task(task), DataRoots.parse(data) if data else None, seed)
+    typer.echo(sampler.manifest_hash(range(episodes)))

@@ -12,10 +12,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, handled, keep_freed_memory
 from fsbench.core.registry import Registry, attribute
-from fsbench.core.version import __version__
 
 GROUPS: Registry[Any] = Registry(
     "command group",

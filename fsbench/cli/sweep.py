@@ -11,7 +11,7 @@ from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.sweep.file import SweepFile
-    from fsbench.sweep.place import Workplace
+    from fsbench.sweep.job import Workplace
     from fsbench.sweep.schedule import EngineOptions
 
 
@@ -69,7 +69,7 @@ def sweep(
     """
     from fsbench.core.io import cache_folder
     from fsbench.sweep.file import read_sweep_file
-    from fsbench.sweep.place import Workplace, absolute_roots
+    from fsbench.sweep.job import Workplace, absolute_roots
     from fsbench.sweep.schedule import EngineOptions
 
     sweep_file = read_sweep_file(parse_file(what, file))

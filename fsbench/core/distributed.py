@@ -162,11 +162,11 @@ def own_device(device: torch.device) -> torch.device:
     """The device of this rank under torchrun. Raises UsageError where it has none."""
     if device.type == "cpu":
         return device
-    local, found = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if device.type != "cuda" or local >= found:
+    local, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if device.type != "cuda" or local >= count:
         raise UsageError(
-            f"torchrun wants a GPU for local rank {local}; {found} are here",
-            fix=f"--nproc-per-node {found}" if found else "--device cpu",
+            f"torchrun wants a GPU for local rank {local}; {count} are here",
+            fix=f"--nproc-per-node {count}" if count else "--device cpu",
         )
     torch.cuda.set_device(local)
     return torch.device("cuda", local)

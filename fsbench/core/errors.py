@@ -30,12 +30,12 @@ class UsageError(FsbenchError):
 class UnknownName(UsageError):
     """A name that nothing knows; the message holds the nearest and all allowed names."""
 
-    def __init__(self, kind: str, given: str, allowed: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, allowed: Iterable[str]) -> None:
         names = sorted(allowed)
-        near = get_close_matches(given, names, n=1, cutoff=0.5)
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean '{near[0]}'? " if near else ""
         super().__init__(
-            f"unknown {kind} '{given}'", fix=f"{hint}known {kind}s: {', '.join(names) or 'none'}"
+            f"unknown {kind} '{name}'", fix=f"{hint}known {kind}s: {', '.join(names) or 'none'}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.canonical import digest
+from fsbench.core.io import digest
 from fsbench.core.schema import BackboneFacts, Name, Provenance, Sha256
 from fsbench.core.specs import Frozen
 

@@ -110,16 +110,16 @@ def fill_panel(drawing: Drawing, axes: Axes, panel: Panel, width: float = PANEL[
 
 def add_curve(drawing: Drawing, axes: Axes, panel: Panel, i: int) -> Artist:
     """Draw a curve with its range and marks; return its line."""
-    curve, look = panel.curves[i], plotting.series_look(i)
+    curve, style = panel.curves[i], plotting.series_look(i)
     if curve.published:
-        look["linestyle"] = plotting.DASHES[1]
+        style["linestyle"] = plotting.DASHES[1]
     if curve.low:
-        axes.fill_between(curve.x, curve.low, curve.high, alpha=0.15, color=look["color"], lw=0)
-    (line,) = axes.plot(curve.x, curve.y, **look)
+        axes.fill_between(curve.x, curve.low, curve.high, alpha=0.15, color=style["color"], lw=0)
+    (line,) = axes.plot(curve.x, curve.y, **style)
     if len(curve.x) <= MARKED:
         ends = zip(curve.low, curve.high, strict=True) if curve.low else [None] * len(curve.x)
         for x, y, span in zip(curve.x, curve.y, ends, strict=True):
-            (mark,) = axes.plot(x, y, "o", color=look["color"], markersize=5)
+            (mark,) = axes.plot(x, y, "o", color=style["color"], markersize=5)
             between = "" if span is None else f" ({span[0]:.4g} to {span[1]:.4g})"
             drawing.add_hint(mark, f"{curve.label}, {x:g}: {y:.4g}{between}")
     return line

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from fsbench.core import canonical
+from fsbench.core import io
 from fsbench.core.errors import FsbenchError
 from fsbench.core.registry import HEADS, Registry, only_subclass
 
@@ -69,11 +69,11 @@ class Frozen(BaseModel):
 
     def canonical(self) -> str:
         """Return JSON with sorted keys and no spaces: equal records give equal text."""
-        return canonical.canonical_json(self.model_dump(mode="json"))
+        return io.canonical_json(self.model_dump(mode="json"))
 
     def digest(self) -> str:
         """Return the sha-256 of the canonical text, 64 hexadecimal digits."""
-        return canonical.digest(self.model_dump(mode="json"))
+        return io.digest(self.model_dump(mode="json"))
 
 
 class ImageSpec(Frozen):

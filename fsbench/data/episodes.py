@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.data.groups import Groups, Indices
+from fsbench.data.base import Groups, Indices
 
 if TYPE_CHECKING:
     from fsbench.data.base import TargetDataset

@@ -8,12 +8,14 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
 from fsbench.core.specs import Pool
-from fsbench.data.base import TargetDataset
+from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
 from fsbench.data.fingerprint import fingerprint
-from fsbench.data.image_folder import list_folder_source, load_folder_target
+from fsbench.data.hub import read_hub_tables
+from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
 from fsbench.data.roots import DataRoots
 from fsbench.data.source import SourceDataset, SourceListing
+from fsbench.data.sources import tinyimagenet
 
 FOLDER, HUB = "folder:", "hf-hub:"
 
@@ -64,7 +66,7 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     if ref.startswith(FOLDER):
         return list_folder_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
-        from fsbench.data.hub_source import load_hub_source
+        pass
 
         return load_hub_source(ref.removeprefix(HUB), cache)
     canonical = resolve_alias(ref)
@@ -107,4 +109,28 @@ def describe_dataset(
         images_hash=dataset.images_hash,
         fingerprint=fingerprint(dataset, cache, report),
         flags=tuple(sorted(dataset.flags | plugin_flags(dataset.name))),
+    )
+
+
+def load_hub_source(ref: str, cache: Path) -> SourceListing:
+    """Load ORG/NAME[@REV], splits train and valid. Raises DataError if it is not available.
+
+    The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids
+    (line order of wnids.txt).
+    """
+    train, val = read_hub_tables(ref, cache / "datasets")
+    stamp = hash_lines([ref, train.stamp, val.stamp])
+    if set(train.labels) == set(tinyimagenet.FACTS.classes):
+        classes = tinyimagenet.FACTS.classes
+        parts = train.samples(classes), val.samples(classes)
+        return tinyimagenet.build_listing(classes, *parts, stamp)
+    classes = train.classes
+    facts = make_custom_facts(f"hub-{ref}", classes, train.counts, "columns image and label")
+    rule = "class id = the hub's own label number (rank in sorted order for text labels)"
+    return SourceListing(
+        facts.model_copy(update={"label_rule": rule}),
+        train.samples(classes),
+        val.samples(classes),
+        stamp,
+        frozenset({"custom"}),
     )

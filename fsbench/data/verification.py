@@ -21,10 +21,9 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
-from fsbench.data.base import TargetDataset
+from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, resolve_alias
 from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.data.groups import Groups
 from fsbench.data.loading import FOLDER, HUB, list_source, load_target
 from fsbench.data.roots import DataRoots
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+from fsbench.core import __version__
 from fsbench.core.schema import Provenance
-from fsbench.core.version import __version__
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "scikit-learn", "pyarrow")
 """Packages that numbers may depend on."""

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
-from fsbench.core.canonical import digest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.findings import Analysis, Question
-from fsbench.core.io import read_record, write_record
+from fsbench.core.io import digest, read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result

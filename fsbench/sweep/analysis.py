@@ -19,8 +19,7 @@ from fsbench.core.progress import Reporter
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.evaluation import SweepBackbone
 from fsbench.sweep.file import AnalysesBlock, JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, Workplace
 from protocols.analyses import ANALYSES as REGISTRY
 
 

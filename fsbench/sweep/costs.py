@@ -22,9 +22,8 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
 from fsbench.sweep.file import JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
-from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.graph import SweepPlan
+from fsbench.sweep.job import Job, Workplace
 from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe

@@ -19,8 +19,7 @@ from typing import Any, Protocol
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import Reporter
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.job import Job, JobOutcome, run_job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, JobOutcome, Workplace, run_job
 
 
 class Engine(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,16 +23,59 @@ from fsbench.api.request import (
     parse_tasks,
 )
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import BackboneFacts, DatasetRecord
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
 from fsbench.core.specs import Frozen, Spec
 from fsbench.core.tasks import ColumnId, Options, TaskId
 from fsbench.results import ResultStore
-from fsbench.sweep.board_results import read_results
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, Workplace
 from fsbench.sweep.training import TrainingJob
+from leaderboard.board.board import Board
 from protocols.analyses import AnalysisFile
+
+
+@dataclass(frozen=True)
+class BoardResult:
+    """One result of an entry."""
+
+    entry: str
+    backbone: BackboneFacts
+    task: TaskId
+    spec: str
+    images: str
+    outcomes: int
+
+    @classmethod
+    def of(cls, entry: str, result: Result) -> BoardResult:
+        """Read from a verified result of the entry."""
+        return cls(
+            entry,
+            result.backbone,
+            result.task,
+            result.spec_digest,
+            result.dataset.identity,
+            result.score.n,
+        )
+
+
+@cache
+def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
+    """Read all results of the board, verified. Raise ValidationFailed for a damaged entry."""
+    entries = Board.open(board).entries(folder) if board.is_dir() else []
+    return tuple(BoardResult.of(e.name, cell.result) for e in entries for cell in e.cells)
+
+
+@cache
+def read_board_columns(board: Path) -> frozenset[ColumnId] | None:
+    """Return the columns that a board compares; None for all."""
+    file = Board.open(board).file
+    return None if file.columns is None else frozenset(file.named)
+
+
+def clear_cache() -> None:
+    """Forget what was read; boards may have changed."""
+    read_results.cache_clear()
+    read_board_columns.cache_clear()
 
 
 class TrainedBackbone(Frozen):

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep import board_results, graph
+from fsbench.sweep import evaluation, graph
 from fsbench.sweep.engines import Engine
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.job import Job, JobOutcome
-from fsbench.sweep.place import Workplace
-from fsbench.sweep.plan import SweepPlan, plan_jobs
+from fsbench.sweep.graph import SweepPlan, plan_jobs
+from fsbench.sweep.job import Job, JobOutcome, Workplace
 from fsbench.sweep.status import JobState, StateFiles, utc_now
 
 
@@ -112,7 +111,7 @@ class EngineOptions:
 def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done."""
     place.machine.start()
-    board_results.clear_cache()
+    evaluation.clear_cache()
     return plan_jobs(graph.build_graph(file, place, report), place)
 
 

@@ -18,9 +18,8 @@ from fsbench.core.io import read_record, write_record
 from fsbench.core.schema import Sha256
 from fsbench.core.specs import Frozen
 from fsbench.sweep.file import JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
-from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.graph import SweepPlan
+from fsbench.sweep.job import Job, Workplace
 
 
 class JobState(Frozen):

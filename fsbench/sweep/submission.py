@@ -13,7 +13,7 @@ from fsbench.core.schema import Declaration
 from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_cells
-from fsbench.sweep import board_results
+from fsbench.sweep import evaluation
 from fsbench.sweep.evaluation import (
     EvaluationJob,
     SweepBackbone,
@@ -23,8 +23,7 @@ from fsbench.sweep.evaluation import (
     is_entry_of,
 )
 from fsbench.sweep.file import EntriesBlock, JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, Workplace
 from leaderboard.submission.intake import submit_results
 
 
@@ -72,7 +71,7 @@ class SubmissionJob(Job):
         """Return whether the board holds all results that it has a column for."""
         if place.board is None:
             return False
-        columns = board_results.read_board_columns(place.board)
+        columns = evaluation.read_board_columns(place.board)
         return all(
             find_entry(job, task, place)
             for job in self.evaluations
@@ -83,7 +82,7 @@ class SubmissionJob(Job):
     def run(self, place: Workplace) -> None:
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
-        board_results.clear_cache()
+        evaluation.clear_cache()
         replaces = is_entry_of(self.name, self.backbone, place)
         if replaces:
             copy_missing_results(place.board / self.name, place.results)

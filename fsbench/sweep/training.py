@@ -13,8 +13,7 @@ from filelock import FileLock, Timeout
 from fsbench.api.labels import label
 from fsbench.backbones import devices
 from fsbench.sweep.file import JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, Workplace
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import first_round, run_folder
 from pretrain.training.loop import train_recipe

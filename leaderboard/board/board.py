@@ -23,12 +23,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from fsbench.core import __version__
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import Frozen
-from fsbench.core.version import __version__
 from fsbench.results import assembly
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.verification import Loaded

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.canonical import digest
+from fsbench.core.io import digest
 from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId

@@ -22,7 +22,7 @@ from statistics import mean
 
 from fsbench.core import statistics
 from fsbench.core.plotting import Drawing, write_figure
-from fsbench.core.power import Goal, episodes_needed
+from fsbench.core.statistics import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore

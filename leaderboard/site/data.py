@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fsbench.core import __version__
 from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
-from fsbench.core.version import __version__
 from fsbench.results.verification import Loaded
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import BoardEntry

@@ -28,9 +28,10 @@ from pydantic import Field
 from torch import Tensor
 
 from pretrain.recipes.recipe import Neutral
-from pretrain.weights.parametrizations import Elementwise, WeightMap
-from pretrain.weights.reparametrization import (
+from pretrain.weights.parametrizations import (
+    Elementwise,
     ElementwiseReparametrization,
+    WeightMap,
     is_adaptive,
     layer_modules,
 )

@@ -22,12 +22,11 @@ from torch import Tensor
 
 from fsbench.backbones import devices, normalization
 from fsbench.backbones.weights import weights_hash
-from fsbench.core import registry
+from fsbench.core import __version__, registry
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
-from fsbench.core.version import __version__
 from pretrain.meta.episodes import describe_episodes
 from pretrain.training.checkpoint import write_tensors
 from pretrain.training.distributed import describe_rank_effects

@@ -17,8 +17,7 @@ from torch.nn.functional import normalize
 from fsbench.core.errors import UsageError
 from fsbench.core.records import ImageRecords
 from fsbench.core.specs import KnnSpec
-from protocols.base import Inputs
-from protocols.probes.splits import ImageIndices, SplitFeatures, split_features
+from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features
 
 ENTRIES = 2**25
 """Similarities in memory at once, 128 MiB in float32."""

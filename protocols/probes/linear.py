@@ -23,9 +23,8 @@ from fsbench.core.records import ProbeRecords
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
-from protocols.base import Inputs
+from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features, to_device
 from protocols.heads.draws import draw_linear_init
-from protocols.probes.splits import ImageIndices, SplitFeatures, split_features, to_device
 
 TEST_ROWS = 4096
 """Test images per matrix product."""

@@ -29,8 +29,7 @@ import torch
 from PIL import Image
 
 from fsbench import backbones
-from fsbench.backbones.decoding import blocks
-from fsbench.backbones.features import FeatureStore, feature_block_size
+from fsbench.backbones.features import FeatureStore, blocks, feature_block_size
 from fsbench.core.process import keep_freed_memory
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words

@@ -15,7 +15,7 @@ from stress.trial import Trials
 from support.sweep import ENTRY, hashes, place, read, sweep
 
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Workplace
 from fsbench.sweep.schedule import EngineOptions, plan_sweep, run_sweep
 from fsbench.sweep.status import StateFiles
 

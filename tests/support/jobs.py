@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.sweep.file import JobKind
-from fsbench.sweep.job import Job
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Job, Workplace
 
 
 class Fake(Job):

@@ -13,7 +13,7 @@ from PIL import Image
 
 from fsbench.core.seeding import words
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.place import Workplace
+from fsbench.sweep.job import Workplace
 
 SIDE = 8
 TINY = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fsbench import backbones
-from fsbench.backbones.decoding import blocks
+from fsbench.backbones.features import blocks
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset

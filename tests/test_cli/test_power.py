@@ -13,7 +13,7 @@ from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
 from fsbench.cli.main import run
-from fsbench.core.power import Goal, standard_errors
+from fsbench.core.statistics import Goal, standard_errors
 from leaderboard.submission.intake import submit_results
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from fsbench.core import statistics
-from fsbench.core.power import Goal, episodes_needed
-from fsbench.core.statistics import OCTETS, RESAMPLES, shares, sign_flip
+from fsbench.core.statistics import OCTETS, RESAMPLES, Goal, episodes_needed, shares, sign_flip
 
 small = st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8)
 

@@ -9,7 +9,7 @@ import pytest
 
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError
-from fsbench.core.power import Goal, detectable, episodes_needed, standard_errors
+from fsbench.core.statistics import Goal, detectable, episodes_needed, standard_errors
 
 
 @pytest.mark.parametrize(("alpha", "power"), [(0.05, 0.8), (0.01, 0.9), (0.1, 0.5)])

@@ -14,9 +14,8 @@ from support.protocols import target
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.data import verification as module
-from fsbench.data.base import TargetDataset
+from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.episodes import Episode
-from fsbench.data.groups import Groups
 from fsbench.data.targets import chestx, cropdisease
 from fsbench.data.verification import audit_groups, shared_fractions
 

@@ -17,8 +17,8 @@ from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
+from fsbench.data.base import Groups
 from fsbench.data.episodes import Episode, EpisodeSampler, hash_episodes
-from fsbench.data.groups import Groups
 from fsbench.data.targets.chestx import get_patient
 from fsbench.data.targets.cropdisease import get_photo
 

@@ -15,10 +15,9 @@ from fsbench.core.errors import CheckpointError, DataError
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
-from protocols.base import Inputs
+from protocols.base import Inputs, SplitFeatures
 from protocols.heads.draws import draw_linear_init
 from protocols.probes.linear import ProbeHeads, evaluate_linear_probe, learning_rate_factor
-from protocols.probes.splits import SplitFeatures
 
 DATASET = target()
 TRAIN = np.flatnonzero(np.arange(len(DATASET)) % 4 != 0)

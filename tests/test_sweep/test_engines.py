@@ -14,8 +14,7 @@ from support.sweep import place
 
 from fsbench.sweep.engines import LocalEngine
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.graph import JobGraph
-from fsbench.sweep.plan import SweepPlan
+from fsbench.sweep.graph import JobGraph, SweepPlan
 from fsbench.sweep.schedule import Scheduler
 from fsbench.sweep.status import StateFiles
 

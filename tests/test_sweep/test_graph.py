@@ -13,8 +13,7 @@ from support.sweep import ENTRY, place, read, sweep
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.graph import JobGraph, build_graph
-from fsbench.sweep.plan import plan_jobs
+from fsbench.sweep.graph import JobGraph, build_graph, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
 from fsbench.sweep.training import RoundZeroJob, TrainingJob
 

@@ -13,9 +13,8 @@ from support.jobs import Fake
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.graph import JobGraph
+from fsbench.sweep.graph import JobGraph, SweepPlan
 from fsbench.sweep.job import Job, JobOutcome
-from fsbench.sweep.plan import SweepPlan
 from fsbench.sweep.schedule import Scheduler
 from fsbench.sweep.status import StateFiles
 

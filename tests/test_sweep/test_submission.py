@@ -12,8 +12,7 @@ from support.sweep import ENTRY, place, read, sweep
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts
 from fsbench.sweep import evaluation
-from fsbench.sweep.board_results import BoardResult
-from fsbench.sweep.evaluation import TrainedBackbone, is_entry_of
+from fsbench.sweep.evaluation import BoardResult, TrainedBackbone, is_entry_of
 from fsbench.sweep.graph import build_graph
 from fsbench.sweep.submission import SubmissionJob
 
