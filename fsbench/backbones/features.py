@@ -34,9 +34,8 @@ from fsbench.backbones import devices
 from fsbench.backbones.base import Backbone
 from fsbench.core import io
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.core.io import digest
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import ImageSpec
+from fsbench.core.specs import ImageSpec, digest
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres

@@ -9,9 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.io import digest
 from fsbench.core.schema import BackboneFacts, Name, Provenance, Sha256
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, digest
 
 
 class Measure(Frozen):

@@ -5,7 +5,6 @@ JSON, TOML and YAML become plain values: nothing in them is built or run.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -214,19 +213,3 @@ def plain_yaml(text: str, as_written: bool = False) -> Any:
             raise ValueError("duplicate key")
     data = yaml.safe_load(text)  # refuses tags, which a loader of bare text would pass over
     return yaml.load(text, yaml.BaseLoader) if as_written else data
-
-
-def canonical_json(value: Any, *, compact: bool = True) -> str:
-    """Return JSON in ASCII with sorted keys. Raise ValueError for NaN and infinity.
-
-    compact: without spaces; with them, as `json.dumps` writes them, for digests of older files.
-    """
-    separators = (",", ":") if compact else (", ", ": ")
-    return json.dumps(
-        value, sort_keys=True, separators=separators, ensure_ascii=True, allow_nan=False
-    )
-
-
-def digest(value: Any, *, compact: bool = True) -> str:
-    """Return the sha-256 of the canonical JSON, 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(value, compact=compact).encode()).hexdigest()

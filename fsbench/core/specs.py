@@ -7,7 +7,17 @@ is left out of the canonical text at its default, so the digests of earlier spec
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+import hashlib
+import json
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    get_args,
+)
 
 from pydantic import (
     BaseModel,
@@ -19,7 +29,6 @@ from pydantic import (
     model_validator,
 )
 
-from fsbench.core import io
 from fsbench.core.errors import FsbenchError
 from fsbench.core.registry import HEADS, Registry, only_subclass
 
@@ -69,11 +78,11 @@ class Frozen(BaseModel):
 
     def canonical(self) -> str:
         """Return JSON with sorted keys and no spaces: equal records give equal text."""
-        return io.canonical_json(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump(mode="json"))
 
     def digest(self) -> str:
         """Return the sha-256 of the canonical text, 64 hexadecimal digits."""
-        return io.digest(self.model_dump(mode="json"))
+        return digest(self.model_dump(mode="json"))
 
 
 class ImageSpec(Frozen):
@@ -419,3 +428,19 @@ class KnnSpec(Frozen):
 
 
 Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]
+
+
+def canonical_json(value: Any, *, compact: bool = True) -> str:
+    """Return JSON in ASCII with sorted keys. Raise ValueError for NaN and infinity.
+
+    compact: without spaces; with them, as `json.dumps` writes them, for digests of older files.
+    """
+    separators = (",", ":") if compact else (", ", ": ")
+    return json.dumps(
+        value, sort_keys=True, separators=separators, ensure_ascii=True, allow_nan=False
+    )
+
+
+def digest(value: Any, *, compact: bool = True) -> str:
+    """Return the sha-256 of the canonical JSON, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value, compact=compact).encode()).hexdigest()

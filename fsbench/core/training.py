@@ -12,8 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
-from fsbench.core.io import digest
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, digest
 
 Word = Annotated[str, StringConstraints(pattern=r"^\w[\w/@:.+-]{0,99}$")]
 RESTARTING = ("cosine", "step", "plateau")

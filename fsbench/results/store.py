@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.findings import Analysis, Question
-from fsbench.core.io import digest, read_record, write_record
+from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec, digest
 from fsbench.results import assembly, parquet
 from fsbench.results import provenance as environments
 from fsbench.results.names import ANALYSES, MODEL_FILE, file_stem, model_name, safe_name

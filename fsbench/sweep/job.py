@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from fsbench import data
 from fsbench.api.machine import Machine
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.io import digest
 from fsbench.core.process import Stopped, handled
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, digest
 from fsbench.sweep.file import JobKind
 
 if TYPE_CHECKING:

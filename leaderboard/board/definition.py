@@ -13,9 +13,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fsbench.core.io import digest
 from fsbench.core.schema import Name, Result, Sha256, Text
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, digest
 from fsbench.core.tasks import ColumnId
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.io import digest
 from fsbench.core.schema import BackboneFacts
+from fsbench.core.specs import digest
 from fsbench.core.training import Training
 from leaderboard.ranking.tiers import Outcomes
 

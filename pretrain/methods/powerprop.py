@@ -28,10 +28,9 @@ from pydantic import Field
 from torch import Tensor
 
 from pretrain.recipes.recipe import Neutral
-from pretrain.weights.parametrizations import (
-    Elementwise,
+from pretrain.weights.parametrizations import Elementwise, WeightMap
+from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,
-    WeightMap,
     is_adaptive,
     layer_modules,
 )

@@ -37,10 +37,9 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure
-from pretrain.weights.parametrizations import (
-    Elementwise,
+from pretrain.weights.parametrizations import Elementwise, WeightMap
+from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,
-    WeightMap,
     is_adaptive,
     iterate_maps,
     layer_modules,

@@ -29,7 +29,8 @@ import torch
 from torch import Tensor
 
 from pretrain.recipes.recipe import Neutral
-from pretrain.weights.parametrizations import Originals, Reparametrization, WeightMap, layer_modules
+from pretrain.weights.parametrizations import Originals, WeightMap
+from pretrain.weights.reparametrization import Reparametrization, layer_modules
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context

@@ -1,0 +1,164 @@
+"""Base classes of the reparametrizing methods: maps, decay on w, the adaptive rule, fusing.
+
+Every convolution and linear weight w of the network, including the head, becomes w = Psi(v); biases
+and norm layers stay plain (weight compander, III-A). The forward pass at step 0 is that of the
+plain network, because v starts at the inverse of the usual initial w.
+
+Weight decay on w (`decay="w"`) is a gradient: wd Psi(v) Psi'(v) is added to that of v before the
+step, and the optimizer's own decay of v is off. `decay="v"` leaves it on. Neither touches the
+scalars a, b of a map.
+
+An adaptive optimizer undoes a rescaling of the gradient, so the step is computed from the gradient
+of w and then multiplied by Psi'(v) (powerpropagation, section 3; weight compander, III-A3): maps
+are `raw`, `before_step` keeps v and Psi'(v), `after_step` rescales what the optimizer did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from pretrain.method import Method
+from pretrain.recipes.recipe import ActingOrder
+from pretrain.training.optimizer import ParameterGroup
+from pretrain.weights.parametrizations import (
+    Elementwise,
+    Originals,
+    WeightMap,
+    count_clamped,
+    find_map,
+)
+
+if TYPE_CHECKING:
+    from pretrain.training.context import Context
+
+
+def layer_modules(ctx: Context) -> Iterator[nn.Module]:
+    """Return the convolutions and linear layers, in forward order."""
+    return (ctx.model.get_submodule(name) for name in ctx.roles.layers)
+
+
+def iterate_maps(ctx: Context) -> Iterator[tuple[nn.Module, WeightMap, Originals]]:
+    """Yield module, map and trained tensors of the reparametrized layers."""
+    for module in layer_modules(ctx):
+        mapped = find_map(module)
+        if mapped is not None:
+            yield module, *mapped
+
+
+class Reparametrization(Method):
+    """Base of the reparametrizing methods; a subclass defines the map of a layer."""
+
+    RANK: ClassVar = ActingOrder.REPARAMETRIZATION
+
+    def maps(self, ctx: Context) -> Iterator[WeightMap]:
+        """Yield a new map for every layer, in their order."""
+        raise NotImplementedError
+
+    @property
+    def decays(self) -> Literal["w", "v"]:
+        """Return whether weight decay acts on the effective (w) or on the trained weights (v)."""
+        return "w"
+
+    def setup(self, ctx: Context) -> None:
+        """Register the maps, and log when an initial weight had to be moved into a map's range."""
+        modules = list(layer_modules(ctx))
+        for module, mapping in zip(modules, self.maps(ctx), strict=True):
+            parametrize.register_parametrization(module, "weight", mapping)
+        moved = {n: count_clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
+        names = tuple(f"{name}.weight" for name, count in moved.items() if count)
+        if names and not ctx.resumed:
+            total = sum(weight_size(module) for module in modules)
+            fraction = sum(moved.values()) / total
+            note = f"{sum(moved.values())} of {total} initial elements clamped to the range"
+            ctx.log(names, fraction, note)
+
+    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
+        """Return groups in which trained weights decay by `decays` and scalars of maps do not."""
+        trained = {id(v) for _, _, originals in iterate_maps(ctx) for v in originals}
+        scalars = {id(p) for _, mapping, _ in iterate_maps(ctx) for p in mapping.parameters()}
+
+        def part(group: ParameterGroup, ids: set[int], inside: bool = True) -> tuple[str, ...]:
+            return tuple(n for n in group.names if (id(ctx.parameters[n]) in ids) is inside)
+
+        decay_on: Literal["effective", "trained"] = "effective" if self.decays == "w" else "trained"
+        return [
+            new
+            for group in groups
+            for new in (
+                replace(group, names=part(group, trained | scalars, False)),
+                replace(group, names=part(group, trained), decay_on=decay_on),
+                replace(group, names=part(group, scalars), decay=0.0),
+            )
+        ]
+
+    @torch.no_grad()
+    def before_step(self, ctx: Context) -> None:
+        """Add weight decay on w to the gradients, with the sign and size of the groups."""
+        rates = {
+            id(p): group["effective_decay"]
+            for group in ctx.optimizer.param_groups
+            for p in group["params"]
+            if group["effective_decay"]
+        }
+        terms: dict[float, tuple[list[Tensor], list[Tensor]]] = {}
+        for module, mapping, originals in iterate_maps(ctx) if rates else ():
+            for trained, direction in mapping.decay(module.weight, *originals):  # type: ignore[arg-type]
+                if id(trained) in rates and trained.grad is not None:
+                    gradients, directions = terms.setdefault(rates[id(trained)], ([], []))
+                    gradients.append(trained.grad)
+                    directions.append(direction)
+        for rate, (gradients, directions) in terms.items():
+            torch._foreach_add_(gradients, directions, alpha=rate)
+
+    def finalize(self, ctx: Context) -> None:
+        """Replace every map by the plain weight Psi(v), to the bit; log the clamped elements."""
+        modules = list(layer_modules(ctx))
+        total = sum(count_clamped(module) for module in modules)
+        if total:
+            ctx.log((), 0.0, f"{total} elements were clamped to the range over the whole run")
+        for module in modules:
+            parametrize.remove_parametrizations(module, "weight")
+
+
+def weight_size(module: nn.Module) -> int:
+    """Return the number of elements of a layer's weight."""
+    return int(module.weight.numel())  # type: ignore[operator]
+
+
+class ElementwiseReparametrization(Reparametrization):
+    """Base with the rule for adaptive optimizers; maps are built with `raw=is_adaptive(ctx)`."""
+
+    @torch.no_grad()
+    def before_step(self, ctx: Context) -> None:
+        super().before_step(ctx)
+        trained = list(raw_maps(ctx))
+        ctx.memory["before"] = [v.clone() for _, v in trained]
+        ctx.memory["slopes"] = [mapping.slope(v) for mapping, v in trained]
+
+    @torch.no_grad()
+    def after_step(self, ctx: Context) -> None:
+        """Rescale an adaptive step: v <- v_before + Psi'(v_before) (v - v_before)."""
+        before, slopes = ctx.memory.pop("before"), ctx.memory.pop("slopes")
+        if before:
+            now = [v for _, v in raw_maps(ctx)]
+            torch._foreach_sub_(now, before)
+            torch._foreach_mul_(now, slopes)
+            torch._foreach_add_(now, before)
+
+
+def raw_maps(ctx: Context) -> Iterator[tuple[Elementwise, Tensor]]:
+    """Yield the maps whose trained weight receives the gradient of the effective one."""
+    for _, mapping, originals in iterate_maps(ctx):
+        if isinstance(mapping, Elementwise) and mapping.raw:
+            yield mapping, originals[0].detach()
+
+
+def is_adaptive(ctx: Context) -> bool:
+    """Return whether the optimizer's steps do not depend on the size of the gradient."""
+    return ctx.recipe.optimizer == "adam"
