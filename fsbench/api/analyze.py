@@ -73,7 +73,7 @@ def analyze(
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)
         model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
-        model.require_consent(choice, yes)
+        model.check_cost(choice, yes)
         for name, settings in choice.items():
             analysis = model.run(name, settings)
             if analysis is not None:
@@ -278,7 +278,7 @@ class ModelAnalysis:
             return None
         return store.read_finding(self.output, self.inputs.backbone.facts, question)
 
-    def require_consent(self, choice: AnalysisChoice, yes: bool) -> None:
+    def check_cost(self, choice: AnalysisChoice, yes: bool) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""
         passes = {
             name: ANALYSES.load(name).estimate_passes(self.inputs, settings)

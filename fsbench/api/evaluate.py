@@ -227,7 +227,7 @@ def run_request(
         request = replace(request, overwrite=False)
     results, paths = [], []
     for evaluation in start_evaluations(models, request, roots, output, machine, report):
-        evaluation.require_consent(yes)
+        evaluation.check_cost(yes)
         for task in request.tasks:
             results.append(evaluation.run(task))
             paths.append(evaluation.cell(task).path)
@@ -385,7 +385,7 @@ class Evaluation:
         """Return whether the episodes of a block are stored and may stay."""
         return not self.request.overwrite and cell.holds(list(episodes))
 
-    def require_consent(self, yes: bool) -> None:
+    def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
         device = self.context.device
         estimates = estimate_extraction(self.images_to_extract(), self.backbone, device)
@@ -490,13 +490,13 @@ def run_share(
     ranks = present()
     if request.overwrite and ranks.first:
         for evaluation in start_evaluations(models, request, roots, output, machine, report):
-            evaluation.require_consent(yes)
+            evaluation.check_cost(yes)
             for task in request.tasks:
                 evaluation.cell(task).clear()
     ranks.wait()
     share = replace(request, overwrite=False, shard=(ranks.rank, ranks.size))
     for evaluation in start_evaluations(models, share, roots, output, machine, report):
-        evaluation.require_consent(yes)
+        evaluation.check_cost(yes)
         for task in tasks_of_rank(evaluation):
             evaluation.run(task)
     ranks.wait()
