@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,16 +27,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
 from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import MetaLearner, meta_learner_of
+from pretrain.recipes.plan import TrainingClock
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch, BatchLoader, InputNormalizer, load_split
+from pretrain.training.context import Context
 from pretrain.training.validation import autocast, eval_mode, use_batch_statistics
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.plan import TrainingClock
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
-
 
 Indices = NDArray[np.int64]
 

@@ -16,18 +16,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stderr
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from fsbench.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from torch.utils.data import Dataset
-
-    from fsbench.data.episodes import EpisodeSampler
+from fsbench.data.episodes import EpisodeSampler
 
 INSTALL = (
     "`make meta` in a clone of fsbench, or: pip install cython setuptools wheel 'fsbench[meta]' &&"

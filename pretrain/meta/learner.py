@@ -9,7 +9,7 @@ like any other, without the head.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -19,15 +19,11 @@ from torch.nn import functional
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from pretrain.meta import l2l
+from pretrain.meta.l2l import AdaptedCopy
 from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder, Neutral
-
-if TYPE_CHECKING:
-    from pretrain.meta.l2l import AdaptedCopy
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batch
-    from pretrain.training.context import Context
-
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.batches import Batch
+from pretrain.training.context import Context
 
 OUTER_LOOP: Mapping[str, object] = {
     "loader": "episodes",

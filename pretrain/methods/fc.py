@@ -20,19 +20,15 @@ Differences: none known; the paper reports no accuracy on TinyImageNet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
+from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.roles import below
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsbench.backbones.architectures import RoleMap
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 def select_tail(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:

@@ -20,17 +20,14 @@ Differences: none by default.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import penalties, surgery
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 class FullReset(Method):

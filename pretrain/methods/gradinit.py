@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -41,7 +41,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.method import Method
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.batches import Batch
+from pretrain.training.context import Context
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
@@ -51,11 +53,6 @@ from pretrain.weights.init_scales import (
     require_double_backward,
     search_mode,
 )
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batch
-    from pretrain.training.context import Context
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
 """Parts and overlap for measuring GC and GN before and after: NIO's defaults."""

@@ -21,19 +21,16 @@ Differences: none by default. Nikishin et al. reset periodically and draw new va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.roles import below
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import penalties, rescaling
-
-if TYPE_CHECKING:
-    from fsbench.backbones.architectures import RoleMap
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 ResetScope = Literal["paper", "fully_connected", "head"]
 

@@ -27,7 +27,7 @@ later epoch is that of Frankle et al. 2019, https://arxiv.org/abs/1903.01611.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -35,12 +35,9 @@ from torch import Tensor
 
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 KEEP, ORIGIN = "keep:", "origin:"
 """Prefixes of names in memory: masks of the remaining weights, and weights to rewind to."""

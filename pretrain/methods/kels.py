@@ -27,24 +27,20 @@ channels are not the first ones. The paper reports no accuracy on TinyImageNet.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
 from pretrain.weights.surgery import build_on_meta
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsbench.backbones.architectures import RoleMap
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 SlimSizes = dict[str, tuple[int, int]]
 """Layer -> number of outputs and inputs of its kernel in the slim part, from the first one on."""

@@ -25,17 +25,15 @@ logged loss leaves the penalty out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pretrain.method import Method
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.training.context import Context
 from pretrain.weights import masks, penalties
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 class L2(Method):

@@ -22,18 +22,15 @@ logged loss leaves the penalty out; theta_0 stays the same when another method r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import penalties
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 class L2Init(Method):

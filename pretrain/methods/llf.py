@@ -24,17 +24,13 @@ before the threshold; its section 4.1, Figure 1 and code, followed here, of thos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 def redraw_late_layers(ctx: Context, threshold: str) -> None:

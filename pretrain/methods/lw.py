@@ -39,8 +39,9 @@ The paper reports no accuracy on TinyImageNet.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
@@ -50,17 +51,12 @@ from fsbench.backbones.roles import below
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.methods.rescale import restore_sizes
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.training.optimizer import ParameterGroup
 from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 EPSILON = 1e-6
 

@@ -22,16 +22,13 @@ Differences: those of the last two rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from torch import Tensor
 
 from pretrain.meta import l2l
-from pretrain.meta.learner import InnerLoop
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pretrain.meta.learner import TaskImages
-    from pretrain.training.context import Context
+from pretrain.meta.learner import InnerLoop, TaskImages
+from pretrain.training.context import Context
 
 
 class Maml(InnerLoop):

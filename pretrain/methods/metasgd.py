@@ -21,19 +21,16 @@ Differences: those of the last two rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from pretrain.meta import l2l
-from pretrain.meta.learner import InnerLoop
+from pretrain.meta.learner import InnerLoop, TaskImages
+from pretrain.training.context import Context
 from pretrain.training.optimizer import ParameterGroup
-
-if TYPE_CHECKING:
-    from pretrain.meta.learner import TaskImages
-    from pretrain.training.context import Context
 
 PREFIX = "rate."
 """Of the names of the step sizes in the memory of the run."""

@@ -44,7 +44,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -54,7 +54,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.errors import UsageError
 from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.batches import Batch
+from pretrain.training.context import Context
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
@@ -64,11 +66,6 @@ from pretrain.weights.init_scales import (
     require_double_backward,
     search_mode,
 )
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batch
-    from pretrain.training.context import Context
 
 Objective = Literal["gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt"]
 PROBES = 2

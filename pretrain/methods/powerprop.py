@@ -22,21 +22,19 @@ Differences: none known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
 
 from pretrain.recipes.recipe import Neutral
+from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Elementwise, WeightMap
 from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,
     is_adaptive,
     layer_modules,
 )
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 class PowerMap(Elementwise):

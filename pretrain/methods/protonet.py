@@ -17,16 +17,13 @@ Differences: those of the table. The head gets no gradient and keeps its initial
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from torch import Tensor
 
 from pretrain.meta import l2l
-from pretrain.meta.learner import MetaLearner, head_inputs
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pretrain.meta.learner import TaskImages
-    from pretrain.training.context import Context
+from pretrain.meta.learner import MetaLearner, TaskImages, head_inputs
+from pretrain.training.context import Context
 
 
 class Protonet(MetaLearner):

@@ -23,20 +23,16 @@ Differences: none known; the paper reports no accuracy on TinyImageNet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 Statistic = Literal["norm", "std"]
 

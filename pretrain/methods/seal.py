@@ -28,8 +28,9 @@ penalties of other methods, which, like the decay, shrink weights in both phases
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -38,16 +39,11 @@ from torch import nn
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import ActingOrder, Neutral, PaperRecipe, PublishedFigure, Recipe
+from pretrain.training.context import Context
 from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 def build_paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:

@@ -16,17 +16,15 @@ neither an update nor decay. Other settings and the differences are those of sea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.methods.seal import Seal, build_paper_row
+from pretrain.training.context import Context
 from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 class SealFreeze(Seal):

@@ -11,17 +11,14 @@ No settings besides those of seal.py; the differences are those of seal.py and l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pretrain.method import require_rounds
 from pretrain.methods.llf import redraw_late_layers
 from pretrain.methods.seal import Seal, build_paper_row
-from pretrain.recipes.recipe import Neutral
+from pretrain.recipes.recipe import Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights.surgery import END
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 class SealReinit(Seal):

@@ -26,7 +26,7 @@ Differences: none by default.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -35,12 +35,9 @@ from torch import Tensor
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import penalties, rescaling, surgery
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:

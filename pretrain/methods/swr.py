@@ -30,7 +30,7 @@ rule does not depend on the learning rate.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field, model_validator
@@ -40,10 +40,8 @@ from fsbench.core.errors import UsageError
 from pretrain.method import Method
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.training.context import Context
 from pretrain.weights import rescaling, surgery
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 def get_layer_weights(ctx: Context) -> list[Tensor]:

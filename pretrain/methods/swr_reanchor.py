@@ -22,7 +22,7 @@ Differences: `every_epochs` re-anchors at fixed intervals, for schedules without
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,12 +30,9 @@ from fsbench.core.errors import UsageError
 from pretrain.method import require_stages
 from pretrain.methods.swr import Swr, get_layer_weights
 from pretrain.recipes import schedules, swr_study
-from pretrain.recipes.recipe import Neutral
+from pretrain.recipes.recipe import Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import rescaling
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 LAMBDAS = {
     f"swr_reanchor.{n.split('.')[1]}": v

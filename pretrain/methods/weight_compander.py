@@ -29,14 +29,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure, Recipe
+from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Elementwise, WeightMap
 from pretrain.weights.reparametrization import (
     ElementwiseReparametrization,
@@ -44,10 +45,6 @@ from pretrain.weights.reparametrization import (
     iterate_maps,
     layer_modules,
 )
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 MARGIN = 1e-3
 """Weights are clamped to (1 - MARGIN) of a bounded range before the inverse is taken."""

@@ -23,17 +23,15 @@ weight compander does not apply: Adam acts on g and v, as in the original paper.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
 
 from pretrain.recipes.recipe import Neutral
+from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Originals, WeightMap
 from pretrain.weights.reparametrization import Reparametrization, layer_modules
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 PARALLEL = 1e-6
 """Directions whose cosine is within this of 1 are the same."""

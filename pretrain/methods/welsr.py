@@ -21,17 +21,14 @@ Differences: none known; the papers report no accuracy on TinyImageNet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training.context import Context
 from pretrain.weights import masks
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
 
 
 class Welsr(Method):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,11 +20,9 @@ from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.seeding import Name
 from fsbench.data.augmentation import augment
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset, Split
-    from pretrain.recipes.plan import Stage, TrainingClock
-    from pretrain.recipes.recipe import Recipe
+from fsbench.data.source import SourceDataset, Split
+from pretrain.recipes.plan import Stage, TrainingClock
+from pretrain.recipes.recipe import Recipe
 
 
 class Batch(NamedTuple):

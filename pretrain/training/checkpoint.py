@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -17,11 +17,8 @@ from torch import Tensor
 
 from fsbench.core.errors import CheckpointError, FsbenchError
 from fsbench.core.io import replacing, write_atomic
+from pretrain.training.context import Context
 from pretrain.training.validation import freeze_modules, frozen_modules
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
-
 
 FORMAT = "fsbench-pretrain-2"
 SIDECAR = "checkpoint.json"

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.core import seeding
 from fsbench.core.specs import Frozen
+from pretrain.recipes.plan import TrainingClock
+from pretrain.recipes.recipe import MethodSettings, Recipe
+from pretrain.training.batches import BatchLoader
 from pretrain.training.optimizer import (
     OptimizerState,
     ParameterGroup,
@@ -22,14 +27,6 @@ from pretrain.training.optimizer import (
     optimizer_state,
 )
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    import torch
-
-    from fsbench.backbones.architectures import Architecture
-    from pretrain.recipes.plan import TrainingClock
-    from pretrain.recipes.recipe import MethodSettings, Recipe
-    from pretrain.training.batches import BatchLoader
 
 Memory = dict[str, Any]
 """State of one method: tensors, numbers, strings; saved with every checkpoint."""

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -24,16 +24,12 @@ from torch.utils.flop_counter import flop_registry
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.estimates import WorkEstimate
+from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import meta_learner_of
-from pretrain.recipes.recipe import fit_round_steps
+from pretrain.recipes.recipe import Recipe, fit_round_steps
+from pretrain.training.context import Context
 from pretrain.training.factory import build_context
 from pretrain.training.validation import autocast
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
-
 
 TOTALS = ("samples", "flops", "event_flops", "step_flops", "seconds", "peak_memory_bytes")
 

@@ -15,7 +15,7 @@ backward pass is correct for all of these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,14 +23,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from fsbench.backbones.weights import weights_hash
+from fsbench.core.distributed import Ranks
 from fsbench.core.errors import FsbenchError, UsageError
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.batches import BatchLoader
 from pretrain.training.checkpoint import pack_state
-
-if TYPE_CHECKING:
-    from fsbench.core.distributed import Ranks
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import BatchLoader
-    from pretrain.training.context import Context
+from pretrain.training.context import Context
 
 MIN_ROWS = 2
 """Images per step that a rank needs: batch norm has no statistics of a single image."""

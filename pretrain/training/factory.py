@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,16 +13,14 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
+from fsbench.data.source import SourceDataset
 from pretrain.meta.episodes import EpisodeLoader, EpisodicValidation
 from pretrain.recipes.plan import TrainingClock
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader
 from pretrain.training.context import Context, Rewrite
 from pretrain.training.distributed import require_enough_images
 from pretrain.training.validation import Validation
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
 
 
 def add_dropout(head: nn.Module, rate: float) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,14 +19,12 @@ from fsbench.core.errors import UsageError
 from fsbench.core.io import write_atomic
 from fsbench.core.process import postponed
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.data.source import SourceDataset
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training import checkpoint, run_folder
 from pretrain.training.factory import deterministic_kernels
 from pretrain.training.loop import Trainer
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
 
 
 def can_share_first_round(recipe: Recipe) -> bool:

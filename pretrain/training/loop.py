@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,11 +44,14 @@ from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, StopRequest, postponed
 from fsbench.core.progress import SILENT, Advance, Reporter
+from fsbench.data.source import SourceDataset
 from pretrain.recipes import schedules
-from pretrain.recipes.recipe import fit_round_steps
+from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.recipes.schedules import PlateauSchedule
 from pretrain.training import checkpoint, optimizer, run_folder
+from pretrain.training.batches import Batch
 from pretrain.training.checkpoint import pack_state, unpack_state
+from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
 from pretrain.training.factory import build_context, build_validation, deterministic_kernels
@@ -60,12 +63,6 @@ from pretrain.training.run_folder import (
     warn_if_bits_may_differ,
 )
 from pretrain.training.validation import EpochSums, autocast
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.batches import Batch
-    from pretrain.training.context import Context
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint inside an epoch is written when the last one is older than this."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import Recipe
 
 OptimizerState = dict[str, dict[str, Tensor]]
 """Parameter name -> buffer name (momentum_buffer; step, exp_avg, exp_avg_sq) -> tensor."""

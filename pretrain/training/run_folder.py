@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -27,17 +27,14 @@ from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
+from fsbench.data.source import SourceDataset
 from pretrain.meta.episodes import describe_episodes
+from pretrain.recipes.plan import TrainingClock
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.checkpoint import write_tensors
+from pretrain.training.context import Context
+from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import describe_rank_effects
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.plan import TrainingClock
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
-    from pretrain.training.cost import TrainingCost
-
 
 LOG_FILES = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
 

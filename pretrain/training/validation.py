@@ -8,19 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.distributed import ALONE, Ranks
+from fsbench.data.source import SourceDataset
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import InputNormalizer, load_split
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
-    from pretrain.recipes.recipe import Recipe
-    from pretrain.training.context import Context
+from pretrain.training.context import Context
 
 PIXELS, MIN_IMAGES = 512_000, 32
 """Size of a validation batch in pixels and in images at least: 500 images of 32 px, 125 of 64 px.

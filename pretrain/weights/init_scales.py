@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +22,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 from fsbench.core.errors import FsbenchError, UsageError
+from pretrain.method import Method
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.validation import eval_mode
-
-if TYPE_CHECKING:
-    from pretrain.method import Method
-    from pretrain.recipes.recipe import Recipe
 
 KERNELS = (_ConvNd, nn.Linear)
 NORMS = (nn.LayerNorm, nn.GroupNorm)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from pretrain.training.context import Context
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 Masks = Mapping[str, Tensor]
 Scope = Literal["layer", "global"]

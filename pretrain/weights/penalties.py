@@ -9,15 +9,13 @@ methods have acted; they are in the method's memory and so in every checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from pretrain.training.context import Context
 from pretrain.weights import surgery
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:

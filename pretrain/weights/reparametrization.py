@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ from torch.nn.utils import parametrize
 
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder
+from pretrain.training.context import Context
 from pretrain.training.optimizer import ParameterGroup
 from pretrain.weights.parametrizations import (
     Elementwise,
@@ -33,9 +34,6 @@ from pretrain.weights.parametrizations import (
     count_clamped,
     find_map,
 )
-
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
 
 
 def layer_modules(ctx: Context) -> Iterator[nn.Module]:

@@ -14,19 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
 from fsbench.backbones.roles import below
+from pretrain.recipes.recipe import Recipe
 from pretrain.weights import parametrizations
-
-if TYPE_CHECKING:
-    from fsbench.backbones.architectures import Architecture
-    from pretrain.recipes.recipe import Recipe
-
 
 END = "end"
 """Threshold after the last layer: all layers are early."""
