@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.batches import Batch
-    from pretrain.training.context import Context
-    from pretrain.training.optimizer import ParameterGroup
+    from pretrain.training.context import Context, ParameterGroup
 
 
 class Method(MethodSettings):

@@ -108,7 +108,7 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 def _trace_run(job: BoundsJob) -> BoundsTrace:
     """Train once and measure norms and balancedness after every epoch."""
-    from pretrain.weights import rescaling
+    from pretrain.weights.surgery import frobenius_norms
     from protocols.analyses.balancedness import compute_balancedness
 
     method, seed = job
@@ -116,7 +116,7 @@ def _trace_run(job: BoundsJob) -> BoundsTrace:
 
     def watch(ctx: Context) -> None:
         kernels = _swr.get_kernels(ctx)
-        trace.norms.append(rescaling.frobenius_norms(kernels).tolist())
+        trace.norms.append(frobenius_norms(kernels).tolist())
         trace.balance.append(compute_balancedness(kernels))
         trace.sizes[:] = [kernel.numel() for kernel in kernels]
 

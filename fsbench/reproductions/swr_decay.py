@@ -95,13 +95,13 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 
 def _trace_run(job: DecayJob) -> DecayTrace:
     """Train once and measure the norm after every epoch."""
-    from pretrain.weights import rescaling
+    from pretrain.weights.surgery import frobenius_norms
 
     method, seed = job
     norms: list[float] = []
 
     def watch(ctx: Context) -> None:
-        norms.append(float(rescaling.frobenius_norms(_swr.get_kernels(ctx)).norm()))
+        norms.append(float(frobenius_norms(_swr.get_kernels(ctx)).norm()))
 
     recipe = _swr.build_swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1

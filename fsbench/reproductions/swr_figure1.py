@@ -168,15 +168,15 @@ def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: b
     """Return a copy with every weight times c; corrected: with biases scaled by Theorem 1."""
     import torch
 
-    from pretrain.weights import rescaling
+    from pretrain.methods.swr import bias_factors, multiply_tensors
 
     other = deepcopy(model)
     scales = torch.full((len(layers),), c)
     factors = {f"{name}.weight": scales[i] for i, name in enumerate(layers)}
     if corrected:
-        bias = rescaling.bias_factors(scales, None)
+        bias = bias_factors(scales, None)
         factors |= {f"{name}.bias": bias[i] for i, name in enumerate(layers)}
-    rescaling.multiply_tensors(other, factors)
+    multiply_tensors(other, factors)
     return other
 
 

@@ -30,7 +30,8 @@ from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import penalties, rescaling
+from pretrain.weights import penalties
+from pretrain.weights.surgery import has_tensor
 
 ResetScope = Literal["paper", "fully_connected", "head"]
 
@@ -71,9 +72,7 @@ class HeadReset(Method):
     def setup(self, ctx: Context) -> None:
         layers = select_layers(ctx.roles, self.scope)
         names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
-        penalties.store_anchors(
-            ctx, (name for name in names if rescaling.has_tensor(ctx.model, name))
-        )
+        penalties.store_anchors(ctx, (name for name in names if has_tensor(ctx.model, name)))
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage == 0:

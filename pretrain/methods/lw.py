@@ -52,8 +52,7 @@ from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.methods.rescale import restore_sizes
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
-from pretrain.training.context import Context
-from pretrain.training.optimizer import ParameterGroup
+from pretrain.training.context import Context, ParameterGroup
 from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta

@@ -29,8 +29,7 @@ from torch import Tensor, nn
 
 from pretrain.meta import l2l
 from pretrain.meta.learner import InnerLoop, TaskImages
-from pretrain.training.context import Context
-from pretrain.training.optimizer import ParameterGroup
+from pretrain.training.context import Context, ParameterGroup
 
 PREFIX = "rate."
 """Of the names of the step sizes in the memory of the run."""

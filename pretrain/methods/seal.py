@@ -40,8 +40,7 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.recipes.recipe import ActingOrder, Neutral, PaperRecipe, PublishedFigure, Recipe
-from pretrain.training.context import Context
-from pretrain.training.optimizer import ParameterGroup
+from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights import surgery
 from pretrain.weights.surgery import build_on_meta
 

@@ -22,8 +22,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.methods.seal import Seal, build_paper_row
-from pretrain.training.context import Context
-from pretrain.training.optimizer import ParameterGroup
+from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights import surgery
 
 

@@ -37,7 +37,8 @@ from pretrain.recipes import swr_study
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import penalties, rescaling, surgery
+from pretrain.weights import penalties, surgery
+from pretrain.weights.surgery import has_tensor
 
 
 def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:
@@ -118,5 +119,5 @@ class ShrinkPerturb(Method):
                 surgery.get_weight(ctx.model, name).detach(), self.shrink, self.noise, generator
             )
             for name in names
-            if rescaling.has_tensor(ctx.model, name)
+            if has_tensor(ctx.model, name)
         }

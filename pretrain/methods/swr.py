@@ -30,18 +30,20 @@ rule does not depend on the learning rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from pretrain.method import Method
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.training.context import Context
-from pretrain.weights import rescaling, surgery
+from pretrain.weights import surgery
+from pretrain.weights.surgery import frobenius_norms, has_tensor, tied_names
 
 
 def get_layer_weights(ctx: Context) -> list[Tensor]:
@@ -61,6 +63,57 @@ def find_norm_positions(ctx: Context) -> list[int]:
     """Return the positions of the norm layers among all layers."""
     norms = set(ctx.roles.norms)
     return [i for i, name in enumerate(ctx.roles.weighted) if name in norms]
+
+
+def rescaling_coefficients(now: Tensor, target: Tensor, lam: Tensor) -> Tensor:
+    """Return c (L,) with c |W| = lam target + (1 - lam) |W|; 1 where a norm or a target is zero.
+
+    A target of zero (a zero-initialized residual scale) would switch its layer off for good.
+    """
+    c = lam * target / now + (1 - lam)
+    return torch.where((now > 0) & (target > 0), c, torch.ones_like(c))
+
+
+def bias_factors(c: Tensor, last_norm: int | None, literal: bool = False) -> Tensor:
+    """Return the factors (L,) of biases: products of c from the last norm layer k on, c before it.
+
+    last_norm: k, counted from 0; None for a network without norm layers. literal: Algorithm 1 as
+    printed, which starts one layer early, so that the shift of norm k gets c_(k-1) c_k and
+    proportionality fails.
+    """
+    if last_norm is None:
+        return c.cumprod(0)
+    tail = c[last_norm:].cumprod(0)
+    early = c[last_norm - 1] if literal and last_norm > 0 else 1
+    return torch.cat([c[:last_norm], tail * early])
+
+
+def input_scales(c: Tensor, norm_layers: Sequence[int]) -> dict[int, Tensor]:
+    """Return the factor by which the input of every norm layer of a chain has changed."""
+    starts = [0, *norm_layers]
+    return {at: c[start:at].prod() for start, at in zip(starts, norm_layers, strict=False)}
+
+
+@torch.no_grad()
+def multiply_tensors(
+    model: nn.Module, factors: Mapping[str, Tensor], parameters: Mapping[str, Tensor] | None = None
+) -> None:
+    """Multiply effective tensors by a number each; a tensor with two names by the first only.
+
+    parameters: plain parameters by name, if the caller has them; it saves walking the model.
+    """
+    plain: dict[int, tuple[Tensor, Tensor]] = {}
+    for name, factor in factors.items():
+        tensor = (parameters or {}).get(name)
+        if tensor is None:
+            tensor = surgery.get_weight(model, name)
+            if surgery.trained_names(model, name) != (name,):
+                surgery.set_weight(model, name, tensor * factor)
+                continue
+        plain.setdefault(id(tensor), (tensor, factor))
+    if plain:
+        tensors, numbers = zip(*plain.values(), strict=True)
+        torch._foreach_mul_(tensors, numbers)
 
 
 class Swr(Method):
@@ -97,7 +150,7 @@ class Swr(Method):
         """Record the norms. Raises UsageError for a network for which the rule is not defined."""
         self.check_network(ctx)
         classifier = set(ctx.roles.fully_connected)
-        norms = rescaling.frobenius_norms(get_layer_weights(ctx))
+        norms = frobenius_norms(get_layer_weights(ctx))
         lam = [
             self.lambda_c if name in classifier else self.lambda_f for name in ctx.roles.weighted
         ]
@@ -111,15 +164,13 @@ class Swr(Method):
                 f"{self.name} needs the norm layers of {name}, which its roles do not name",
                 fix="give its RoleMap `weighted=weighted_names(model)`",
             )
-        tied = rescaling.tied_names(ctx.model)
+        tied = tied_names(ctx.model)
         if tied and not self.allow_tied:
             raise UsageError(
                 f"{self.name} has no bias rule for shared weights: {', '.join(tied)}",
                 fix=f"--set {self.name}.allow_tied=true scales them once",
             )
-        tracked = any(
-            rescaling.has_tensor(ctx.model, f"{norm}.running_mean") for norm in roles.norms
-        )
+        tracked = any(has_tensor(ctx.model, f"{norm}.running_mean") for norm in roles.norms)
         if self.scale_running_stats and not (roles.chain and tracked):
             raise UsageError(
                 f"{self.name}.scale_running_stats needs a chain of layers with batch norm, which"
@@ -130,21 +181,21 @@ class Swr(Method):
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
         names, norms = ctx.roles.weighted, find_norm_positions(ctx)
-        sizes = rescaling.frobenius_norms(get_layer_weights(ctx))
-        c = rescaling.rescaling_coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
-        bias = rescaling.bias_factors(c, norms[-1] if norms else None, self.paper_literal)
+        sizes = frobenius_norms(get_layer_weights(ctx))
+        c = rescaling_coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
+        bias = bias_factors(c, norms[-1] if norms else None, self.paper_literal)
         if self.scale_running_stats:
             scale_statistics(ctx, c, bias, norms)
         factors = {f"{name}.weight": c[i] for i, name in enumerate(names)}
         factors |= {name: bias[i] for i, name in get_bias_names(ctx).items()}
-        rescaling.multiply_tensors(ctx.model, factors, ctx.parameters)
+        multiply_tensors(ctx.model, factors, ctx.parameters)
 
     def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
         """Make the new norm of a layer that another method rewrote its target."""
         rewritten = set(names)
         for i, name in enumerate(ctx.roles.weighted):
             if f"{name}.weight" in rewritten:
-                ctx.memory["norms"][i] = rescaling.frobenius_norms([get_layer_weights(ctx)[i]])[0]
+                ctx.memory["norms"][i] = frobenius_norms([get_layer_weights(ctx)[i]])[0]
 
 
 def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) -> None:
@@ -153,9 +204,9 @@ def scale_statistics(ctx: Context, c: Tensor, bias: Tensor, norms: list[int]) ->
     An input W x + b becomes q W x + s b: its mean q mean + (s - q) b, its variance q^2 variance.
     """
     names = get_bias_names(ctx)
-    for at, q in rescaling.input_scales(c, norms).items():
+    for at, q in input_scales(c, norms).items():
         layer = ctx.roles.weighted[at]
-        if not rescaling.has_tensor(ctx.model, f"{layer}.running_mean"):
+        if not has_tensor(ctx.model, f"{layer}.running_mean"):
             continue
         mean = surgery.get_weight(ctx.model, f"{layer}.running_mean").mul_(q)
         surgery.get_weight(ctx.model, f"{layer}.running_var").mul_(q * q)

@@ -32,7 +32,7 @@ from pretrain.methods.swr import Swr, get_layer_weights
 from pretrain.recipes import schedules, swr_study
 from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import rescaling
+from pretrain.weights.surgery import frobenius_norms
 
 LAMBDAS = {
     f"swr_reanchor.{n.split('.')[1]}": v
@@ -88,4 +88,4 @@ class SwrReanchor(Swr):
 
     def reanchor(self, ctx: Context) -> None:
         """Make the current norms the target."""
-        ctx.memory["norms"] = rescaling.frobenius_norms(get_layer_weights(ctx))
+        ctx.memory["norms"] = frobenius_norms(get_layer_weights(ctx))

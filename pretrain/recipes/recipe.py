@@ -1,10 +1,17 @@
-"""Recipes: everything that decides the weights of a run, as frozen, hashed data without torch."""
+"""Recipes: everything that decides the weights of a run, as frozen, hashed data without torch.
+
+The methods of a recipe act in the order of their rank, then of their name. REFUSALS are the pairs
+that cannot be combined; pairs whose papers do not mention each other but whose effects add up
+(`swr` with `lw`, `seal` with `dsd`) are allowed.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
+from itertools import permutations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -23,11 +30,7 @@ from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.registry import Registry, only_subclass
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
-from pretrain.recipes.composition import require_composable
 from pretrain.recipes.plan import Plan, count_epochs
-
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceDataset
 
 Scale = Literal["paper", "pilot", "toy"]
 
@@ -122,6 +125,103 @@ METHODS: Registry[type[MethodSettings]] = Registry(
     "method", "pretrain.methods", only_subclass(MethodSettings), group=registry.METHODS
 )
 """All methods; the file name in pretrain/methods is the public name."""
+
+
+def fills_zeros(powerprop: MethodSettings, other: MethodSettings) -> bool:
+    """Return whether `other` sets weights to zero that powerprop trains with a power above 1."""
+    zeroing = other.name == "imp" or getattr(other, "fill", None) == "zero"
+    return zeroing and getattr(powerprop, "alpha", 1.0) > 1
+
+
+def holds_zeros(pruning: MethodSettings, other: MethodSettings) -> bool:
+    """Return whether the pruning method keeps weights at zero while training continues."""
+    return pruning.name == "imp" or bool(getattr(pruning, "sparse_epochs", 0))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """No method of `first` may be combined with one of `second`, if `when` holds for both.
+
+    reason: completes the sentence "A and B ..."; fix: what to do instead.
+    """
+
+    first: frozenset[str]
+    second: frozenset[str]
+    reason: str
+    fix: str = "use one of them"
+    when: Callable[[MethodSettings, MethodSettings], bool] = lambda first, second: True
+
+
+REDRAWS = frozenset({"dsd", "fc", "imp", "kels", "llf", "lw", "seal_reinit", "wels", "welsr"})
+REPARAMETRIZATIONS = frozenset({"powerprop", "weight_compander", "weight_norm"})
+INITS = frozenset({"gradinit", "nio"})
+SEALS = frozenset({"seal", "seal_freeze", "seal_reinit", "seal_reverse"})
+META = frozenset({"anil", "maml", "metasgd", "protonet"})
+INNER_LOOPS = META - {"protonet"}
+RESCALERS = frozenset({"swr", "swr_reanchor"})
+
+REFUSALS = (
+    Refusal(
+        REDRAWS,
+        REDRAWS,
+        "both choose what is re-drawn, pruned or rewound at a round start: the result would follow"
+        " neither paper",
+    ),
+    Refusal(
+        frozenset({"rescale"}),
+        frozenset({"lw"}),
+        "both restore initial norms at a round start, which lw does for the blocks it keeps",
+        fix="use lw alone",
+    ),
+    Refusal(
+        frozenset({"full_reset"}),
+        frozenset({"head_reset", "shrink_perturb"}),
+        "both act on new data, where a full reset leaves the other one nothing to do",
+    ),
+    Refusal(REPARAMETRIZATIONS, REPARAMETRIZATIONS, "both reparametrize the same weights"),
+    Refusal(INITS, INITS, "both scale the initial network"),
+    Refusal(SEALS, SEALS, "both decide which layers ascend, and when"),
+    Refusal(RESCALERS, RESCALERS, "both rescale every layer after every step"),
+    Refusal(
+        frozenset({"powerprop"}),
+        frozenset({"dsd", "imp"}),
+        "do not compose: weights are set to zero, where powerprop's gradient is zero for ever",
+        fix="leave powerprop out, or fill with fresh draws (--set dsd.fill=init)",
+        when=fills_zeros,
+    ),
+    Refusal(META, META, "both replace the training step"),
+    Refusal(
+        INITS,
+        META,
+        "do not compose: its gradients are those of classifying the source's classes, for which a"
+        " network that answers tasks has no head",
+    ),
+    Refusal(
+        REPARAMETRIZATIONS,
+        INNER_LOOPS,
+        "do not compose: no paper says whether a task's gradient steps act on the weights or on"
+        " what is trained in their place, and the weight that a step computes once is not adapted",
+    ),
+    Refusal(
+        frozenset({"dsd", "imp"}),
+        INNER_LOOPS,
+        "do not compose: a task's gradient steps would bring pruned weights back",
+        fix="use one of them, or dsd without a sparse phase (--set dsd.sparse_epochs=0)",
+        when=holds_zeros,
+    ),
+)
+
+
+def require_composable(methods: Iterable[MethodSettings]) -> None:
+    """Raise UsageError with the reason if two of the methods cannot share a recipe."""
+    for a, b in permutations(methods, 2):
+        for pair in REFUSALS:
+            if a.name in pair.first and b.name in pair.second and pair.when(a, b):
+                raise UsageError(f"{a.name} and {b.name} {pair.reason}", fix=pair.fix)
+
+
+if TYPE_CHECKING:
+    from fsbench.data.source import SourceDataset
 
 
 def read_method(value: object) -> object:

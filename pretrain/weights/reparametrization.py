@@ -25,8 +25,7 @@ from torch.nn.utils import parametrize
 
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder
-from pretrain.training.context import Context
-from pretrain.training.optimizer import ParameterGroup
+from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights.parametrizations import (
     Elementwise,
     Originals,

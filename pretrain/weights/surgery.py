@@ -152,3 +152,23 @@ def late_modules(model: nn.Module, threshold: str) -> list[nn.Module]:
     names, modules = zip(*model.named_modules(), strict=True)
     start = len(names) if threshold == END else names.index(threshold)
     return list(modules[start:])
+
+
+@torch.no_grad()
+def frobenius_norms(weights: Iterable[Tensor]) -> Tensor:
+    """Return the Frobenius norms (L,) of weights."""
+    return torch.stack(torch._foreach_norm([weight.detach() for weight in weights]))
+
+
+def has_tensor(model: nn.Module, name: str) -> bool:
+    """Return whether the model has a tensor of this name."""
+    owner, _, leaf = name.rpartition(".")
+    return getattr(model.get_submodule(owner), leaf, None) is not None
+
+
+def tied_names(model: nn.Module) -> tuple[str, ...]:
+    """Return the names of parameters that have another name too."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return tuple(name for same in names.values() if len(same) > 1 for name in same)

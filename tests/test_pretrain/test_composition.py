@@ -14,15 +14,15 @@ from pretrain.meta.learner import InnerLoop, MetaLearner
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
 from pretrain.recipes import registry
-from pretrain.recipes.composition import (
+from pretrain.recipes.recipe import (
     INITS,
     INNER_LOOPS,
     META,
     REFUSALS,
     REPARAMETRIZATIONS,
+    ActingOrder,
     require_composable,
 )
-from pretrain.recipes.recipe import ActingOrder
 from pretrain.training.loop import train_recipe
 
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")

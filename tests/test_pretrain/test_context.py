@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.pretrain import epochs, lines, tiny, trainer
 
-from pretrain.training import optimizer
+from pretrain.training import context
 from pretrain.training.context import Context
 
 
@@ -20,7 +20,7 @@ def after_one_epoch(out: Path, *assignments: str) -> Context:
 
 
 def momenta(ctx: Context) -> dict[str, torch.Tensor]:
-    state = optimizer.optimizer_state(ctx.optimizer, ctx.parameters)
+    state = context.optimizer_state(ctx.optimizer, ctx.parameters)
     return {name: held["momentum_buffer"].clone() for name, held in state.items()}
 
 

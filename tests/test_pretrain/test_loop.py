@@ -18,9 +18,8 @@ from pretrain.method import HOOKS, Method
 from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training import checkpoint, loop
 from pretrain.training.batches import Batch
-from pretrain.training.context import Context
+from pretrain.training.context import Context, ParameterGroup
 from pretrain.training.loop import Trainer, train_recipe
-from pretrain.training.optimizer import ParameterGroup
 from pretrain.training.run_folder import is_finished
 
 CALLS: list[str] = []

@@ -9,7 +9,7 @@ import torch
 from benchmarks import methods as bench
 
 from pretrain import METHODS
-from pretrain.recipes.composition import META
+from pretrain.recipes.recipe import META
 
 TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]
 

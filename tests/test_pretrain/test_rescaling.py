@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from support.rules import build, images
 from torch import Tensor, nn
 
-from pretrain.weights import rescaling
+from pretrain.methods.swr import (
+    bias_factors,
+    input_scales,
+    multiply_tensors,
+    rescaling_coefficients,
+)
+from pretrain.weights.surgery import tied_names
 
 positive = st.floats(0.01, 100)
 share = st.floats(0, 1)
@@ -21,7 +27,7 @@ def doubles(*values: float) -> Tensor:
 
 @given(now=positive, target=positive, lam=share)
 def test_the_norm_becomes_the_weighted_mean(now: float, target: float, lam: float) -> None:
-    c = float(rescaling.rescaling_coefficients(doubles(now), doubles(target), doubles(lam)))
+    c = float(rescaling_coefficients(doubles(now), doubles(target), doubles(lam)))
     assert c * now == pytest.approx(lam * target + (1 - lam) * now, rel=1e-12)
 
 
@@ -31,7 +37,7 @@ def test_the_distance_to_the_target_decays_geometrically(
 ) -> None:
     norm = doubles(now)
     for _ in range(times):
-        norm = norm * rescaling.rescaling_coefficients(norm, doubles(target), doubles(lam))
+        norm = norm * rescaling_coefficients(norm, doubles(target), doubles(lam))
     expected = (1 - lam) ** times * (now - target)
     assert float(norm) - target == pytest.approx(expected, rel=1e-9, abs=1e-9 * max(now, target))
 
@@ -46,7 +52,7 @@ def test_norms_stay_bounded_when_steps_are(target: float, lam: float, pushes: li
     norm = doubles(target)
     for push in pushes:
         norm = (norm**2 + push).sqrt()
-        norm = norm * rescaling.rescaling_coefficients(norm, doubles(target), doubles(lam))
+        norm = norm * rescaling_coefficients(norm, doubles(target), doubles(lam))
         assert float(norm) <= target + max(pushes) ** 0.5 / lam + 1e-9
 
 
@@ -54,7 +60,7 @@ def test_norms_stay_bounded_when_steps_are(target: float, lam: float, pushes: li
 def test_the_balance_of_two_layers_never_moves_away_from_the_initial_one(
     now: tuple[float, float], target: tuple[float, float], lam: float
 ) -> None:
-    c = rescaling.rescaling_coefficients(doubles(*now), doubles(*target), doubles(lam, lam))
+    c = rescaling_coefficients(doubles(*now), doubles(*target), doubles(lam, lam))
     first = now[0] / now[1]
     then = float(c[0] * now[0]) / float(c[1] * now[1])
     start = target[0] / target[1]
@@ -62,24 +68,22 @@ def test_the_balance_of_two_layers_never_moves_away_from_the_initial_one(
 
 
 def test_layers_of_norm_zero_now_or_at_the_start_are_left_alone() -> None:
-    c = rescaling.rescaling_coefficients(
-        doubles(0, 2, 0, 2), doubles(1, 0, 0, 4), doubles(*[0.5] * 4)
-    )
+    c = rescaling_coefficients(doubles(0, 2, 0, 2), doubles(1, 0, 0, 4), doubles(*[0.5] * 4))
     assert c.tolist() == [1, 1, 1, 1.5]
 
 
 def test_bias_factors_by_hand() -> None:
     c = doubles(2, 3, 5, 7)
-    assert rescaling.bias_factors(c, None).tolist() == [2, 6, 30, 210]
-    assert rescaling.bias_factors(c, 1).tolist() == [2, 3, 15, 105]
-    assert rescaling.bias_factors(c, 1, literal=True).tolist() == [2, 6, 30, 210]
-    assert rescaling.bias_factors(c, 2, literal=True).tolist() == [2, 3, 15, 105]
-    assert rescaling.bias_factors(c, 0, literal=True).tolist() == [2, 6, 30, 210]
+    assert bias_factors(c, None).tolist() == [2, 6, 30, 210]
+    assert bias_factors(c, 1).tolist() == [2, 3, 15, 105]
+    assert bias_factors(c, 1, literal=True).tolist() == [2, 6, 30, 210]
+    assert bias_factors(c, 2, literal=True).tolist() == [2, 3, 15, 105]
+    assert bias_factors(c, 0, literal=True).tolist() == [2, 6, 30, 210]
 
 
 def test_input_scales_by_hand() -> None:
     """conv norm conv conv norm: the second norm sees the first one's scale times both kernels'."""
-    scales = rescaling.input_scales(doubles(2, 3, 5, 7, 11), [1, 4])
+    scales = input_scales(doubles(2, 3, 5, 7, 11), [1, 4])
     assert {at: float(q) for at, q in scales.items()} == {1: 2, 4: 3 * 5 * 7}
 
 
@@ -92,12 +96,10 @@ def test_theorem_1_holds_for_any_factors(seed: int, zero_biases: bool) -> None:
     c = doubles(*[0.3 + ((seed + 1) * k * 0.37) % 2 for k in range(1, 4)])
     x = images(4)
     before = model(x).detach()
-    rescaling.multiply_tensors(model, {f"{n}.weight": c[i] for i, n in enumerate(roles.layers)})
+    multiply_tensors(model, {f"{n}.weight": c[i] for i, n in enumerate(roles.layers)})
     if not zero_biases:
-        factors = rescaling.bias_factors(c, None)
-        rescaling.multiply_tensors(
-            model, {f"{n}.bias": factors[i] for i, n in enumerate(roles.layers)}
-        )
+        factors = bias_factors(c, None)
+        multiply_tensors(model, {f"{n}.bias": factors[i] for i, n in enumerate(roles.layers)})
     torch.testing.assert_close(model(x).detach(), c.prod() * before, rtol=1e-12, atol=1e-12)
 
 
@@ -106,7 +108,7 @@ def test_multiplying_goes_through_a_reparametrization() -> None:
     layer = model.get_submodule("layer2.0")
     nn.utils.parametrizations.weight_norm(layer)
     before = layer.weight.detach().clone()  # type: ignore[union-attr, operator]
-    rescaling.multiply_tensors(model, {"layer2.0.weight": doubles(3).squeeze()})
+    multiply_tensors(model, {"layer2.0.weight": doubles(3).squeeze()})
     torch.testing.assert_close(layer.weight, 3 * before)  # type: ignore[arg-type]
 
 
@@ -115,7 +117,7 @@ def test_a_shared_tensor_is_multiplied_once() -> None:
     second.weight = first.weight
     model = nn.Sequential(first, second)
     before = first.weight.detach().clone()
-    rescaling.multiply_tensors(model, dict.fromkeys(("0.weight", "1.weight"), torch.tensor(3.0)))
+    multiply_tensors(model, dict.fromkeys(("0.weight", "1.weight"), torch.tensor(3.0)))
     torch.testing.assert_close(first.weight.detach(), 3 * before)
-    assert rescaling.tied_names(model) == ("0.weight", "1.weight")
-    assert rescaling.tied_names(nn.Sequential(nn.Linear(2, 2))) == ()
+    assert tied_names(model) == ("0.weight", "1.weight")
+    assert tied_names(nn.Sequential(nn.Linear(2, 2))) == ()

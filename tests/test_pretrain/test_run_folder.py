@@ -11,8 +11,8 @@ import pytest
 from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
-from pretrain.recipes.composition import META
 from pretrain.recipes.plan import Plan, TrainingClock
+from pretrain.recipes.recipe import META
 from pretrain.training import run_folder
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.training.run_folder import stage_accuracies, summarize_rounds

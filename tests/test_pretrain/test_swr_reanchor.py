@@ -14,7 +14,7 @@ from pretrain.methods.swr import get_layer_weights
 from pretrain.methods.swr_reanchor import SwrReanchor
 from pretrain.recipes import plan
 from pretrain.training.loop import Trainer
-from pretrain.weights import rescaling
+from pretrain.weights.surgery import frobenius_norms
 
 
 def anchored_epochs(made: Trainer) -> list[int]:
@@ -23,7 +23,7 @@ def anchored_epochs(made: Trainer) -> list[int]:
     for epoch in range(made.recipe.plan.total_epochs):
         made._open_epoch(2)
         target = made.ctx.memories["swr_reanchor"]["norms"]
-        if epoch and torch.equal(target, rescaling.frobenius_norms(get_layer_weights(made.ctx))):
+        if epoch and torch.equal(target, frobenius_norms(get_layer_weights(made.ctx))):
             anchored.append(epoch)
         made._step(2)
         epochs(made, 1)
