@@ -4,45 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from typer import Option
 
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.core.findings import Analysis
 
-What = Annotated[
-    list[str],
-    typer.Option("--what", help="Analyses (fsbench ls analyses) or all; by commas."),
-]
-Source = Annotated[
-    str | None,
-    typer.Option("--source", help="Source images (default: those that a run was trained on)."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Setting of an analysis, e.g. hessian.top=10; repeatable."),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", "-L", min=1, help="Use at most N images; the number is recorded."),
-]
 FIGURES = "analyses"
-
-
-def register(app: typer.Typer) -> None:
-    app.command("analyze")(analyze)
 
 
 def analyze(
     model: options.Model,
-    what: What,
-    source: Source = None,
+    what: list[str] = Option(..., help="Analyses (fsbench ls analyses) or all; by commas."),
+    source: str | None = Option(
+        None, help="Source images (default: those that a run was trained on)."
+    ),
     data: options.Data = None,
-    assignments: Set = None,
-    limit: Limit = None,
+    assignments: list[str] | None = Option(
+        None, "--set", help="Setting of an analysis, e.g. hessian.top=10; repeatable."
+    ),
+    limit: int | None = Option(
+        None, "--limit", "-L", min=1, help="Use at most N images; the number is recorded."
+    ),
     arch: options.Arch = None,
     random_init: options.RandomInit = None,
     output: options.Output = Path("results"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from typer import Option
 
 from fsbench.cli import console, options
 from fsbench.cli.pretrain import RecipeName, Scenario, Set, Source
@@ -13,33 +13,24 @@ from fsbench.cli.pretrain import RecipeName, Scenario, Set, Source
 if TYPE_CHECKING:
     from fsbench.api.budget import BudgetRun
 
-Steps = Annotated[
-    list[str], typer.Option("--steps", help="Optimizer steps per round: 50,100,200; repeatable.")
-]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option("--method", help="Methods beside the control `normal`: welsr,lw; repeatable."),
-]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Runs per budget, one seed each.")]
-Output = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder for the runs, budget.json and the figure.")
-]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("budget")(budget)
-
 
 def budget(
     recipe: RecipeName,
-    steps: Steps,
-    method: Methods = None,
-    seeds: Seeds = 1,
+    steps: list[str] = Option(..., help="Optimizer steps per round: 50,100,200; repeatable."),
+    method: list[str] | None = Option(
+        None, help="Methods beside the control `normal`: welsr,lw; repeatable."
+    ),
+    seeds: int = Option(1, min=1, help="Runs per budget, one seed each."),
     source: Source = None,
     data: options.Data = None,
     assignments: Set = None,
     scenario: Scenario = None,
-    output: Output = Path("runs/budget"),
+    output: Path = Option(
+        Path("runs/budget"),
+        "-o",
+        "--output",
+        help="Folder for the runs, budget.json and the figure.",
+    ),
     device: options.Device = "auto",
     threads: options.Threads = None,
     cache: options.Cache = None,

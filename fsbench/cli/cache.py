@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from typer import Option
 
 from fsbench.cli import options
 from fsbench.core.errors import UnknownName
@@ -23,7 +24,6 @@ KINDS = {
 Kinds = Annotated[
     list[str] | None, typer.Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")
 ]
-Sure = Annotated[bool, typer.Option("--yes", help="Delete without asking.")]
 
 
 class Entry(NamedTuple):
@@ -60,7 +60,11 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
         log("nothing cached")
 
 
-def clear(kinds: Kinds = None, cache: options.Cache = None, yes: Sure = False) -> None:
+def clear(
+    kinds: Kinds = None,
+    cache: options.Cache = None,
+    yes: bool = Option(False, "--yes", help="Delete without asking."),
+) -> None:
     """Delete entries of the cache folder; fsbench recomputes them when needed."""
     from fsbench.cli.console import log
     from fsbench.core.io import cache_folder

@@ -6,24 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.api.compare import PowerAnalysis
 
-A = Annotated[
-    str, typer.Argument(metavar="A", help="Results folder, or name of an entry on --board.")
-]
-B = Annotated[str, typer.Argument(metavar="B", help="Results folder or entry to compare with.")]
 Board = Annotated[Path | None, typer.Option("--board", help="Folder of the leaderboard.")]
-Like = Annotated[
-    tuple[str, str],
-    typer.Option("--like", metavar="A B", help="Two results folders, or entries on --board."),
-]
-Gap = Annotated[float, typer.Option("--gap", help="Difference to detect, in percent points.")]
-Alpha = Annotated[float, typer.Option("--alpha", help="Significance level (two-sided).")]
-Power = Annotated[float, typer.Option("--power", help="Probability of detecting the gap.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -32,8 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    a: A,
-    b: B,
+    a: str = Argument(..., metavar="A", help="Results folder, or name of an entry on --board."),
+    b: str = Argument(..., metavar="B", help="Results folder or entry to compare with."),
     tasks: options.Tasks = None,
     board: Board = None,
     as_json: options.Json = False,
@@ -53,12 +43,14 @@ def compare(
 
 
 def power(
-    examples: Like,
-    gap: Gap = 0.5,
+    examples: tuple[str, str] = Option(
+        ..., "--like", metavar="A B", help="Two results folders, or entries on --board."
+    ),
+    gap: float = Option(0.5, help="Difference to detect, in percent points."),
     tasks: options.Tasks = None,
     board: Board = None,
-    alpha: Alpha = 0.05,
-    power: Power = 0.8,
+    alpha: float = Option(0.05, help="Significance level (two-sided)."),
+    power: float = Option(0.8, help="Probability of detecting the gap."),
     as_json: options.Json = False,
 ) -> None:
     """Compute how many episodes distinguish two entries, from the spread of paired outcomes."""

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from typer import Option
 
 from fsbench.cli import options
 
-Folder = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder for runs, results and the board.")
-]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--methods",
-        help="Methods, comma-separated, or all (about 15 minutes); normal,seal by default.",
-    ),
-]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
-
 
 def demo(
-    output: Folder = Path("demo"), methods: Methods = None, threads: options.Threads = None
+    output: Path = Option(
+        Path("demo"), "-o", "--output", help="Folder for runs, results and the board."
+    ),
+    methods: list[str] | None = Option(
+        None, help="Methods, comma-separated, or all (about 15 minutes); normal,seal by default."
+    ),
+    threads: options.Threads = None,
 ) -> None:
     """Pretrain methods on generated images, evaluate, submit and rank them, in a few minutes.
 

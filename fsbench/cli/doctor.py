@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,10 +23,6 @@ LOW_DISK = 5.0
 """GB of free disk below which features of all targets may not fit."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command("doctor")(doctor)
-
-
 def doctor(
     data: options.Data = None, cache: options.Cache = None, as_json: options.Json = False
 ) -> None:
@@ -45,22 +40,16 @@ def doctor(
 
 def package_rows() -> list[tuple[str, str, str]]:
     """Return name, state and version of every package."""
+    from importlib.metadata import PackageNotFoundError, version
+
     rows = []
-    for name in CORE:
-        installed = version(name)
-        rows.append((name, "ok" if installed else "missing", installed or "pip install fsbench"))
-    for name, command in INSTALL.items():
-        installed = version(name)
-        rows.append((name, "ok" if installed else "optional", installed or command))
+    for name in (*CORE, *INSTALL):
+        try:
+            rows.append((name, "ok", version(name)))
+        except PackageNotFoundError:
+            state = "optional" if name in INSTALL else "missing"
+            rows.append((name, state, INSTALL.get(name, "pip install fsbench")))
     return rows
-
-
-def version(name: str) -> str | None:
-    """Return the version of an installed package."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def device_rows() -> list[tuple[str, str, str]]:

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
-from fsbench.cli import _verification, console, options
+from fsbench.cli import console, options
 
 if TYPE_CHECKING:
+    from leaderboard.board.badges import Badge
     from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
     from leaderboard.ranking.winner_tree import TreeBranch, WinnerTree
 
-ShowFormat = Annotated[Literal["table", "md", "json"], typer.Option("--format", help="Format.")]
-StatsFormat = Annotated[Literal["table", "json"], typer.Option("--format", help="Format.")]
-MethodsFormat = Annotated[
-    Literal["table", "md", "json", "csv"], typer.Option("--format", help="Format.")
-]
-Site = Annotated[Path, typer.Option("-o", "--output", help="Folder of the site.")]
-Official = Annotated[
-    str | None, typer.Option("--official", help="Name of an official board: cdfsl or transfer.")
-]
-OfficialVersion = Annotated[
-    int | None, typer.Option("--version", help="Version of the official board; newest by default.")
-]
-Version = Annotated[int, typer.Option("--version", min=1, help="Version to freeze.")]
-About = Annotated[str | None, typer.Option("--about", help="Purpose of the board.")]
-Figures = Annotated[
-    Path | None, typer.Option("--figures", help="Folder for figures of the gains (SVG).")
-]
+Entry = Annotated[str, Argument(help="Name of the entry.")]
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Make, show, check and verify leaderboards.")
-    commands = (show, build, check, init, boards, freeze, methods, stats)
-    for command in (*commands, _verification.verify, _verification.reproduce):
+    commands = (show, build, check, init, boards, freeze, methods, stats, verify, reproduce)
+    for command in commands:
         group.command(command.__name__)(command)
     app.add_typer(group, name="leaderboard")
 
 
-def show(board: options.Board, shape: ShowFormat = "table", cache: options.Cache = None) -> None:
+def show(
+    board: options.Board,
+    shape: Literal["table", "md", "json"] = Option("table", "--format", help="Format."),
+    cache: options.Cache = None,
+) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
     print_board(board, shape, cache)
 
@@ -64,7 +55,11 @@ def print_board(
             console.log(table.note)
 
 
-def build(board: options.Board, site: Site, cache: options.Cache = None) -> None:
+def build(
+    board: options.Board,
+    site: Path = Option(..., "-o", "--output", help="Folder of the site."),
+    cache: options.Cache = None,
+) -> None:
     """Rank a board and write it as one page that opens from disk, SITE/index.html."""
     from fsbench.core.io import cache_folder
     from leaderboard.site.page import build_site
@@ -93,7 +88,11 @@ def check(board: options.Board) -> None:
     typer.echo(f"ok: {counts}")
 
 
-def init(board: options.Board, official: Official = None, version: OfficialVersion = None) -> None:
+def init(
+    board: options.Board,
+    official: str | None = Option(None, help="Name of an official board: cdfsl or transfer."),
+    version: int | None = Option(None, help="Version of the official board; newest by default."),
+) -> None:
     """Start a board: an official one with frozen columns, or a free one for any results."""
     from leaderboard.board.official import init_board
 
@@ -114,7 +113,10 @@ def boards(as_json: options.Json = False) -> None:
 
 
 def freeze(
-    board: options.Board, version: Version = 1, about: About = None, cache: options.Cache = None
+    board: options.Board,
+    version: int = Option(1, min=1, help="Version to freeze."),
+    about: str | None = Option(None, help="Purpose of the board."),
+    cache: options.Cache = None,
 ) -> None:
     """Freeze columns, rule and date of your own board as a version that can be cited.
 
@@ -129,8 +131,8 @@ def freeze(
 
 def methods(
     board: options.Board,
-    shape: MethodsFormat = "table",
-    figures: Figures = None,
+    shape: Literal["table", "md", "json", "csv"] = Option("table", "--format", help="Format."),
+    figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
     cache: options.Cache = None,
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
@@ -158,7 +160,11 @@ def methods(
             console.log(table.note)
 
 
-def stats(board: options.Board, shape: StatsFormat = "table", cache: options.Cache = None) -> None:
+def stats(
+    board: options.Board,
+    shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
+    cache: options.Cache = None,
+) -> None:
     """Print rank intervals, average ranks with critical difference, and which entry wins where."""
     from fsbench.core.io import cache_folder
     from leaderboard.board.board import Board
@@ -229,3 +235,116 @@ def branch_lines(branch: TreeBranch, depth: int = 0, answer: str = "") -> Iterat
     yield f"{indent}{branch.question}"
     yield from branch_lines(branch.yes, depth + 1, "yes: ")
     yield from branch_lines(branch.no, depth + 1, "no: ")
+
+
+def verify(
+    entry: Entry,
+    model: Annotated[
+        str, Option("-m", "--model", help="Backbone of the entry: timm/NAME, run:DIR, FILE, ...")
+    ],
+    board: options.Board,
+    episodes: int = Option(20, min=1, help="Episodes to draw, over all tasks."),
+    tasks: list[str] | None = Option(
+        None,
+        "-t",
+        "--tasks",
+        "--task",
+        help="Only tasks that match these ids; folder:DIR for your own.",
+    ),
+    seed: int | None = Option(
+        None, min=0, help="Seed for drawing the episodes; random by default."
+    ),
+    arch: options.Arch = None,
+    random_init: options.RandomInit = None,
+    data: options.Data = None,
+    cache: options.Cache = None,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    batch_size: options.BatchSize = None,
+    workers: options.Workers = 2,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Recompute random episodes of an entry from its weights; exit 5 if outcomes differ.
+
+    The outcome is stored in the entry as a badge, which the board shows. Threads default to those
+    of the entry, so that on the same kind of machine every bit is equal.
+    """
+    from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.request import Models
+    from fsbench.api.verify import Check
+    from fsbench.api.verify import verify as verify_entry
+    from leaderboard.board.board import Board
+
+    Board.existing(board)
+    names = tuple(options.split(tasks))
+    badge = verify_entry(
+        board,
+        entry,
+        Models((model,), arch, random_init),
+        Check(episodes, names) if seed is None else Check(episodes, names, seed),
+        roots=options.split(data),
+        machine=Machine(device, threads, workers, batch_size, cache_folder(cache)),
+        yes=yes,
+        report=console.reporter(),
+    )
+    show_badge(badge, as_json)
+    refuse_failed(entry, badge)
+
+
+def show_badge(badge: Badge, as_json: bool) -> None:
+    """Print one line per task and, on stderr, how to repeat the check."""
+    if as_json:
+        console.emit_json(badge.model_dump(mode="json") | {"verdict": badge.verdict})
+        return
+    titles = ("task", "drawn", "recomputed", "outcomes", "flipped", "allowed", "verdict")
+    rows = []
+    for check in badge.cells:
+        counts = (len(check.drawn), check.episodes, check.outcomes, check.flipped, check.allowed)
+        rows.append((check.cell, *map(str, counts), check.verdict))
+    console.table(badge.words, titles, rows)
+    where = ", ".join(f"{k} {v}" for k, v in badge.environment.items())
+    console.log(f"episodes drawn by --seed {badge.seed}; {where}")
+    for difference in dict.fromkeys(d for check in badge.cells for d in check.differs):
+        console.log(f"another environment than the entry's: {difference}")
+    if badge.not_verified:
+        console.log(f"not verified: {', '.join(badge.not_verified)}")
+
+
+def refuse_failed(entry: str, badge: Badge) -> None:
+    """Raise ValidationFailed naming what differs."""
+    from fsbench.core.errors import ValidationFailed
+
+    failed = [check for check in badge.cells if check.verdict == "failed"]
+    if failed:
+        listed = "\n  ".join(
+            f"{c.cell}: {c.flipped} of {c.outcomes} outcomes differ, allowed are {c.allowed}"
+            f"{'; ' + c.other if c.other else ''}; episodes {', '.join(map(str, c.wrong))}"
+            for c in failed
+        )
+        raise ValidationFailed(
+            f"'{entry}' does not follow from its weights\n  {listed}",
+            fix="ask the submitter; the badge says how to repeat this check",
+        )
+
+
+def reproduce(
+    entry: Entry,
+    board: options.Board,
+    shape: Literal["sh", "json"] = Option("sh", "--format", help="Format."),
+) -> None:
+    """Print the environment and the commands that reproduce an entry's results.
+
+    They follow from its recipe and specs; every word is quoted, and nothing is executed.
+    """
+    from fsbench.api.reproduce import reproduce as reproduce_entry
+    from leaderboard.board.board import Board
+
+    reproductions = reproduce_entry(Board.existing(board).entry(entry), str(board))
+    if shape == "json":
+        machines = [reproduction.as_json() for reproduction in reproductions]
+        console.emit_json({"entry": entry, "machines": machines})
+        return
+    typer.echo(f"# entry {shlex.quote(entry)}; data sets: --data or FSBENCH_DATA")
+    for reproduction in reproductions:
+        typer.echo(reproduction.script(), nl=False)

@@ -1,27 +1,26 @@
 """The `fsbench` command: register all commands and turn errors into exit codes.
 
-Every file of this package with `register(app)` adds commands. Heavy modules (torch, pydantic,
-scipy) are imported inside the commands, so that `fsbench --help` answers at once.
+Every file of this package adds the command of its own name, or those of its `register(app)`. Heavy
+modules (torch, pydantic, scipy) are imported inside commands, so that `fsbench --help` answers at
+once.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, handled, keep_freed_memory
-from fsbench.core.registry import Registry, attribute
+from fsbench.core.registry import Registry
 
 GROUPS: Registry[Any] = Registry(
-    "command group",
-    "fsbench.cli",
-    attribute("register"),
-    machinery=("main", "options", "console"),
+    "command group", "fsbench.cli", lambda file: file, machinery=("main", "options", "console")
 )
 
 HELP = "Evaluate whether a backbone transfers, and whether a gain is real."
@@ -64,8 +63,11 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    for register in GROUPS.values():
-        register(app)
+    for name, file in GROUPS.items():
+        if hasattr(file, "register"):
+            file.register(app)
+        else:
+            app.command(name)(getattr(file, name))
     panel_of = {name: panel for panel, names in PANELS.items() for name in names}
     for command in app.registered_commands:
         command.rich_help_panel = panel_of.get(str(command.name), "Tools")
@@ -81,12 +83,9 @@ def show_version(is_set: bool) -> None:
 
 
 def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
+    version: bool = Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
     """Evaluate whether a backbone transfers, and whether a gain is real."""
 

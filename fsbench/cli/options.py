@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -83,21 +84,19 @@ def as_text(value: Any) -> str | None:
 
 Model = Annotated[
     list[str],
-    typer.Option(
-        "-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."
-    ),
+    Option("-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."),
 ]
 Arch = Annotated[
     str | None,
-    typer.Option("--arch", help="Architecture of a checkpoint file: a timm name or fsbench/NAME."),
+    Option(help="Architecture of a checkpoint file: a timm name or fsbench/NAME."),
 ]
 RandomInit = Annotated[
     int | None,
-    typer.Option("--random-init", help="Use random weights drawn with this seed (a control)."),
+    Option(help="Use random weights drawn with this seed (a control)."),
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "-t",
         "--tasks",
         "--task",
@@ -107,44 +106,40 @@ Tasks = Annotated[
 ]
 Data = Annotated[
     list[str] | None,
-    typer.Option("--data", help="Folder with the data sets, or NAME=DIR for one; repeatable."),
+    Option(help="Folder with the data sets, or NAME=DIR for one; repeatable."),
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option("--cache", envvar="FSBENCH_CACHE", help="Folder for cached features and images."),
+    Option(envvar="FSBENCH_CACHE", help="Folder for cached features and images."),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")]
-Device = Annotated[str, typer.Option("--device", help="Device: auto, cpu, cuda, cuda:N or mps.")]
+Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
+Device = Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, max=1024, help="CPU threads of torch (recorded in results)."),
+    Option(min=1, max=1024, help="CPU threads of torch (recorded in results)."),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("-b", "--batch-size", min=2, max=2**14, help="Batch size.")
+    int | None, Option("-b", "--batch-size", min=2, max=2**14, help="Batch size.")
 ]
 Workers = Annotated[
-    int, typer.Option("-j", "--workers", min=0, max=1024, help="Threads for decoding images.")
+    int, Option("-j", "--workers", min=0, max=1024, help="Threads for decoding images.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed for sampling episodes.")]
+Seed = Annotated[int, Option(min=0, help="Seed for sampling episodes.")]
 Limit = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--limit",
         "-L",
         min=1,
         help="Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Start work that is estimated to take over an hour.")
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Recompute and replace existing results.")
-]
+Json = Annotated[bool, Option("--json", help="Print JSON on stdout instead of a table.")]
+Yes = Annotated[bool, Option("--yes", help="Start work that is estimated to take over an hour.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Recompute and replace existing results.")]
 Config = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--config",
         "-C",
         callback=read_config,
@@ -152,7 +147,7 @@ Config = Annotated[
         help="YAML, TOML or JSON file of option values; the command line overrides it.",
     ),
 ]
-Board = Annotated[Path, typer.Option("--board", help="Folder of the leaderboard.")]
+Board = Annotated[Path, Option(help="Folder of the leaderboard.")]
 
 
 def split(values: list[str] | None) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from fsbench.cli import console, options
 
@@ -31,10 +32,6 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."),
 ]
-Methods = Annotated[
-    str | None,
-    typer.Option("--method", help="Methods in place of the recipe's, e.g. swr+weight_compander."),
-]
 Scenario = Annotated[
     str | None,
     typer.Option(
@@ -42,18 +39,6 @@ Scenario = Annotated[
         help="How source data arrive: stationary, warm-start, continual-full or continual-limited.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the recipe.")]
-Runs = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder of the runs; each gets its own inside.")
-]
-Export = Annotated[
-    Path | None,
-    typer.Option("--export-recipe", help="Write the recipe to this file (.json) and do not train."),
-]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("pretrain")(pretrain)
 
 
 def pretrain(
@@ -62,13 +47,19 @@ def pretrain(
     data: options.Data = None,
     assignments: Set = None,
     scenario: Scenario = None,
-    method: Methods = None,
-    seed: Seed = None,
-    output: Runs = Path("runs"),
+    method: str | None = Option(
+        None, help="Methods in place of the recipe's, e.g. swr+weight_compander."
+    ),
+    seed: int | None = Option(None, min=0, help="Seed of the recipe."),
+    output: Path = Option(
+        Path("runs"), "-o", "--output", help="Folder of the runs; each gets its own inside."
+    ),
     device: options.Device = "auto",
     threads: options.Threads = None,
     cache: options.Cache = None,
-    export_recipe: Export = None,
+    export_recipe: Path | None = Option(
+        None, help="Write the recipe to this file (.json) and do not train."
+    ),
     yes: options.Yes = False,
     as_json: options.Json = False,
     config: options.Config = None,

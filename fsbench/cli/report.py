@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 from leaderboard import reports as downloads
 
-Results = Annotated[list[Path] | None, typer.Argument(help="Results folders or files.")]
-Board = Annotated[
-    Path | None, typer.Option("--board", help="Folder of a leaderboard, instead of results.")
-]
-Shape = Annotated[
-    str, typer.Option("--format", help=f"Format: {', '.join(downloads.FORMATS.names())}.")
-]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Output file; stdout by default.")
-]
-Control = Annotated[
-    str | None, typer.Option("--control", help="Model that the others are compared with.")
-]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("report")(report)
-
 
 def report(
-    results: Results = None,
-    shape: Shape = "md",
-    output: Output = None,
-    control: Control = None,
-    board: Board = None,
+    results: list[Path] | None = Argument(None, help="Results folders or files."),
+    shape: str = Option("md", "--format", help=f"Format: {', '.join(downloads.FORMATS.names())}."),
+    output: Path | None = Option(None, "-o", "--output", help="Output file; stdout by default."),
+    control: str | None = Option(None, help="Model that the others are compared with."),
+    board: Path | None = Option(None, help="Folder of a leaderboard, instead of results."),
     cache: options.Cache = None,
 ) -> None:
     """Write results or a board as tables of a paper, one per protocol and input size.

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.reproductions import ClaimOutcome
 
-Name = Annotated[str | None, typer.Argument(help="Claim to test; without it, list all claims.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per figure.")]
-Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", help="Folder for the figures (JSON) and plots."),
-]
-All = Annotated[bool, typer.Option("--all", help="Test every claim and print the verdicts.")]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("reproduce")(reproduce)
-
 
 def reproduce(
-    name: Name = None,
-    seeds: Seeds = None,
-    output: Output = None,
-    everything: All = False,
+    name: str | None = Argument(None, help="Claim to test; without it, list all claims."),
+    seeds: int | None = Option(None, min=1, help="Seeds per figure."),
+    output: Path | None = Option(
+        None, "-o", "--output", help="Folder for the figures (JSON) and plots."
+    ),
+    everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
     as_json: options.Json = False,
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""

@@ -5,60 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 
-Results = Annotated[Path, typer.Argument(help="Results folder, or a .zip or .tar.gz of one.")]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the entry.")]
-Authors = Annotated[str | None, typer.Option("--authors", help="Authors of the entry.")]
-Link = Annotated[str | None, typer.Option("--link", help="Link to code or paper.")]
-License = Annotated[
-    str | None, typer.Option("--license", "--licence", help="Licence of the weights.")
-]
-Pretraining = Annotated[
-    list[str] | None,
-    typer.Option("--pretraining-data", help="Data sets of the pretraining, or none; repeatable."),
-]
-Seen = Annotated[
-    list[str] | None,
-    typer.Option("--targets-seen", help="Targets seen in pretraining, or none; repeatable."),
-]
-Statement = Annotated[
-    str | None, typer.Option("--statement", help="How the results were obtained, in one sentence.")
-]
-Declaration = Annotated[
-    Path | None,
-    typer.Option(
-        "--declaration", help="JSON, TOML or YAML file with these fields; options override it."
-    ),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("-m", "--model", help="Submit only this model of the folder; repeatable."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check only; write nothing.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Replace an entry of the same name.")]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("submit")(submit)
-
 
 def submit(
-    results: Results,
+    results: Annotated[Path, Argument(help="Results folder, or a .zip or .tar.gz of one.")],
     board: options.Board,
-    name: Name = None,
-    authors: Authors = None,
-    link: Link = None,
-    license: License = None,  # noqa: A002
-    pretraining_data: Pretraining = None,
-    targets_seen: Seen = None,
-    statement: Statement = None,
-    declaration: Declaration = None,
-    model: Models = None,
-    dry_run: DryRun = False,
-    replace: Replace = False,
+    name: str | None = Option(None, help="Name of the entry."),
+    authors: str | None = Option(None, help="Authors of the entry."),
+    link: str | None = Option(None, help="Link to code or paper."),
+    license: str | None = Option(None, "--license", "--licence", help="Licence of the weights."),  # noqa: A002
+    pretraining_data: list[str] | None = Option(
+        None, help="Data sets of the pretraining, or none; repeatable."
+    ),
+    targets_seen: list[str] | None = Option(
+        None, help="Targets seen in pretraining, or none; repeatable."
+    ),
+    statement: str | None = Option(None, help="How the results were obtained, in one sentence."),
+    declaration: Path | None = Option(
+        None, help="JSON, TOML or YAML file with these fields; options override it."
+    ),
+    model: list[str] | None = Option(
+        None, "-m", "--model", help="Submit only this model of the folder; repeatable."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Check only; write nothing."),
+    replace: bool = Option(False, "--replace", help="Replace an entry of the same name."),
 ) -> None:
     """Check results and add one entry per model; list all problems and write nothing on any."""
     from fsbench.api.submit import submit as submit_results

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 
@@ -15,50 +15,28 @@ if TYPE_CHECKING:
     from fsbench.sweep.schedule import EngineOptions
 
 
-What = Annotated[str, typer.Argument(metavar="FILE | status FILE", help="Sweep file (YAML).")]
-File = Annotated[Path | None, typer.Argument(hidden=True)]
-Output = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder of runs, results and the state of jobs.")
-]
-Board = Annotated[
-    Path | None,
-    typer.Option(
-        "--board", help="Folder of the board that `submit` adds to; its entries count as done."
-    ),
-]
-Findings = Annotated[
-    Path | None,
-    typer.Option("--findings", help="Folder of analyses; existing records count as done."),
-]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Parallel processes of the local engine.")]
-Engine = Annotated[
-    Literal["local", "ray"],
-    typer.Option("--engine", help="Engine: local processes or a Ray cluster."),
-]
-Address = Annotated[
-    str | None, typer.Option("--address", help="Address of the Ray cluster: auto or HOST:PORT.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the jobs and their cost only.")]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("sweep")(sweep)
-
-
 def sweep(
-    what: What,
-    file: File = None,
-    output: Output = Path("sweep"),
-    board: Board = None,
-    findings: Findings = None,
+    what: str = Argument(..., metavar="FILE | status FILE", help="Sweep file (YAML)."),
+    file: Path | None = Argument(None, hidden=True),
+    output: Path = Option(
+        Path("sweep"), "-o", "--output", help="Folder of runs, results and the state of jobs."
+    ),
+    board: Path | None = Option(
+        None, help="Folder of the board that `submit` adds to; its entries count as done."
+    ),
+    findings: Path | None = Option(
+        None, help="Folder of analyses; existing records count as done."
+    ),
     data: options.Data = None,
     cache: options.Cache = None,
-    engine: Engine = "local",
-    jobs: Jobs = 1,
-    address: Address = None,
+    engine: Literal["local", "ray"] = Option(
+        "local", help="Engine: local processes or a Ray cluster."
+    ),
+    jobs: int = Option(1, min=1, help="Parallel processes of the local engine."),
+    address: str | None = Option(None, help="Address of the Ray cluster: auto or HOST:PORT."),
     device: options.Device = "auto",
     workers: options.Workers = 2,
-    dry_run: DryRun = False,
+    dry_run: bool = Option(False, "--dry-run", help="Print the jobs and their cost only."),
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:

@@ -21,11 +21,13 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -108,6 +110,8 @@ class Registry(Generic[T]):
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group, by name. Raise UsageError if two packages share one."""
+    from importlib.metadata import entry_points
+
     entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         if entry.name in entries and entries[entry.name].value != entry.value:
