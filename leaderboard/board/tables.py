@@ -12,6 +12,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.tasks import ColumnId
 from fsbench.results.tracks import Data, Track, by_track
+from fsbench.results.verification import Loaded
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.published import PublishedEntry, load_published
@@ -19,6 +20,7 @@ from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import Contenders, Ranking, rank_entries
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
+ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
 SOURCE = "tinyimagenet"
 """The data set that the backbones of the source papers were pretrained on."""
 
@@ -44,7 +46,7 @@ class BoardTable:
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
     entry -> code or paper; published: published entries on the same data sets; contenders: the
     outcomes that were ranked, for further statistics; backbones: entry -> its facts; cell_flags:
-    entry -> column -> why that number is not official.
+    entry -> column -> why that number is not official; results: entry -> column -> its result.
     """
 
     name: str
@@ -58,6 +60,12 @@ class BoardTable:
     track: Track | None = None
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
     cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
+    results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The entries in order of rank."""
+        return [entry.name for entry in self.ranking.entries]
 
 
 def rank_board(
@@ -68,10 +76,13 @@ def rank_board(
     A table lists the entries that have any of its columns. Raises ValidationFailed, UsageError.
     """
     board = Board.open(folder)
-    entries = board.entries(cache, report)
+    return rank_tracks(board.file, board.entries(cache, report))
+
+
+def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
+    """Rank verified entries, each track on its own."""
     results = [loaded.result for entry in entries for loaded in entry.cells]
-    tables = split_by_track(board.file, results)
-    return tuple(rank_table(board.file, entries, columns) for columns in tables)
+    return tuple(rank_table(file, entries, table) for table in split_by_track(file, results))
 
 
 def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColumns) -> BoardTable:
@@ -108,22 +119,18 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
             }
             for entry in entries
         },
+        results=results,
     )
 
 
-def split_by_track(file: BoardFile, results: Sequence[Result]) -> tuple[TrackColumns, ...]:
-    """Return the tables that these results fill, or one empty table; the order is irrelevant."""
-    if file.version is None:
-        return tuple(split_free(file, results))
-    return tuple(split_versioned(file, results))
+def split_by_track(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:
+    """Return the tables that these results fill, or one empty table; the order is irrelevant.
 
-
-def split_free(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:
-    """Return the tables of a board without a version.
-
-    They hold the columns that board.json names, else all columns of the results; in the latter case
-    a track is split by head if a network lacks one of its heads.
+    Without a version they hold the columns that board.json names, else all columns of the results;
+    in the latter case a track is split by head if a network lacks one of its heads.
     """
+    if file.version is not None:
+        return split_versioned(file, results)
     empty = [TrackColumns(None, ())]
     if file.columns is not None:
         return group_columns(file.columns) or empty
@@ -239,18 +246,11 @@ def select_published(
     return tuple(entry for entry in published if entry.cells)
 
 
-def mark_column(column: Column) -> ColumnId:
-    """Return the identity of a column with the start of its digest."""
-    return column.name.marked(f"#{column.digest()[:6]}")
-
-
 def label_columns(columns: tuple[Column, ...]) -> dict[Column, str]:
-    """Return a distinct label per column: its name, marked where specs or images differ."""
+    """Return a distinct label per column: its name, marked by the start of its digest if needed."""
     counts = Counter(column.name for column in columns)
-    return {
-        column: str(mark_column(column) if counts[column.name] > 1 else column.name)
-        for column in columns
-    }
+    marked = {column: column.name.marked(f"#{column.digest()[:6]}") for column in columns}
+    return {c: str(marked[c] if counts[c.name] > 1 else c.name) for c in columns}
 
 
 def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]:

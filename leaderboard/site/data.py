@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from fsbench.core import __version__
@@ -10,12 +11,11 @@ from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
-from fsbench.results.verification import Loaded
-from leaderboard.board.badges import Badge
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.published import PublishedEntry
-from leaderboard.board.tables import list_shared_tasks
-from leaderboard.ranking.summary import BoardStatistics, summarize_board
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.tables import BoardTable, list_shared_tasks
+from leaderboard.ranking.summary import summarize_board
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import PUBLISHED_NOTE, SPREAD_NOTE, TIER_NOTE, shorten_columns
@@ -29,7 +29,6 @@ from leaderboard.site.packing import (
     pack_json,
 )
 from leaderboard.site.panels import draw_track
-from leaderboard.site.source import SiteBoard, SiteTable
 from leaderboard.submission.chain import build_chain
 
 JsonObject = dict[str, Any]
@@ -65,27 +64,27 @@ PROVENANCE_FIELDS = (
 )
 
 
-def build_page_data(source: SiteBoard) -> JsonObject:
-    """Return the data of the whole page; equal boards give equal data."""
+def build_page_data(
+    file: BoardFile, entries: Sequence[BoardEntry], tables: Sequence[BoardTable]
+) -> JsonObject:
+    """Return the data of the whole page; equal boards give equal data. tables: from rank_tracks."""
     return {
         "format": 1,
-        "board": source.name,
-        "official": source.official,
+        "board": file.title,
+        "official": file.official,
         "fsbench": __version__,
         "rule": TIER_NOTE,
         "published_note": PUBLISHED_NOTE,
         "spread_note": SPREAD_NOTE,
-        "entries": {
-            name: build_entry_data(entry, source.badges.get(name))
-            for name, entry in source.entries.items()
-        },
-        "tracks": [build_table_data(track) for track in source.tracks],
+        "entries": {entry.name: build_entry_data(entry) for entry in entries},
+        "tracks": [build_table_data(table) for table in tables],
     }
 
 
-def build_entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
+def build_entry_data(entry: BoardEntry) -> JsonObject:
     """Return declaration, backbone, provenance and commands of an entry, without unknown fields."""
-    declaration, backbone = entry.file.declaration, entry.cells[0].result.backbone
+    declaration, badge = entry.file.declaration, entry.badge
+    backbone = entry.cells[0].result.backbone
     provenances = [loaded.result.provenance for loaded in entry.cells]
     facts = {
         **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
@@ -93,7 +92,7 @@ def build_entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
         "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,
-        "environments": drop_repeats([build_environment_data(p) for p in provenances]),
+        "environments": drop_repeats([describe_environment(p) for p in provenances]),
         "commands": drop_repeats([p.command for p in provenances]),
         "started": min(p.started for p in provenances),
         "seconds": round(sum(p.seconds for p in provenances), 1),
@@ -102,7 +101,7 @@ def build_entry_data(entry: BoardEntry, badge: Badge | None) -> JsonObject:
     return declared | {name: value for name, value in facts.items() if value not in (None, ())}
 
 
-def build_environment_data(provenance: Provenance) -> JsonObject:
+def describe_environment(provenance: Provenance) -> JsonObject:
     """Return where a result was computed, which is equal for most results of an entry."""
     values = {name: getattr(provenance, name) for name in PROVENANCE_FIELDS}
     values = {name: value for name, value in values.items() if value is not None}
@@ -114,50 +113,38 @@ def drop_repeats(values: list[Any]) -> list[Any]:
     return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
-def build_table_data(track: SiteTable) -> JsonObject:
+def build_table_data(table: BoardTable) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
-    view, names = track.view, track.names
-    statistics = summarize_board(view)
-    compared = names[: count_paired_entries(len(names), len(track.columns))]
-    outcomes = [[view.contenders[name].get(c) for c in track.columns] for name in names]
+    names, columns = table.names, table.ranking.columns
+    statistics = summarize_board(table)
+    intervals = statistics.rank_intervals.entries if statistics.rank_intervals else ()
+    ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
+    compared = names[: count_paired_entries(len(names), len(columns))]
+    outcomes = [[table.contenders[name].get(c) for c in columns] for name in names]
+    report = [build_report_table(table)]
+    files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
     return {
-        "title": view.track.label if view.track else view.name,
-        "alpha": view.ranking.alpha,
-        "columns": [build_column_data(track, column) for column in track.columns],
-        "rows": list_row_data(track, statistics),
+        "title": table.track.label if table.track else table.name,
+        "alpha": table.ranking.alpha,
+        "columns": [
+            {"name": column, "label": label, **describe_column(table, column)}
+            for column, label in zip(columns, shorten_columns(columns)[0], strict=True)
+        ],
+        "rows": [build_row_data(table, s) | ranks.get(s.name, {}) for s in table.ranking.entries],
         "paired": len(compared),
-        "pairs": pack_bytes(encode_pairs(view.contenders, compared, track.columns)),
+        "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
-        "published": [build_published_data(track, entry) for entry in view.published],
-        "panels": pack_json(draw_track(track, statistics)),
-        "downloads": pack_json(make_downloads(track)),
+        "published": [build_published_data(table, entry) for entry in table.published],
+        "panels": pack_json(draw_track(table, statistics)),
+        "downloads": pack_json(files),
     }
 
 
-def make_downloads(track: SiteTable) -> dict[str, str]:
-    """Return suffix -> text of each file for download."""
-    tables = [build_report_table(track.view)]
-    return {suffix: FORMATS.load(name).make(tables) for name, suffix in DOWNLOADS.items()}
-
-
-def list_row_data(track: SiteTable, statistics: BoardStatistics) -> list[JsonObject]:
-    """Return the rows in order of rank, each with the bootstrap interval of its rank."""
-    intervals = statistics.rank_intervals.entries if statistics.rank_intervals else ()
-    ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
-    return [build_row_data(track, s) | ranks.get(s.name, {}) for s in track.view.ranking.entries]
-
-
-def build_column_data(track: SiteTable, column: str) -> JsonObject:
-    """Return what a column compares, with the hashes that all its results share."""
-    results = (by_column[column] for by_column in track.cells.values() if column in by_column)
-    loaded = next(results, None)
-    label = shorten_columns(track.columns)[0][track.columns.index(column)]
-    names: JsonObject = {"name": column, "label": label}
-    return names if loaded is None else names | build_spec_data(loaded)
-
-
-def build_spec_data(loaded: Loaded) -> JsonObject:
-    """Return data set, spec and episodes of a result."""
+def describe_column(table: BoardTable, column: str) -> JsonObject:
+    """Return data set, spec and episodes, with the hashes that all results of a column share."""
+    loaded = next((by_column[column] for by_column in table.results.values() if column in by_column), None)
+    if loaded is None:
+        return {}
     result, spec = loaded.result, loaded.result.spec
     data: JsonObject = {
         "dataset": result.dataset.name,
@@ -177,27 +164,28 @@ def build_spec_data(loaded: Loaded) -> JsonObject:
     return data
 
 
-def build_row_data(track: SiteTable, entry: RankedEntry) -> JsonObject:
+def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
     """Return an entry of this table, without unknown fields."""
     name, gap = entry.name, entry.behind
-    outcomes, is_ranked = track.view.contenders[name], entry.overall is not None
-    half = Z95 * estimate_overall_error(outcomes, track.columns) if is_ranked else None
+    outcomes, columns = table.contenders[name], table.ranking.columns
+    is_ranked = entry.overall is not None
+    half = Z95 * estimate_overall_error(outcomes, columns) if is_ranked else None
     data = {
         "name": name,
         "tier": entry.tier,
         "overall": round_number(entry.overall),
         "ci95": round_number(half),
         "behind": gap and [round_number(gap.gap), round_number(gap.ci95), round_number(entry.p)],
-        "flags": list(track.view.flags[name]),
-        "source": round_number(track.view.sources[name]),
-        "cells": [build_score_data(track, entry, column) for column in track.columns],
+        "flags": list(table.flags[name]),
+        "source": round_number(table.sources[name]),
+        "cells": [build_score_data(table, entry, column) for column in columns],
     }
     return {key: value for key, value in data.items() if value not in (None, [])}
 
 
-def build_score_data(track: SiteTable, entry: RankedEntry, column: str) -> list[Any] | None:
+def build_score_data(table: BoardTable, entry: RankedEntry, column: str) -> list[Any] | None:
     """Return mean, half-width, n, start of the records' hash, and notes if there are any."""
-    score, loaded = entry.scores.get(column), track.cells.get(entry.name, {}).get(column)
+    score, loaded = entry.scores.get(column), table.results.get(entry.name, {}).get(column)
     if score is None or loaded is None:
         return None
     result = loaded.result
@@ -208,9 +196,9 @@ def build_score_data(track: SiteTable, entry: RankedEntry, column: str) -> list[
     return [*data, notes] if notes else data
 
 
-def build_published_data(track: SiteTable, entry: PublishedEntry) -> JsonObject:
+def build_published_data(table: BoardTable, entry: PublishedEntry) -> JsonObject:
     """Return a published entry with its numbers on the data sets of this table."""
-    datasets = {ColumnId.parse(column).task.dataset for column in track.columns}
+    datasets = {ColumnId.parse(column).task.dataset for column in table.ranking.columns}
     tasks = set(list_shared_tasks(entry, datasets))
     cells = [cell for cell in entry.cells if cell.task in tasks]
     return {

@@ -58,11 +58,6 @@ def pack_json(value: Any) -> str:
     return pack_bytes(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf8"))
 
 
-def unpack_bytes(text: str) -> bytes:
-    """Invert `pack_bytes`."""
-    return zlib.decompress(base64.b64decode(text))
-
-
 def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
     """Return the episodes per bin (25,); all zero without outcomes and for a probe's 0 / 1."""
     if outcomes is None or np.isin(outcomes.values, (0.0, 1.0)).all():
@@ -171,10 +166,3 @@ def encode_errors(paired: Matrix, independent: Matrix) -> NDArray[np.uint8]:
     ratio = np.divide(paired, independent, out=np.zeros_like(paired), where=independent > 0)
     steps = np.log(np.maximum(ratio, LOW) / LOW) / STEP
     return np.where(paired == 0, SAME, np.clip(np.rint(steps), 0, 252) + 1).astype(np.uint8)
-
-
-def decode_ratio(code: int) -> float:
-    """Return the ratio of a code; nan for UNKNOWN."""
-    if code == UNKNOWN:
-        return math.nan
-    return 0.0 if code == SAME else LOW * math.exp(STEP * (code - 1))

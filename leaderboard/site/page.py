@@ -18,10 +18,11 @@ from fsbench.core.io import replacing
 from fsbench.core.plotting import DARK, LIGHT, css_variables
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.board.board import Board
-from leaderboard.site import data, palette, source
+from leaderboard.board.tables import rank_tracks
+from leaderboard.site.data import build_page_data
 from leaderboard.site.packing import embed_json
 
-CSS = ("base", "frame", "table", "entry", "charts", "print")
+CSS = ("base", "frame", "table", "entry", "charts", "print", "scale")
 JS = (
     "dom",
     "numbers",
@@ -65,18 +66,13 @@ def render_page(data: dict[str, Any]) -> str:
 
 
 def join_styles(home: Traversable) -> str:
-    """Return all style sheets, and the colours of cells and charts for light and dark pages."""
-    light = palette.write_palette_variables(palette.LIGHT) + css_variables(LIGHT)
-    dark = palette.write_palette_variables(palette.DARK) + css_variables(DARK)
-    scale = (
-        f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root:not([data-theme=light])"
-        f"{{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"
-    )
-    steps = "".join(
-        f".q{i}{{background:var(--q{i});color:var(--t{i})}}\n" for i in range(palette.STEPS)
-    )
+    """Return all style sheets, and the colours of charts for light and dark pages."""
     sheets = [(home / "css" / f"{name}.css").read_text(encoding="utf8") for name in CSS]
-    return "\n" + "".join([*sheets, scale, steps])
+    light, dark = css_variables(LIGHT), css_variables(DARK)
+    return (
+        f"\n{''.join(sheets)}:root{{{light}}}\n@media (prefers-color-scheme:dark)"
+        f"{{:root:not([data-theme=light]){{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"
+    )
 
 
 def join_scripts(home: Traversable) -> str:
@@ -109,10 +105,11 @@ def build_site(
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
     site that is no folder, ValidationFailed for an entry that breaks a rule.
     """
-    Board.existing(board)
+    opened = Board.existing(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    text = render_page(data.build_page_data(source.read_board(board, cache, report)))
+    entries = opened.entries(cache, report)
+    text = render_page(build_page_data(opened.file, entries, rank_tracks(opened.file, entries)))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX

@@ -13,13 +13,13 @@ from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import Drawing
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
+from leaderboard.board.tables import BoardTable
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.figures import build_heat_map
 from leaderboard.methods.record import ControlKind, MethodBoard
 from leaderboard.ranking.summary import BoardStatistics, list_caveats
 from leaderboard.site import packing
-from leaderboard.site.source import SiteTable
 
 PHONE, HALF, WHOLE = 358, 590, 1180
 """Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
@@ -38,15 +38,15 @@ ChartRecord = dict[str, Any]
 """Title, note and drawings of a chart, as the page stores them."""
 
 
-def draw_track(track: SiteTable, statistics: BoardStatistics) -> list[ChartRecord]:
+def draw_track(table: BoardTable, statistics: BoardStatistics) -> list[ChartRecord]:
     """Return every chart that the track has the data for."""
-    if not track.names:
+    if not table.names:
         return []
-    methods = build_from_table(track.view)
+    methods = build_from_table(table)
     return [
         *draw_heat_maps(methods),
         *draw_costs(methods),
-        *draw_shots(track),
+        *draw_shots(table),
         *draw_ranks(statistics),
     ]
 
@@ -103,18 +103,18 @@ def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
         yield draw_chart(chart.title, note, partial(scatter.draw, chart))
 
 
-def draw_shots(track: SiteTable) -> Iterator[ChartRecord]:
+def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:
     """Yield the mean over the data sets at each number of shots, for the best entries."""
-    for adaptation, columns_by_shots in group_by_shots(track).items():
+    for adaptation, columns_by_shots in group_by_shots(table).items():
         columns = {column for group in columns_by_shots.values() for column in group}
-        contenders = track.view.contenders
-        complete = [name for name in track.names if columns <= contenders[name].keys()]
+        contenders = table.contenders
+        complete = [name for name in table.names if columns <= contenders[name].keys()]
         chart = Panel(
             title=f"Accuracy by shots, {adaptation}",
             x="shots (images per class)",
             y="accuracy (%)",
             curves=tuple(
-                build_curve(track, name, columns_by_shots) for name in complete[:MOST_CURVES]
+                build_curve(table, name, columns_by_shots) for name in complete[:MOST_CURVES]
             ),
             log_x=True,
         )
@@ -122,14 +122,14 @@ def draw_shots(track: SiteTable) -> Iterator[ChartRecord]:
         yield draw_chart(chart.title, note, partial(draw_panels, [chart], chart.title))
 
 
-def group_by_shots(track: SiteTable) -> dict[str, dict[int, list[str]]]:
+def group_by_shots(table: BoardTable) -> dict[str, dict[int, list[str]]]:
     """Return columns by adaptation and shots, of data sets with every number of shots.
 
     An adaptation with one number of shots is left out.
     """
     columns: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
-    for column in track.columns:
-        cell = next((cells[column] for cells in track.cells.values() if column in cells), None)
+    for column in table.ranking.columns:
+        cell = next((cells[column] for cells in table.results.values() if column in cells), None)
         if cell and isinstance(cell.result.spec, EpisodicSpec):
             spec = cell.result.spec
             columns[spec.adaptation][cell.result.dataset.name][spec.episode.k_shot] = column
@@ -142,9 +142,9 @@ def group_by_shots(track: SiteTable) -> dict[str, dict[int, list[str]]]:
     return groups
 
 
-def build_curve(track: SiteTable, name: str, columns_by_shots: dict[int, list[str]]) -> Curve:
+def build_curve(table: BoardTable, name: str, columns_by_shots: dict[int, list[str]]) -> Curve:
     """Return means and 95 % intervals of an entry by shots, in percent."""
-    outcomes, groups = track.view.contenders[name], columns_by_shots.values()
+    outcomes, groups = table.contenders[name], columns_by_shots.values()
     means = [float(np.mean([outcomes[c].values.mean() for c in columns])) for columns in groups]
     halves = [Z95 * packing.estimate_overall_error(outcomes, columns) for columns in groups]
     ends = [*zip(means, halves, strict=True)] if not any(np.isnan(halves)) else []

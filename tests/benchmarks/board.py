@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from leaderboard.board.board import Board
-from leaderboard.board.tables import rank_table, split_by_track
+from leaderboard.board.tables import rank_tracks
 from leaderboard.site import page
 
 SIZES = (50, 100, 200, 400, 1000)
@@ -59,10 +59,8 @@ def again(folder: Path, cache: Path, found: Seconds) -> None:
     with timed(found, "read again"):
         board = Board.open(folder)
         entries = board.entries(cache)
-        results = [cell.result for entry in entries for cell in entry.cells]
     with timed(found, "rank"):
-        for each in split_by_track(board.file, results):
-            rank_table(board.file, entries, each)
+        rank_tracks(board.file, entries)
 
 
 def build(folder: Path, cache: Path, found: Seconds) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from support import fakes
@@ -18,10 +19,18 @@ from fsbench.results import assembly
 from fsbench.results.names import file_stem
 from leaderboard.board.board import BoardEntry, EntryFile
 from leaderboard.board.definition import BoardFile
+from leaderboard.board.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
-from leaderboard.site.source import SiteBoard, arrange_board
 
 QUERIES = 75
+
+
+class SiteBoard(NamedTuple):
+    """What the data of a page are made of."""
+
+    file: BoardFile
+    entries: Sequence[BoardEntry]
+    tables: Sequence[BoardTable]
 
 
 def source(
@@ -41,7 +50,8 @@ def source(
     entries = [
         entry(name, known[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
-    return arrange_board(BoardFile(name="fake"), entries, {each.name: () for each in entries})
+    file = BoardFile(name="fake")
+    return SiteBoard(file, entries, rank_tracks(file, entries))
 
 
 def entry(

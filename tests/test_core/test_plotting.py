@@ -11,6 +11,7 @@ import matplotlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.colours import compute_contrast, parse_hex
 
 from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel, draw_panels, fill_panel
@@ -29,7 +30,6 @@ from fsbench.core.plotting import (
     text_width,
     write_figure,
 )
-from leaderboard.site.palette import compute_contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 PANEL = Panel(
@@ -155,15 +155,10 @@ def test_the_style_leaves_the_settings_of_others_alone() -> None:
 
 def test_lines_and_text_are_readable_in_both_schemes() -> None:
     for theme in (LIGHT, DARK):
-        paper, ink, *series = (rgb(c) for c in (theme.paper, theme.ink, *theme.series))
+        paper, ink, *series = (parse_hex(c) for c in (theme.paper, theme.ink, *theme.series))
         assert compute_contrast(paper, ink) >= 7
         assert min(compute_contrast(paper, colour) for colour in series) >= 3
         assert css_variables(theme).count("--chart-") == len(theme.series) + 1
-
-
-def rgb(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
 
 
 def test_importing_the_charts_does_not_import_matplotlib() -> None:

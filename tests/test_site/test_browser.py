@@ -11,11 +11,11 @@ import pytest
 from support import browser
 from support import methods as fakes_methods
 from support import site as fakes_site
+from support.colours import compute_contrast
 
 from fsbench.core import statistics
 from leaderboard.board.published import load_published
 from leaderboard.site import data, page
-from leaderboard.site.source import SiteBoard
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"
@@ -23,7 +23,7 @@ NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 
 @pytest.fixture(scope="module")
-def source() -> SiteBoard:
+def source() -> fakes_site.SiteBoard:
     runs = {
         "first": fakes_methods.facts("seal", flops=2 * 10**12),
         "second": fakes_methods.facts("normal"),
@@ -31,8 +31,7 @@ def source() -> SiteBoard:
     }
     found = fakes_site.source(NAMES, backbones=runs)
     printed = tuple(each for each in load_published() if each.name == "swr-paper-swr")
-    tracks = [replace(t, view=replace(t.view, published=printed)) for t in found.tracks]
-    return replace(found, tracks=tuple(tracks))
+    return found._replace(tables=[replace(t, published=printed) for t in found.tables])
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +42,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(source: SiteBoard, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(source: fakes_site.SiteBoard, tmp_path_factory: pytest.TempPathFactory) -> str:
     written = tmp_path_factory.mktemp("site") / "index.html"
-    made = data.build_page_data(source)
+    made = data.build_page_data(*source)
     made["tracks"].append({**made["tracks"][0], "title": OTHER})
     made["entries"][HOSTILE]["link"] = "javascript:window.hit=1"
     made["entries"][HOSTILE]["ref"] = "run:a; touch it's"
@@ -83,10 +82,10 @@ def names(driver: Any) -> list[str]:
     return [row.get_attribute("title") for row in find(driver, ".board tbody .name")]
 
 
-def test_tiers_and_entries_stand_in_order(opened: Any, source: SiteBoard) -> None:
-    assert names(opened) == source.tracks[0].names
+def test_tiers_and_entries_stand_in_order(opened: Any, source: fakes_site.SiteBoard) -> None:
+    assert names(opened) == source.tables[0].names
     heads = [head.text.split(" ·")[0] for head in find(opened, ".tier-head th")]
-    tiers = source.tracks[0].view.ranking.tiers
+    tiers = source.tables[0].ranking.tiers
     assert heads == [f"Tier {i}" for i, tier in enumerate(tiers, 1) if len(tier) > 1] != []
     marks = [mark.text for mark in find(opened, ".board tbody .badge")]
     assert marks == [str(s.tier) for tier in tiers for s in tier]
@@ -103,11 +102,11 @@ def test_tracks_are_tabs_that_keep_their_own_filter(opened: Any) -> None:
     assert names(opened) == ["first"]
 
 
-def test_sorting_by_keyboard_and_back(opened: Any, source: SiteBoard) -> None:
+def test_sorting_by_keyboard_and_back(opened: Any, source: fakes_site.SiteBoard) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    track = source.tracks[0]
-    scores = {s.name: s.scores[track.columns[0]].mean for s in track.view.ranking.entries}
+    track = source.tables[0]
+    scores = {s.name: s.scores[track.ranking.columns[0]].mean for s in track.ranking.entries}
     wait(opened, '[data-sort="0"]').send_keys(Keys.ENTER)
     assert names(opened) == sorted(scores, key=lambda name: -scores[name])
     assert find(opened, 'th[aria-sort="descending"] [data-sort="0"]')
@@ -128,11 +127,11 @@ def test_filters_by_words_and_data_set(opened: Any) -> None:
     assert find(opened, "#board .empty")
 
 
-def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: SiteBoard) -> None:
+def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: fakes_site.SiteBoard) -> None:
     wait(opened, '.name[title="second"]').click()
     assert wait(opened, ".title h2").text == "second"
     text = wait(opened, "#cells table").text
-    standing = next(s for s in source.tracks[0].view.ranking.entries if s.name == "second")
+    standing = next(s for s in source.tables[0].ranking.entries if s.name == "second")
     for score in standing.scores.values():
         assert f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}" in text
     wait(opened, "#episodes svg")
@@ -140,23 +139,23 @@ def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: SiteB
         t.get_attribute("textContent") for t in find(opened, "#episodes svg:first-of-type title")
     ]
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
-    assert sum(counts) == 60 * len(source.tracks[0].columns)
+    assert sum(counts) == 60 * len(source.tables[0].ranking.columns)
     assert "fsbench benchmark -m run:runs/a" in wait(opened, "#reproduce").text
     assert find(opened, 'dl.facts a[href="https://example.org"]')
     opened.back()
     assert wait(opened, ".board")
 
 
-def test_two_entries_compared_as_stats_paired(opened: Any, source: SiteBoard) -> None:
+def test_two_entries_compared_as_stats_paired(opened: Any, source: fakes_site.SiteBoard) -> None:
     for name in ("first", "third"):
         wait(opened, f'[aria-label="compare {name}"]').click()
     wait(opened, "#compare").click()
     wait(opened, ".pair svg")
     wait(opened, ".pair summary").click()
-    track = source.tracks[0]
+    track = source.tables[0]
     rows = [row.text for row in find(opened, ".pair tbody tr")]
-    for row, columns in zip(rows, [track.columns, *([c] for c in track.columns)], strict=True):
-        a, b = ([track.view.contenders[n][c] for c in columns] for n in ("first", "third"))
+    for row, columns in zip(rows, [track.ranking.columns, *([c] for c in track.ranking.columns)], strict=True):
+        a, b = ([track.contenders[n][c] for c in columns] for n in ("first", "third"))
         found = statistics.paired(
             [x.values for x in a], [x.values for x in b], [x.draws for x in a]
         )
@@ -264,8 +263,6 @@ def test_text_of_every_colour_is_readable(opened: Any) -> None:
 
 
 def lowest_contrast(driver: Any) -> float:
-    from leaderboard.site import palette
-
     pairs = driver.execute_script(
         "return [...document.querySelectorAll('.board td.cell, .board .badge, .board th .name,"
         " .about, .count, .board thead button, footer p, .tier-head .muted')].map((e) => {"
@@ -274,4 +271,4 @@ def lowest_contrast(driver: Any) -> float:
         " return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"
     )
     colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
-    return min(palette.compute_contrast(a, b) for a, b in colours)
+    return min(compute_contrast(a, b) for a, b in colours)

@@ -22,7 +22,7 @@ PASTED = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eva
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page.render_page(data.build_page_data(fakes_site.source(["a", "b", HOSTILE])))
+    return page.render_page(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
 
 
 class Elements(HTMLParser):
@@ -74,12 +74,12 @@ def test_embedded_data_come_back_whole(text: str) -> None:
     held: dict[str, Any] = json.loads(Elements(text).texts["data"])
     assert HOSTILE in held["entries"]
     assert held == json.loads(
-        json.dumps(data.build_page_data(fakes_site.source(["a", "b", HOSTILE])))
+        json.dumps(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
     )
 
 
 def test_equal_boards_give_equal_pages(text: str) -> None:
-    assert page.render_page(data.build_page_data(fakes_site.source(["a", "b", HOSTILE]))) == text
+    assert page.render_page(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE]))) == text
 
 
 def test_every_script_and_sheet_is_part_of_the_page() -> None:
@@ -97,5 +97,5 @@ def test_assets_stay_short_and_never_paste_text_as_markup() -> None:
 
 
 def test_a_board_without_entries_has_a_page() -> None:
-    text = page.render_page(data.build_page_data(fakes_site.source([])))
+    text = page.render_page(data.build_page_data(*fakes_site.source([])))
     assert "0\n        entries" in text or "0 entries" in " ".join(text.split())

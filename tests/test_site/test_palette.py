@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from support.colours import RGB, compute_contrast, read_scales
 
-from leaderboard.site import palette
-from leaderboard.site.palette import RGB
-
-SCALES = pytest.mark.parametrize("ends", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
+LIGHT, DARK = (0.965, 0.60), (0.28, 0.62)
+"""Lightness of the lowest and the highest step on a light and on a dark page."""
+CHROMA, HUES = (0.035, 0.105), (100.0, 245.0)
+STEPS = 9
+PAGES = (LIGHT, DARK, DARK)
+SCALES = pytest.mark.parametrize(
+    ("ends", "scale"), list(zip(PAGES, read_scales(), strict=True)), ids=["light", "system", "dark"]
+)
 # G. Machado et al., A physiologically-based model for simulation of color vision deficiency, 2009,
 # severity 1.0, on linear RGB.
 BLIND = {
@@ -39,35 +46,59 @@ def lightness(colour: RGB, blind: str = "none") -> float:
     return float(116 * np.cbrt(max(y, 0.0)) - 16)
 
 
+def to_srgb(lightness: float, chroma: float, hue: float) -> list[float]:
+    """OKLCH as sRGB, clipped (B. Ottosson, A perceptual color space for image processing, 2020)."""
+    a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
+    lms = np.array(
+        [
+            lightness + 0.3963377774 * a + 0.2158037573 * b,
+            lightness - 0.1055613458 * a - 0.0638541728 * b,
+            lightness - 0.0894841775 * a - 1.2914855480 * b,
+        ]
+    )
+    to_rgb = [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+    linear = np.clip(np.array(to_rgb) @ lms**3, 0, 1)
+    curve = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return [float(c) for c in curve]
+
+
 def test_contrast_is_that_of_wcag() -> None:
     black, white, grey = (0.0,) * 3, (1.0,) * 3, (0x77 / 255,) * 3
-    assert palette.compute_contrast(black, white) == pytest.approx(21)
-    assert palette.compute_contrast(white, grey) == pytest.approx(4.48, abs=0.005)
+    assert compute_contrast(black, white) == pytest.approx(21)
+    assert compute_contrast(white, grey) == pytest.approx(4.48, abs=0.005)
 
 
 @SCALES
-def test_text_on_every_step_is_readable(ends: tuple[float, float]) -> None:
-    assert (
-        min(
-            palette.compute_contrast(c, palette.choose_text_color(c))
-            for c in palette.make_color_scale(ends)
+def test_the_sheet_states_even_steps_of_oklch(
+    ends: tuple[float, float], scale: list[tuple[RGB, RGB]]
+) -> None:
+    assert len(scale) == STEPS
+    for part, (cell, _) in zip(np.linspace(0, 1, STEPS), scale, strict=True):
+        parameters = [a + part * (b - a) for a, b in (ends, CHROMA, HUES)]
+        assert [round(255 * c) for c in to_srgb(*parameters)] == [round(255 * c) for c in cell]
+
+
+@SCALES
+def test_text_on_every_step_is_the_more_readable(
+    ends: tuple[float, float], scale: list[tuple[RGB, RGB]]
+) -> None:
+    for cell, text in scale:
+        assert compute_contrast(cell, text) >= 4.5
+        assert compute_contrast(cell, text) >= max(
+            compute_contrast(cell, (c, c, c)) for c in (0.0, 1.0)
         )
-        >= 4.5
-    )
 
 
 @SCALES
 @pytest.mark.parametrize("blind", BLIND)
-def test_lightness_tells_every_step_from_the_next(ends: tuple[float, float], blind: str) -> None:
-    seen = [lightness(colour, blind) for colour in palette.make_color_scale(ends)]
+def test_lightness_tells_every_step_from_the_next(
+    ends: tuple[float, float], scale: list[tuple[RGB, RGB]], blind: str
+) -> None:
+    seen = [lightness(colour, blind) for colour, _ in scale]
     steps = np.diff(seen) * np.sign(ends[1] - ends[0])
     assert steps.min() > 2
     assert steps.max() < 2.5 * np.median(steps)
-
-
-def test_variables_hold_cell_and_text_of_every_step() -> None:
-    text = palette.write_palette_variables(palette.LIGHT)
-    assert text.startswith(
-        f"--q0:{palette.to_hex(palette.make_color_scale(palette.LIGHT)[0])};--t0:#0"
-    )
-    assert text.count("--q") == text.count("--t") == palette.STEPS

@@ -16,7 +16,7 @@ def test_200_entries_of_16_columns_fit_a_megabyte() -> None:
         shots=(1, 5, 20, 50),
         n_episodes=600,
     )
-    made = data.build_page_data(found)
+    made = data.build_page_data(*found)
     (track,) = made["tracks"]
     assert len(track["rows"]) == track["paired"] == 200
     assert len(track["columns"]) == 16

@@ -1,0 +1,37 @@
+"""Contrast of two colours, and the steps of the page's scale of cells as its style sheet states."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import leaderboard.site
+
+RGB = tuple[float, float, float]
+STYLE = Path(leaderboard.site.__file__).parent / "css" / "scale.css"
+
+
+def compute_contrast(a: RGB, b: RGB) -> float:
+    """Return the contrast ratio (WCAG 2.2), 1 to 21."""
+    low, high = sorted((compute_luminance(a), compute_luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def compute_luminance(colour: RGB) -> float:
+    """Return the relative luminance (WCAG 2.2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def parse_hex(colour: str) -> RGB:
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
+
+
+def read_scales() -> list[list[tuple[RGB, RGB]]]:
+    """Return (cell, text) of every step: the light scale, then both statements of the dark one."""
+    blocks = re.split(r":root", STYLE.read_text(encoding="utf8").partition("*/")[2])[1:]
+    colours = [dict(re.findall(r"--([qt]\d): (#\w{6})", block)) for block in blocks]
+    return [
+        [(parse_hex(c[f"q{i}"]), parse_hex(c[f"t{i}"])) for i in range(len(c) // 2)] for c in colours
+    ]
