@@ -10,7 +10,7 @@ from typing import Any
 
 from fsbench.api.results import Results
 from fsbench.core.schema import Declaration
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 
 @dataclass(frozen=True)

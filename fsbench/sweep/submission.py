@@ -24,7 +24,7 @@ from fsbench.sweep.evaluation import (
 )
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 
 class SubmissionJob(Job):

@@ -12,8 +12,8 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.board import BoardEntry
-from leaderboard.board.published import PublishedEntry
 from leaderboard.board.definition import BoardFile
+from leaderboard.board.published import PublishedEntry
 from leaderboard.board.tables import BoardTable, list_shared_tasks
 from leaderboard.ranking.summary import summarize_board
 from leaderboard.ranking.tiers import RankedEntry
@@ -142,7 +142,9 @@ def build_table_data(table: BoardTable) -> JsonObject:
 
 def describe_column(table: BoardTable, column: str) -> JsonObject:
     """Return data set, spec and episodes, with the hashes that all results of a column share."""
-    loaded = next((by_column[column] for by_column in table.results.values() if column in by_column), None)
+    loaded = next(
+        (by_column[column] for by_column in table.results.values() if column in by_column), None
+    )
     if loaded is None:
         return {}
     result, spec = loaded.result, loaded.result.spec

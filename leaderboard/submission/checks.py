@@ -1,23 +1,25 @@
 """Rules that a submission must satisfy before it is added to a board; each yields Problems.
 
-A submission is hostile input. Everything derivable is recomputed from the records, all problems
-are listed at once, and nothing in it is ever executed. The rules for single results are those of
+`submit_results` reads results and a declaration, checks them and adds the entries. A submission is
+hostile input. Everything derivable is recomputed from the records, all problems are listed at once,
+and nothing in it is ever executed. The rules for single results are those of
 fsbench/results/verification.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from glob import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fsbench.core.errors import DataError, UnknownName
+from fsbench.core.errors import DataError, UnknownName, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import DatasetRecord, Result
+from fsbench.core.schema import DatasetRecord, Declaration, Result
 from fsbench.core.specs import FITTED, EpisodicSpec
 from fsbench.core.training import OF_ITS_MACHINE
 from fsbench.results import verification
@@ -27,7 +29,13 @@ from fsbench.results.verification import Loaded, Problem
 from leaderboard.board.board import Board
 from leaderboard.board.definition import find_differing_keys, identify_column
 from leaderboard.board.tables import match_column
-from leaderboard.submission.submission import Submission
+from leaderboard.submission.archive import open_submission
+from leaderboard.submission.submission import (
+    Submission,
+    find_declaration,
+    read_declaration,
+    read_submissions,
+)
 
 SubmissionRule = Callable[[Submission, Board], Iterator[Problem]]
 
@@ -366,3 +374,39 @@ def check_submission(submission: Submission, board: Board, replace: bool = False
     """Return every Problem of a submission; none if it may be added to the board."""
     rules_to_check = [rule for rule in RULES if not (replace and rule is check_name_free)]
     return [problem for rule in rules_to_check for problem in rule(submission, board)]
+
+
+def submit_results(
+    results: Path,
+    board: Path,
+    declaration: Declaration | Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    models: Sequence[str] = (),
+    dry_run: bool = False,
+    replace: bool = False,
+) -> list[Submission]:
+    """Check results and add one entry per model; return the entries added.
+
+    declaration: complete, or some fields, completed from `file` or from a declaration file in the
+    results. Results of no column of the board are left out; with dry_run nothing is written.
+    Raises ValidationFailed listing every problem; nothing is written then.
+    """
+    with open_submission(results) as folder:
+        if not isinstance(declaration, Declaration):
+            declaration = read_declaration(file or find_declaration(folder), declaration)
+        target = Board.open(board)
+        submissions = [
+            target.select_columns(submission)
+            for submission in read_submissions(folder, declaration, models)
+        ]
+        problems = dict.fromkeys(
+            p for s in submissions for p in check_submission(s, target, replace)
+        )
+        if problems:
+            listed = "\n  ".join(map(str, problems))
+            count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+            raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
+        if not dry_run:
+            target.add(submissions, replace)
+    return submissions

@@ -33,5 +33,6 @@ def read_scales() -> list[list[tuple[RGB, RGB]]]:
     blocks = re.split(r":root", STYLE.read_text(encoding="utf8").partition("*/")[2])[1:]
     colours = [dict(re.findall(r"--([qt]\d): (#\w{6})", block)) for block in blocks]
     return [
-        [(parse_hex(c[f"q{i}"]), parse_hex(c[f"t{i}"])) for i in range(len(c) // 2)] for c in colours
+        [(parse_hex(c[f"q{i}"]), parse_hex(c[f"t{i}"])) for i in range(len(c) // 2)]
+        for c in colours
     ]

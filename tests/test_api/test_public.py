@@ -14,7 +14,7 @@ import pytest
 from support.fakes import DECLARATION
 
 import fsbench
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = ROOT / "leaderboard" / "entries"

@@ -38,7 +38,7 @@ from fsbench.results.assembly import build_result as result_of
 from fsbench.results.verification import Loaded, read_cells
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.ranking.outcomes import VerifiedResult
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe

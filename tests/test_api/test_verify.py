@@ -21,7 +21,7 @@ from fsbench.core.tasks import Options
 from fsbench.results.verification import read_cells
 from leaderboard.board.badges import Badge
 from leaderboard.board.board import Board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")

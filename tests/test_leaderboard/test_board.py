@@ -17,7 +17,7 @@ from fsbench.results import read
 from leaderboard.board.board import Board, EntryFile
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.tables import rank_board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 from leaderboard.submission.submission import read_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +82,7 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from leaderboard.submission.intake import submit_results\n"
+        "from leaderboard.submission.checks import submit_results\n"
         "from support.fakes import DECLARATION as d\n"
         "for i in range(4): submit_results(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"

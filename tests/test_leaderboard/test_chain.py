@@ -19,7 +19,7 @@ from fsbench.results.summary import digest_records, summarize
 from fsbench.results.verification import read_cells
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import LINKS, HashChain, build_chain, find_changes
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 Json = dict[str, Any]
 

@@ -18,8 +18,7 @@ from fsbench.results import episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.submission.checks import RULES, check_submission
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import RULES, check_submission, submit_results
 from leaderboard.submission.submission import read_submissions
 
 

@@ -20,8 +20,8 @@ from leaderboard.board import badges, published
 from leaderboard.board.badges import Badge, CellCheck
 from leaderboard.board.board import Board
 from leaderboard.submission.chain import build_chain
+from leaderboard.submission.checks import submit_results
 from leaderboard.submission.inspection import inspect_board
-from leaderboard.submission.intake import submit_results
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from fsbench.results.verification import read_cells
 from leaderboard.methods.board import build_method_board, find_fronts, read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
 Call = Callable[..., str]

@@ -21,7 +21,7 @@ from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 
 def named(name: str, **changes: object) -> object:

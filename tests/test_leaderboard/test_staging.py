@@ -12,7 +12,7 @@ from support.fakes import DECLARATION
 
 from leaderboard.board import board as board_module
 from leaderboard.board.board import Board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 from leaderboard.submission.submission import read_submissions
 
 

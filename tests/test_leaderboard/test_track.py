@@ -17,7 +17,7 @@ from fsbench.results.tracks import Track
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"

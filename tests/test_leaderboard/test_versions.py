@@ -14,8 +14,8 @@ from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board
 from leaderboard.board.versions import freeze_board
+from leaderboard.submission.checks import submit_results
 from leaderboard.submission.inspection import inspect_board
-from leaderboard.submission.intake import submit_results
 
 
 def add(board: Path, name: str, **given: object) -> None:

@@ -16,7 +16,7 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results import ResultStore
 from fsbench.results.tracks import by_track
 from leaderboard.board.tables import rank_board
-from leaderboard.submission.intake import submit_results
+from leaderboard.submission.checks import submit_results
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"

@@ -127,7 +127,9 @@ def test_filters_by_words_and_data_set(opened: Any) -> None:
     assert find(opened, "#board .empty")
 
 
-def test_an_entry_opens_with_its_facts_and_histograms(opened: Any, source: fakes_site.SiteBoard) -> None:
+def test_an_entry_opens_with_its_facts_and_histograms(
+    opened: Any, source: fakes_site.SiteBoard
+) -> None:
     wait(opened, '.name[title="second"]').click()
     assert wait(opened, ".title h2").text == "second"
     text = wait(opened, "#cells table").text
@@ -154,7 +156,9 @@ def test_two_entries_compared_as_stats_paired(opened: Any, source: fakes_site.Si
     wait(opened, ".pair summary").click()
     track = source.tables[0]
     rows = [row.text for row in find(opened, ".pair tbody tr")]
-    for row, columns in zip(rows, [track.ranking.columns, *([c] for c in track.ranking.columns)], strict=True):
+    for row, columns in zip(
+        rows, [track.ranking.columns, *([c] for c in track.ranking.columns)], strict=True
+    ):
         a, b = ([track.contenders[n][c] for c in columns] for n in ("first", "third"))
         found = statistics.paired(
             [x.values for x in a], [x.values for x in b], [x.draws for x in a]
