@@ -113,7 +113,12 @@ def claims() -> str:
     from fsbench.reproductions import CLAIMS
 
     table = [
-        {"claim": name, "source": claim.SOURCE, "says": claim.CLAIM, "seeds": claim.SEEDS}
+        {
+            "claim": name,
+            "source": claim.CLAIM.source,
+            "says": claim.CLAIM.statement,
+            "seeds": claim.CLAIM.seeds,
+        }
         for name, claim in CLAIMS.items()
     ]
     return markdown(COLUMNS["claims"], table)

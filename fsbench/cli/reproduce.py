@@ -49,7 +49,7 @@ def listing(as_json: bool) -> None:
     from fsbench.reproductions import CLAIMS
 
     claims = [
-        {"claim": n, "source": c.SOURCE, "says": c.CLAIM, "seeds": c.SEEDS}
+        {"claim": n, "source": c.CLAIM.source, "says": c.CLAIM.statement, "seeds": c.CLAIM.seeds}
         for n, c in CLAIMS.items()
     ]
     if as_json:
@@ -67,7 +67,9 @@ def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
     from fsbench.reproductions import CLAIMS
 
     claim = CLAIMS.load(name)
-    outcome: ClaimOutcome = claim.run(claim.SEEDS if seeds is None else seeds, console.reporter())
+    outcome: ClaimOutcome = claim.run(
+        claim.CLAIM.seeds if seeds is None else seeds, console.reporter()
+    )
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())

@@ -2,19 +2,16 @@
 
 A file defines
 
-    SOURCE  paper, section, table or figure
-    CLAIM   the claim in one line
-    RULE    which result gives which verdict
-    SEEDS   default number of seeds (0: nothing is random)
+    CLAIM   the Claim: its source, statement and rule, and the default number of seeds
     run     (seeds, report) -> ClaimOutcome
 
-All files share these names because the registry reads them. `fsbench reproduce` lists and runs
-them.
+`fsbench reproduce` lists and runs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from types import ModuleType
 from typing import Any, Literal
@@ -55,20 +52,58 @@ class ClaimOutcome(Frozen):
     panels: tuple[Panel, ...] = ()
 
 
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper. source: paper, section, table or figure; statement: one line.
+
+    rule: which result gives which verdict on a figure; seeds: default number (0: nothing is
+    random).
+    """
+
+    source: str
+    statement: str
+    rule: str
+    seeds: int = 0
+
+    def judge(
+        self,
+        seeds: int,
+        figures: Iterable[ClaimFigure],
+        notes: Iterable[str] = (),
+        panels: Iterable[Panel] = (),
+    ) -> ClaimOutcome:
+        """Return the outcome of the claim over this many seeds."""
+        figures = tuple(figures)
+        return ClaimOutcome(
+            source=self.source,
+            claim=self.statement,
+            rule=f"{self.rule}; {OVERALL}",
+            seeds=seeds,
+            figures=figures,
+            verdict=judge_claim(figures),
+            notes=tuple(notes),
+            panels=tuple(panels),
+        )
+
+
 def judge_claim(figures: Iterable[ClaimFigure]) -> ClaimVerdict:
     """Return the verdict on a claim by the rule OVERALL."""
     verdicts = [figure.verdict for figure in figures]
-    if all(verdict == "reproduced" for verdict in verdicts):
-        return "reproduced"
     directed = sum(verdict != "not reproduced" for verdict in verdicts)
-    return "direction only" if directed >= DIRECTED_SHARE * len(verdicts) else "not reproduced"
+    return choose_verdict(
+        all(verdict == "reproduced" for verdict in verdicts),
+        directed >= DIRECTED_SHARE * len(verdicts),
+    )
 
 
 def judge_gains(gains: Sequence[float]) -> ClaimVerdict:
     """Return `reproduced` if every seed gains, `direction only` if the mean does."""
-    if min(gains) > 0:
-        return "reproduced"
-    return "direction only" if fmean(gains) > 0 else "not reproduced"
+    return choose_verdict(min(gains) > 0, fmean(gains) > 0)
+
+
+def choose_verdict(reproduced: bool, directed: bool = False) -> ClaimVerdict:
+    """Return the first that holds: reproduced, direction only if `directed`, not reproduced."""
+    return "reproduced" if reproduced else "direction only" if directed else "not reproduced"
 
 
 def require_two_seeds(seeds: int) -> None:
@@ -77,7 +112,7 @@ def require_two_seeds(seeds: int) -> None:
         raise UsageError(f"--seeds {seeds} gives no standard deviation", fix="use at least 2")
 
 
-PARTS = ("SOURCE", "CLAIM", "RULE", "SEEDS", "run")
+PARTS = ("CLAIM", "run")
 
 
 def _pick(module: ModuleType) -> Any:

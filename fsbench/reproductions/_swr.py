@@ -8,20 +8,18 @@ coefficient of SWR acts once per step; each claim states how its own was chosen.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from statistics import mean, stdev
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.core.panels import Curve
-from fsbench.reproductions import ClaimVerdict, _digits
+from fsbench.core.panels import Curve, Panel
+from fsbench.reproductions import ClaimVerdict, _runs, choose_verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from fsbench.data.source import SourceDataset
+    from pretrain.method import Method
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
 
@@ -32,7 +30,7 @@ ABOVE = (
 
 
 def build_swr_recipe(
-    method: Mapping[str, object] | Any,
+    method: Mapping[str, object] | Method,
     seed: int,
     epochs: int,
     batch_size: int,
@@ -40,18 +38,12 @@ def build_swr_recipe(
     **fields: object,
 ) -> Recipe:
     """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
-    from pretrain.recipes import plan
-    from pretrain.recipes.recipe import Recipe
+    from pretrain.recipes.plan import scenario_fields
 
-    scenario_fields = plan.scenario_fields(scenario)
-    name = method["name"] if isinstance(method, Mapping) else method.name
-    values: dict[str, object] = {
-        "name": f"paper/{name}",
+    staged = scenario_fields(scenario)
+    plan = {"stages": staged.pop("plan.stages"), "epochs": epochs}
+    protocol: dict[str, object] = {
         "architecture": "mlp",
-        "source": "digits",
-        "input_size": _digits.SIDE,
-        "plan": {"stages": scenario_fields.pop("plan.stages"), "epochs": epochs},
-        "methods": (method,),
         "batch_size": batch_size,
         "optimizer": "adam",
         "lr": 1e-3,
@@ -59,11 +51,9 @@ def build_swr_recipe(
         "schedule": "constant",
         "warmup": 0.0,
         "label_smoothing": 0.0,
-        "augmentation": "none",
         "channels_last": False,
-        "seed": seed,
     }
-    return Recipe.model_validate(values | scenario_fields | fields)
+    return _runs.build_digits_recipe(method, plan, seed, **protocol | staged | fields)
 
 
 class AccuracyTrace(NamedTuple):
@@ -77,14 +67,10 @@ def trace_training(
     chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
 ) -> AccuracyTrace:
     """Train once; `watch` is called with the context after setup and after every epoch."""
-    from pretrain.training.loop import ignore, train_recipe
-
-    with TemporaryDirectory() as folder:
-        run = train_recipe(chosen, source, Path(folder) / "run", watch=watch or ignore)
-        rows = [json.loads(line) for line in (run / "log.jsonl").read_text("utf8").splitlines()]
-        facts = json.loads((run / "run.json").read_text("utf8"))
-    measured = [row["val_accuracy"] for row in rows if row["val_accuracy"] is not None]
-    return AccuracyTrace([100 * a for a in measured], [100 * a for a in facts["stage_accuracies"]])
+    run = _runs.train_once(chosen, source, watch)
+    epochs = [row["val_accuracy"] for row in run.log if row["val_accuracy"] is not None]
+    stages = run.facts["stage_accuracies"]
+    return AccuracyTrace([100 * a for a in epochs], [100 * a for a in stages])
 
 
 def get_kernels(ctx: Context) -> list[Tensor]:
@@ -112,12 +98,18 @@ def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedD
 
 def judge_above(gain: PairedDifference) -> ClaimVerdict:
     """Return the verdict on `A above B` by the rule ABOVE."""
-    if gain.mean > 2 * gain.error:
-        return "reproduced"
-    return "direction only" if gain.mean > 0 else "not reproduced"
+    return choose_verdict(gain.mean > 2 * gain.error, gain.mean > 0)
 
 
 def average_curves(label: str, runs: Sequence[Sequence[float]], first: int = 0) -> Curve:
     """Return the mean over runs, point by point; first: start of the axis."""
     values = [mean(point) for point in zip(*runs, strict=True)]
     return Curve(label=label, x=tuple(range(first, first + len(values))), y=tuple(values))
+
+
+def epoch_panel(
+    title: str, y: str, runs: Mapping[str, Sequence[Sequence[float]]], first: int = 0
+) -> Panel:
+    """Plot one quantity by epoch for every method, means over seeds."""
+    curves = tuple(average_curves(method, values, first) for method, values in runs.items())
+    return Panel(title=title, x="epoch", y=y, curves=curves)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsbench.core import seeding
-from fsbench.core.schema import DatasetFacts
 from fsbench.data.source import SourceDataset, Split
+from fsbench.reproductions import _runs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
@@ -53,7 +53,14 @@ def draw_source(signal: float, seed: int) -> SourceDataset:
     name = f"synthetic-{signal:g}-{seed}"
     return SourceDataset(
         name=name,
-        facts=build_synthetic_facts(),
+        facts=_runs.describe_generated_data(
+            name="synthetic",
+            title="Synthetic vectors of the reinitialization study",
+            classes=tuple(f"{label:03b}" for label in range(CLASSES)),
+            label_rule="the bits of the label are the signs of the first three values",
+            license="none",
+            citation="The Impact of Reinitialization, section 1.1",
+        ),
         train=train,
         val=test,
         n_classes=CLASSES,
@@ -74,25 +81,6 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     values[:, :BITS] = signal * (2.0 * (labels[:, None] >> np.arange(BITS) & 1) - 1)
     images: Any = values.reshape(n, 3, SIDE, SIDE)
     return Split(images, labels)
-
-
-@cache
-def build_synthetic_facts() -> DatasetFacts:
-    """Return the facts of the data set."""
-    return DatasetFacts(
-        name="synthetic",
-        title="Synthetic vectors of the reinitialization study",
-        domain="source",
-        classes=tuple(f"{label:03b}" for label in range(CLASSES)),
-        images_per_class=(),
-        label_rule="the bits of the label are the signs of the first three values",
-        layout="made in memory",
-        folders=(),
-        download="nothing to download",
-        license="none",
-        citation="The Impact of Reinitialization, section 1.1",
-        homepage="",
-    )
 
 
 def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
@@ -137,6 +125,7 @@ def train_columns(
     Methods whose round 0 is plain training share one copy of it, which changes no bit.
     """
     from pretrain.training import first_round
+    from pretrain.training.loop import train_recipe
 
     data = draw_source(signal, seed)
     scores = []
@@ -147,20 +136,14 @@ def train_columns(
                 plain = first_round.shared_recipe(chosen)
                 shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())
                 first_round.start_from_first_round(chosen, data, shared, home)
-            scores.append(100 * score_run(chosen, data, home))
+            record = train_recipe(chosen, data, home) / "run.json"
+            scores.append(100 * json.loads(record.read_text("utf8"))["source_accuracy"])
     return scores
 
 
 def train_and_score(chosen: Recipe, signal: float) -> float:
     """Train on the data of the recipe's seed; return the test accuracy (fraction)."""
-    with TemporaryDirectory() as folder:
-        return score_run(chosen, draw_source(signal, chosen.seed), Path(folder) / "run")
-
-
-def score_run(chosen: Recipe, data: SourceDataset, home: Path) -> float:
-    """Train or continue in `home`; return the test accuracy (fraction)."""
-    from pretrain.training.loop import train_recipe
-
-    run = train_recipe(chosen, data, home)
-    facts: dict[str, float] = json.loads((run / "run.json").read_text(encoding="utf8"))
-    return facts["source_accuracy"]
+    accuracy: float = _runs.train_once(chosen, draw_source(signal, chosen.seed)).facts[
+        "source_accuracy"
+    ]
+    return accuracy

@@ -12,42 +12,43 @@ measured on images that the optimisation does not use.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean, median
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core import seeding
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
-    _digits,
-    judge_claim,
+    _runs,
+    choose_verdict,
     judge_gains,
 )
-from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
 
-SOURCE = "NIO, appendix B.2 and C.2; log of the official code"
-CLAIM = "one learned factor per tensor aligns the gradients of parts of a batch under a norm cap"
 SLACK, EXACT, LEAST = 1.1, 1e-6, 0.01
 """Overshoot of the cap by its last step; float32 rounding; smallest factor of a weight."""
-RULE = (
-    "GC with objective gc: reproduced if it rises for every seed, direction only if its mean"
-    " rises. GN with the default objective gc_gn_sqrt, which also raises it: reproduced if it"
-    " ends closer to the cap for every seed, direction only if it does so in the mean. Cap:"
-    f" reproduced if every GN ends at or below {SLACK:g} times the cap. Factors: reproduced if"
-    f" every tensor equals one factor times its initial value to {EXACT:g}, no factor of a weight"
-    f" is below {LEAST:g}, and zero tensors stay zero. GC with gc_gn_sqrt is not judged, because"
-    f" the official log shows no gain either; {OVERALL}"
+CLAIM = Claim(
+    source="NIO, appendix B.2 and C.2; log of the official code",
+    statement=(
+        "one learned factor per tensor aligns the gradients of parts of a batch under a norm cap"
+    ),
+    rule=(
+        "GC with objective gc: reproduced if it rises for every seed, direction only if its mean"
+        " rises. GN with the default objective gc_gn_sqrt, which also raises it: reproduced if it"
+        " ends closer to the cap for every seed, direction only if it does so in the mean. Cap:"
+        f" reproduced if every GN ends at or below {SLACK:g} times the cap. Factors: reproduced if"
+        f" every tensor equals one factor times its initial value to {EXACT:g}, no factor of a"
+        f" weight is below {LEAST:g}, and zero tensors stay zero. GC with gc_gn_sqrt is not judged,"
+        f" because the official log shows no gain either"
+    ),
+    seeds=3,
 )
-SEEDS = 3
 
 JUDGED = ("without BN", "with BN")
 ZOOM, SIDE = 2, 16
@@ -99,8 +100,6 @@ class NioEffect(NamedTuple):
 
 def build_nio_recipe(job: NioJob) -> Recipe:
     """Build the recipe: NIO, then one training step, which is not used."""
-    from pretrain.recipes.recipe import Recipe
-
     setting = SETTINGS[job.kind]
     nio = {
         "name": "nio",
@@ -112,35 +111,28 @@ def build_nio_recipe(job: NioJob) -> Recipe:
         "gamma": setting.gamma,
         "iterations": job.steps,
     }
-    return Recipe.model_validate(
-        {
-            "name": "paper/nio",
-            "architecture": setting.architecture,
-            "source": "digits",
-            "input_size": SIDE,
-            "plan": {"rounds": 1, "epochs": 1, "epoch_images": BATCH},
-            "methods": (nio,),
-            "batch_size": BATCH,
-            "warmup": 0.0,
-            "augmentation": "none",
-            "seed": job.seed,
-        }
+    return _runs.build_digits_recipe(
+        nio,
+        {"rounds": 1, "epochs": 1, "epoch_images": BATCH},
+        job.seed,
+        architecture=setting.architecture,
+        input_size=SIDE,
+        batch_size=BATCH,
+        warmup=0.0,
     )
 
 
 def run_nio(job: NioJob) -> NioEffect:
     """Run NIO and inspect the network before its first training step."""
-    from pretrain.training.loop import train_recipe
-
     inspected: list[NioEffect] = []
 
     def watch(ctx: Context) -> None:
         if not inspected:
             inspected.append(inspect_network(ctx))
 
-    with TemporaryDirectory() as folder:
-        source = _digits.load_digits_source(job.seed, zoom=ZOOM)
-        train_recipe(build_nio_recipe(job), source, Path(folder) / "run", watch=watch)
+    _runs.train_once(
+        build_nio_recipe(job), _runs.load_digits_source(job.seed, zoom=ZOOM), watch=watch
+    )
     return inspected[0]
 
 
@@ -171,34 +163,19 @@ def inspect_network(ctx: Context) -> NioEffect:
     )
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run both networks under both objectives over this many seeds."""
-    jobs = _list_jobs(seeds)
-    effects = dict(zip(jobs, run_jobs(run_nio, jobs, "nio_gradcosine", report), strict=True))
-    figures = tuple(
-        figure for kind in JUDGED for figure in judge_network(kind, _final_effects(effects, kind))
-    )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
-        notes=tuple(
-            line
-            for kind in SETTINGS
-            for line in _describe_network(kind, _final_effects(effects, kind))
-        ),
+    product = [(k, o, steps) for k in JUDGED for o in OBJECTIVES for steps in STEPS]
+    product.append((SLOW, "gc", STEPS[-1]))  # for the notes
+    jobs = [NioJob(*cell, seed) for seed in range(seeds) for cell in product]
+    effects = dict(zip(jobs, _runs.run_jobs(run_nio, jobs, "nio_gradcosine", report), strict=True))
+    runs = {kind: _final_effects(effects, kind) for kind in SETTINGS}
+    return CLAIM.judge(
+        seeds,
+        (figure for kind in JUDGED for figure in judge_network(kind, runs[kind])),
+        notes=(line for kind in SETTINGS for line in _describe_network(kind, runs[kind])),
         panels=_build_panels(effects),
     )
-
-
-def _list_jobs(seeds: int) -> list[NioJob]:
-    """List the judged networks under both objectives at every length, and the runs of the notes."""
-    product = [(k, o, steps) for k in JUDGED for o in OBJECTIVES for steps in STEPS]
-    product.append((SLOW, "gc", STEPS[-1]))
-    return [NioJob(*cell, seed) for seed in range(seeds) for cell in product]
 
 
 def _final_effects(effects: Mapping[NioJob, NioEffect], kind: str) -> dict[str, list[NioEffect]]:
@@ -234,13 +211,13 @@ def judge_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> list[Cl
             what=f"{kind}: largest GN after, both objectives",
             published=f"at most {gamma:g}",
             ours=f"{largest:.2f}",
-            verdict="reproduced" if largest <= SLACK * gamma else "not reproduced",
+            verdict=choose_verdict(largest <= SLACK * gamma),
         ),
         ClaimFigure(
             what=f"{kind}: one factor a tensor",
             published=f"at least {LEAST:g}, directions and zeros kept",
             ours=_describe_factors(everywhere),
-            verdict="reproduced" if all(map(has_valid_factors, everywhere)) else "not reproduced",
+            verdict=choose_verdict(all(map(has_valid_factors, everywhere))),
         ),
     ]
 
@@ -281,23 +258,25 @@ def _describe_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> lis
 
 def _build_panels(effects: Mapping[NioJob, NioEffect]) -> tuple[Panel, ...]:
     """Plot GC and GN over the steps of NIO, means over seeds."""
+    runs: dict[tuple[str, str], list[tuple[int, NioEffect]]] = {}
+    for job, effect in effects.items():
+        runs.setdefault((job.kind, job.objective), []).append((job.steps, effect))
     return tuple(
         Panel(
             title=f"{name} {kind}",
             x="steps of NIO",
             y=name,
-            curves=tuple(_build_curve(effects, kind, objective, part) for objective in OBJECTIVES),
+            curves=tuple(
+                _build_curve(objective, runs[kind, objective], part) for objective in OBJECTIVES
+            ),
         )
         for kind in JUDGED
         for part, name in enumerate(("GradCosine", "gradient norm"))
     )
 
 
-def _build_curve(
-    effects: Mapping[NioJob, NioEffect], kind: str, objective: str, part: int
-) -> Curve:
-    """Return the curve of one objective, from step 0 on."""
-    runs = {job: f for job, f in effects.items() if (job.kind, job.objective) == (kind, objective)}
-    start = fmean(effect.before[part] for effect in runs.values())
-    ends = [fmean(f.after[part] for job, f in runs.items() if job.steps == n) for n in STEPS]
+def _build_curve(objective: str, runs: Sequence[tuple[int, NioEffect]], part: int) -> Curve:
+    """Return the curve of GC (part 0) or GN (1) from step 0 on; runs: steps and effect."""
+    start = fmean(effect.before[part] for _, effect in runs)
+    ends = [fmean(e.after[part] for steps, e in runs if steps == length) for length in STEPS]
     return Curve(label=objective, x=(0, *STEPS), y=(start, *ends))

@@ -15,19 +15,20 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
+from fsbench.reproductions import Claim, ClaimFigure, ClaimOutcome, choose_verdict
 from pretrain.recipes.reinit_study import Table2Row, load_table2, table2_networks
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
-SOURCE = "reinitialization study, Figure 2 and section 3.2"
-CLAIM = "LW performs best overall except on vgg16, where FC performs better"
-RULE = (
-    "a group of networks: reproduced if the tree predicts the paper's method for more than half"
-    f" of its settings, direction only if it predicts it more often than any other; {OVERALL}"
+CLAIM = Claim(
+    source="reinitialization study, Figure 2 and section 3.2",
+    statement="LW performs best overall except on vgg16, where FC performs better",
+    rule=(
+        "a group of networks: reproduced if the tree predicts the paper's method for more than half"
+        " of its settings, direction only if it predicts it more often than any other"
+    ),
 )
-SEEDS = 0
 GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
 """Name, networks, and the method that is best there according to the paper."""
 DEPTH, LEAF = 4, 7
@@ -68,24 +69,19 @@ def fit_tree() -> FittedTree:
     return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Fit the tree and judge its predictions; the notes print the tree."""
     from sklearn.tree import export_text
 
     fitted = fit_tree()
-    figures = tuple(_judge_group(n, nets, m, fitted.predictions) for n, nets, m in GROUPS)
     alone = (
         f"{n}: {_describe_counts(count_predictions((n,), fitted.predictions))}"
         for n in table2_networks()
     )
     tree = export_text(fitted.tree, feature_names=list(fitted.features), decimals=1)
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=0,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        0,
+        (_judge_group(n, nets, m, fitted.predictions) for n, nets, m in GROUPS),
         notes=(*alone, *tree.rstrip().splitlines()),
     )
 
@@ -107,10 +103,9 @@ def _judge_group(
     counts = count_predictions(chosen, predictions)
     most = all(counts.get(expected, 0) > n for method, n in counts.items() if method != expected)
     half = 2 * counts.get(expected, 0) > sum(counts.values())
-    directed: ClaimVerdict = "direction only" if most else "not reproduced"
     return ClaimFigure(
         what=f"{name}: predicted best",
         published=expected,
         ours=_describe_counts(counts),
-        verdict="reproduced" if half else directed,
+        verdict=choose_verdict(half, most),
     )

@@ -16,24 +16,26 @@ from typing import NamedTuple
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _runs,
     _synthetic,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 
-SOURCE = "reinitialization study, Table 1"
-CLAIM = "redrawing weights in rounds raises test accuracy on synthetic data, LW most"
-RULE = (
-    "a cell: reproduced if our mean is within 2 sqrt(s^2 + e^2) of the printed one (s: standard"
-    " deviation over our seeds, e: printed error); direction only if at least the sign of its"
-    f" difference from BL is as printed; {OVERALL}"
+CLAIM = Claim(
+    source="reinitialization study, Table 1",
+    statement="redrawing weights in rounds raises test accuracy on synthetic data, LW most",
+    rule=(
+        "a cell: reproduced if our mean is within 2 sqrt(s^2 + e^2) of the printed one (s: standard"
+        " deviation over our seeds, e: printed error); direction only if at least the sign of its"
+        " difference from BL is as printed"
+    ),
+    seeds=20,
 )
-SEEDS = 20
 
 
 class MeanAndSpread(NamedTuple):
@@ -70,7 +72,7 @@ Table1Job = tuple[str, float, int, str]
 """Method, signal strength, seed, architecture."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run all cells over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
     ours = _average_by_cell(_list_table_jobs(seeds) + _list_law_jobs(seeds), report)
@@ -81,13 +83,9 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         for signal in PUBLISHED
         for method in PUBLISHED[signal]
     )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        seeds,
+        figures,
         notes=(
             *(f"BL at signal 1, {law}: {ours['BL', 1.0, a]}" for law, a in INITIAL.items()),
             f"the last two over at most {LAW_SEEDS} seeds",
@@ -124,7 +122,9 @@ def _average_by_cell(
 def _run_table_jobs(runs: Sequence[Table1Job], report: Reporter) -> list[float]:
     """Return the test accuracies (%) in order; neighbouring runs share one draw of the data."""
     groups = [tuple(group) for _, group in groupby(runs, key=lambda run: run[1:])]
-    scores_by_group = run_jobs(_together, groups, "reinit_table1", report, unit="draws of data")
+    scores_by_group = _runs.run_jobs(
+        _together, groups, "reinit_table1", report, unit="draws of data"
+    )
     return [score for scores in scores_by_group for score in scores]
 
 
@@ -165,7 +165,6 @@ def judge_cell(
 ) -> ClaimVerdict:
     """Return the verdict on a cell by RULE; the baseline has no direction."""
     a, b = theirs[method], ours[method]
-    if abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5:
-        return "reproduced"
+    near = abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5
     signs = [cells[method].mean - cells["BL"].mean for cells in (theirs, ours)]
-    return "direction only" if signs[0] * signs[1] > 0 else "not reproduced"
+    return choose_verdict(near, signs[0] * signs[1] > 0)

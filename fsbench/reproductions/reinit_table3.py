@@ -17,16 +17,17 @@ from typing import NamedTuple
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.statistics import holm
-from fsbench.reproductions import OVERALL, ClaimFigure, ClaimOutcome, ClaimVerdict, judge_claim
+from fsbench.reproductions import Claim, ClaimFigure, ClaimOutcome, choose_verdict
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
-SOURCE = "reinitialization study, Table 3 and section 3.1"
-CLAIM = "only LW beats the baseline on all networks, by exact binomial tests on Table 2"
-RULE = (
-    "a win: reproduced if p < 0.05, direction only if there are more wins than losses; no win:"
-    f" reproduced unless p < 0.05 contradicts it; {OVERALL}"
+CLAIM = Claim(
+    source="reinitialization study, Table 3 and section 3.1",
+    statement="only LW beats the baseline on all networks, by exact binomial tests on Table 2",
+    rule=(
+        "a win: reproduced if p < 0.05, direction only if there are more wins than losses; no win:"
+        " reproduced unless p < 0.05 contradicts it"
+    ),
 )
-SEEDS = 0
 LEVEL = 0.05
 
 WINS: tuple[tuple[str, str, str], ...] = (
@@ -88,7 +89,7 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
 NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Test every statement; nothing is random."""
     tests = {network: compare_methods(network) for network in table2_networks()}
     figures = (
@@ -97,13 +98,9 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         _judge_no_win(tests["resnet50"], "FC", "BL", "resnet50"),
         _judge_no_winner(tests["resnet50"]),
     )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=0,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        0,
+        figures,
         notes=tuple(_describe_marks(network, pairs) for network, pairs in tests.items()),
     )
 
@@ -111,10 +108,12 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
 def _judge_win(tests: NetworkComparisons, network: str, better: str, worse: str) -> ClaimFigure:
     """Judge the statement that one method beats another."""
     pair = tests[network][better, worse]
-    ahead: ClaimVerdict = "direction only" if pair.wins > pair.losses else "not reproduced"
-    verdict: ClaimVerdict = "reproduced" if pair.significant else ahead
-    what = f"{network}: {better} > {worse}"
-    return ClaimFigure(what=what, published="significant", ours=str(pair), verdict=verdict)
+    return ClaimFigure(
+        what=f"{network}: {better} > {worse}",
+        published="significant",
+        ours=str(pair),
+        verdict=choose_verdict(pair.significant, pair.wins > pair.losses),
+    )
 
 
 def _judge_no_win(
@@ -126,7 +125,7 @@ def _judge_no_win(
         what=f"{network}: {better} > {worse}",
         published="not significant",
         ours=str(pair),
-        verdict="not reproduced" if pair.significant else "reproduced",
+        verdict=choose_verdict(not pair.significant),
     )
 
 
@@ -137,7 +136,7 @@ def _judge_no_full_win(tests: NetworkComparisons, method: str) -> ClaimFigure:
         what=f"networks where {method} > BL",
         published="not all four",
         ours=", ".join(beaten) or "none",
-        verdict="not reproduced" if len(beaten) == len(tests) else "reproduced",
+        verdict=choose_verdict(len(beaten) < len(tests)),
     )
 
 
@@ -148,7 +147,7 @@ def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFig
         what=f"resnet50: winner among {', '.join(EQUALS)}",
         published="none",
         ours=", ".join(winners) or "none",
-        verdict="not reproduced" if winners else "reproduced",
+        verdict=choose_verdict(not winners),
     )
 
 

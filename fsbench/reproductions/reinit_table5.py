@@ -20,28 +20,30 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
+    _runs,
     _synthetic,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
 
-SOURCE = "reinitialization study, Table 5 and appendix B"
-CLAIM = "an L2 penalty raises test accuracy, far more so with rescaling or LW"
-RULE = (
-    "a cell: reproduced if our mean is within 2 standard deviations over our seeds (plus half a"
-    " printed digit) of the printed one; direction only if the difference from its reference"
-    " cell (the baseline with the same penalty; for the baseline, that without penalty) has the"
-    f" printed sign and exceeds 2 standard errors over the paired seeds; {OVERALL}"
+CLAIM = Claim(
+    source="reinitialization study, Table 5 and appendix B",
+    statement="an L2 penalty raises test accuracy, far more so with rescaling or LW",
+    rule=(
+        "a cell: reproduced if our mean is within 2 standard deviations over our seeds (plus half a"
+        " printed digit) of the printed one; direction only if the difference from its reference"
+        " cell (the baseline with the same penalty; for the baseline, that without penalty) has the"
+        " printed sign and exceeds 2 standard errors over the paired seeds"
+    ),
+    seeds=20,
 )
-SEEDS = 20
 
 SIGNAL, ROUNDS = 0.5, 5
 STEPS = _synthetic.ROUNDS * _synthetic.STEPS
@@ -78,20 +80,16 @@ AccuraciesByCell = dict[tuple[str, float, str], tuple[float, ...]]
 """Test accuracy (fraction) of every seed, by column, penalty and optimizer."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run all cells over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
     scores = group_by_cell((*_list_table_jobs(seeds), *_list_adam_jobs(seeds)), report)
     figures = tuple(
         judge_table_cell(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED
     )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        seeds,
+        figures,
         notes=_describe_adam(scores),
         panels=(
             _penalty_panel(scores, "sgd", PENALTIES),
@@ -126,7 +124,7 @@ def group_by_cell(runs: Sequence[Table5Job], report: Reporter) -> AccuraciesByCe
 
 def _run_table_jobs(runs: Sequence[Table5Job], report: Reporter) -> list[float]:
     """Return the test accuracies (fractions) of the jobs, in order."""
-    return run_jobs(_train_job, runs, "reinit_table5", report)
+    return _runs.run_jobs(_train_job, runs, "reinit_table5", report)
 
 
 def _train_job(job: Table5Job) -> float:
@@ -172,8 +170,7 @@ def find_reference_cell(row: int, column: str) -> tuple[str, float] | None:
 
 def judge_closeness(theirs: float, ours: Sequence[float]) -> ClaimVerdict:
     """Return whether our mean equals the printed one, by RULE."""
-    near = abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT
-    return "reproduced" if near else "not reproduced"
+    return choose_verdict(abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT)
 
 
 def judge_direction(
@@ -183,7 +180,7 @@ def judge_direction(
     differences = [a - b for a, b in zip(ours, against, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5
     clear = mean(differences) * printed > 0 and abs(mean(differences)) > 2 * error
-    return "direction only" if clear else "not reproduced"
+    return choose_verdict(False, clear)
 
 
 def _describe_adam(scores: AccuraciesByCell) -> tuple[str, ...]:

@@ -1,72 +1,67 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers.
 
 https://arxiv.org/abs/2304.04858, section 3.2, states this of a ResNet-50 on TinyImageNet without a
-number. Here: a small residual network on the digits of scikit-learn, three generations of 8 epochs,
-the ascent scaled as in _seal.py. The accuracy is that of log.jsonl: over an epoch's batches, each
-before its step.
+number. Here: a small residual network on the digits of scikit-learn, three generations of 8 epochs.
+The accuracy is that of log.jsonl: over an epoch's batches, each before its step.
+
+The paper ascends for 40 epochs of 3,125 steps per generation with S = 0.01. A run of seconds has a
+few hundredths of these steps, so the same S would hardly change the early layers. `match_factor`
+returns the S for which S times the sum of the learning rates over an ascent equals that of the
+paper.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from statistics import mean
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
-    _digits,
-    _seal,
-    judge_claim,
+    _runs,
+    choose_verdict,
 )
-from fsbench.reproductions._pool import run_jobs
 
-SOURCE = "SEAL, section 3.2"
-CLAIM = "gradient ascent on early layers drops training accuracy to chance, descent restores it"
-RULE = (
-    "means over seeds, generations 2 and 3, with S such that S times the sum of learning rates"
-    " over an ascent is that of the paper. Fall: reproduced if the last epoch of the ascent has"
-    " at most twice chance (20 %), direction only if it has at most half of the epoch before the"
-    " ascent. Return: reproduced if the last epoch of the generation is at most 5 points below"
-    f" the epoch before the ascent, direction only if half of the loss is regained; {OVERALL}"
+if TYPE_CHECKING:
+    from pretrain.recipes.recipe import Recipe
+
+CLAIM = Claim(
+    source="SEAL, section 3.2",
+    statement=(
+        "gradient ascent on early layers drops training accuracy to chance, descent restores it"
+    ),
+    rule=(
+        "means over seeds, generations 2 and 3, with S such that S times the sum of learning rates"
+        " over an ascent is that of the paper. Fall: reproduced if the last epoch of the ascent has"
+        " at most twice chance (20 %), direction only if it has at most half of the epoch before"
+        " the ascent. Return: reproduced if the last epoch of the generation is at most 5 points"
+        " below the epoch before the ascent, direction only if half of the loss is regained"
+    ),
+    seeds=2,
 )
-SEEDS = 2
-EPOCHS, IMAGES = 8, _digits.IMAGES - _digits.VALIDATION
+PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
+GENERATIONS, BATCH = 3, 32
+EPOCHS, IMAGES = 8, _runs.IMAGES - _runs.VALIDATION
 ASCENT = EPOCHS // 4
-CHANCE = 100 / _digits.CLASSES
+CHANCE = 100 / _runs.CLASSES
 STRONGER = 3.0
 """Second strength of the notes, in units of the matched one."""
 
-AscentJob = tuple[float, int]
-"""Ascent factor S, seed."""
 
-
-def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Train with three strengths of the ascent; judge the matched one."""
-    matched = _seal.match_factor(EPOCHS, IMAGES)
-    strengths = (_seal.PAPERS_S, matched, STRONGER * matched)
-    runs = [(s, seed) for s in strengths for seed in range(seeds)]
-    traces: dict[float, list[list[float]]] = {s: [] for s in strengths}
-    for (s, _), trace in zip(
-        runs, run_jobs(trace_accuracy, runs, "seal_ascent", report), strict=True
-    ):
-        traces[s].append(trace)
+    matched = match_factor(EPOCHS, IMAGES)
+    strengths = (PAPERS_S, matched, STRONGER * matched)
+    traces = _runs.run_seeds(trace_accuracy, strengths, seeds, "seal_ascent", report)
     means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in traces.items()}
-    figures = tuple(
-        f for g in range(1, _seal.GENERATIONS) for f in _judge_generation(g, means[matched])
-    )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    figures = tuple(f for g in range(1, GENERATIONS) for f in _judge_generation(g, means[matched]))
+    return CLAIM.judge(
+        seeds,
+        figures,
         notes=(
             f"judged at S = {matched:.2f}",
             *(_describe_strength(s, trace) for s, trace in means.items()),
@@ -75,16 +70,48 @@ def run(seeds: int, report: Reporter = SILENT) -> ClaimOutcome:
     )
 
 
-def trace_accuracy(run: AscentJob) -> list[float]:
-    """Train once and return the training accuracy (%) of every epoch."""
-    from pretrain.training.loop import train_recipe
+def build_seal_recipe(
+    method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
+) -> Recipe:
+    """Build the recipe of a method; factor: S, for `seal` only."""
+    settings = {"ascent_factor": factor} if method == "seal" else {}
+    return _runs.build_digits_recipe(
+        {"name": method, **settings},
+        {"rounds": generations, "epochs": epochs},
+        seed,
+        architecture="toy_resnet",
+        batch_size=BATCH,
+        lr=0.1,
+        channels_last=False,
+        validate_every=epochs,
+    )
 
-    strength, seed = run
-    with TemporaryDirectory() as folder:
-        chosen = _seal.build_seal_recipe("seal", EPOCHS, seed, strength)
-        out = train_recipe(chosen, _digits.load_digits_source(seed, IMAGES), Path(folder) / "run")
-        lines = (out / "log.jsonl").read_text(encoding="utf8").splitlines()
-    return [100 * json.loads(line)["train_accuracy"] for line in lines]
+
+def match_factor(epochs: int, images: int) -> float:
+    """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
+    from pretrain.recipes import registry
+
+    papers = measure_ascent(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
+    return PAPERS_S * papers / measure_ascent(build_seal_recipe("seal", epochs, 0), images)
+
+
+def measure_ascent(seal: Recipe, images: int) -> float:
+    """Return the sum of the learning rates over one ascent."""
+    from pretrain.recipes import schedules
+    from pretrain.recipes.plan import TrainingClock
+
+    steps = images // seal.batch_size
+    ascent = int(0.25 * seal.plan.epochs)
+    clocks = (TrainingClock(seal.plan, 1, epoch) for epoch in range(ascent))
+    return sum(steps * seal.lr * schedules.lr_factor(seal, clock, steps) for clock in clocks)
+
+
+def trace_accuracy(job: tuple[float, int]) -> list[float]:
+    """Train once with (S, seed); return the training accuracy (%) of every epoch."""
+    strength, seed = job
+    chosen = build_seal_recipe("seal", EPOCHS, seed, strength)
+    log = _runs.train_once(chosen, _runs.load_digits_source(seed, IMAGES)).log
+    return [100 * line["train_accuracy"] for line in log]
 
 
 def extract_moments(generation: int, trace: list[float]) -> tuple[float, float, float]:
@@ -114,29 +141,25 @@ def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure,
 
 def judge_fall(before: float, low: float) -> ClaimVerdict:
     """Return the verdict on a fall by RULE."""
-    if low <= 2 * CHANCE:
-        return "reproduced"
-    return "direction only" if low <= before / 2 else "not reproduced"
+    return choose_verdict(low <= 2 * CHANCE, low <= before / 2)
 
 
 def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
     """Return the verdict on a return by RULE; without a fall there is none."""
     if low >= before:
         return "not reproduced"
-    if after >= before - 5:
-        return "reproduced"
-    return "direction only" if after - low >= (before - low) / 2 else "not reproduced"
+    return choose_verdict(after >= before - 5, after - low >= (before - low) / 2)
 
 
 def _describe_strength(strength: float, trace: list[float]) -> str:
     """Describe the effect of an ascent of this strength."""
-    moments = [extract_moments(g, trace) for g in range(1, _seal.GENERATIONS)]
+    moments = [extract_moments(g, trace) for g in range(1, GENERATIONS)]
     parts = [f"{before:.0f} -> {low:.0f} -> {after:.0f} %" for before, low, after in moments]
     return f"S = {strength:.2f}: {', then '.join(parts)}"
 
 
 def _accuracy_panel(means: dict[float, list[float]]) -> Panel:
     """Plot training accuracy over all epochs."""
-    epochs = tuple(float(e + 1) for e in range(_seal.GENERATIONS * EPOCHS))
+    epochs = tuple(float(e + 1) for e in range(GENERATIONS * EPOCHS))
     curves = tuple(Curve(label=f"S = {s:.2f}", x=epochs, y=tuple(t)) for s, t in means.items())
     return Panel(title="ascent and descent", x="epoch", y="training accuracy (%)", curves=curves)

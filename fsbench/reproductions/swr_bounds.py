@@ -18,28 +18,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
-    ClaimVerdict,
-    _digits,
+    _runs,
     _swr,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
-SOURCE = "soft weight rescaling, Theorem 2, appendices B and C, Figure 5"
-CLAIM = "SWR bounds the weights that plain training lets grow, and balances the layers"
-RULE = (
-    "bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise not."
-    " Growth, balancedness and test accuracy (%), the last two as means over epochs as in Figure"
-    f" 5: {_swr.ABOVE}; {OVERALL}"
+CLAIM = Claim(
+    source="soft weight rescaling, Theorem 2, appendices B and C, Figure 5",
+    statement="SWR bounds the weights that plain training lets grow, and balances the layers",
+    rule=(
+        "bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise not."
+        " Growth, balancedness and test accuracy (%), the last two as means over epochs as in"
+        f" Figure 5: {_swr.ABOVE}"
+    ),
+    seeds=3,
 )
-SEEDS = 3
 EPOCHS, BATCH, LAM, LR = 80, 32, 1e-2, 1e-3
 ADAM_STEP = 0.1 / 0.001**0.5
 """Largest step of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""
@@ -47,9 +47,6 @@ METHODS: dict[str, dict[str, object]] = {
     "vanilla": {"name": "normal"},
     "SWR": {"name": "swr", "lam": LAM},
 }
-
-BoundsJob = tuple[str, int]
-"""Method, seed."""
 
 
 class BoundsTrace(NamedTuple):
@@ -88,26 +85,19 @@ class BoundsTrace(NamedTuple):
         return self.total[-1] - self.total[len(self.total) // 2]
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run both methods over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
-    jobs: list[BoundsJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    traces = run_jobs(_trace_run, jobs, "swr_bounds", report)
-    runs = {m: traces[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
-    figures = judge_bounds(runs)
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    runs = _runs.run_seeds(_trace_run, METHODS, seeds, "swr_bounds", report)
+    return CLAIM.judge(
+        seeds,
+        judge_bounds(runs),
         panels=_build_panels(runs),
     )
 
 
-def _trace_run(job: BoundsJob) -> BoundsTrace:
-    """Train once and measure norms and balancedness after every epoch."""
+def _trace_run(job: tuple[str, int]) -> BoundsTrace:
+    """Train once (method, seed) and measure norms and balancedness after every epoch."""
     from pretrain.weights.surgery import frobenius_norms
     from protocols.analyses.balancedness import compute_balancedness
 
@@ -121,7 +111,7 @@ def _trace_run(job: BoundsJob) -> BoundsTrace:
         trace.sizes[:] = [kernel.numel() for kernel in kernels]
 
     recipe = _swr.build_swr_recipe(METHODS[method], seed, EPOCHS, BATCH, lr=LR)
-    accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
+    accuracies = _swr.trace_training(recipe, _runs.load_digits_source(seed), watch)
     return trace._replace(accuracy=accuracies.epochs)
 
 
@@ -129,28 +119,33 @@ def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
     """Judge every statement of the paper by RULE."""
     vanilla, swr = runs["vanilla"], runs["SWR"]
     share = max(norm / top for trace in swr for norm, top in _pair_with_bounds(trace))
-    bounded: ClaimVerdict = "reproduced" if share <= 1 else "not reproduced"
-    grown = _swr.compute_paired_difference([s.late_growth for s in vanilla], [0.0] * len(vanilla))
+    growth = {name: [trace.late_growth for trace in traces] for name, traces in runs.items()}
+    grown = _swr.compute_paired_difference(growth["vanilla"], [0.0] * len(vanilla))
     return (
-        _make_figure(
-            "SWR: norms under the bound of Theorem 2", "below", f"{share:.2f} of it", bounded
+        ClaimFigure(
+            what="SWR: norms under the bound of Theorem 2",
+            published="below",
+            ours=f"{share:.2f} of it",
+            verdict=choose_verdict(share <= 1),
         ),
-        _make_figure(
-            "vanilla: growth of the norm, last half", "above 0", str(grown), _swr.judge_above(grown)
+        ClaimFigure(
+            what="vanilla: growth of the norm, last half",
+            published="above 0",
+            ours=str(grown),
+            verdict=_swr.judge_above(grown),
         ),
         _judge_sides(
-            "growth of the norm, last half: vanilla - SWR",
-            [[s.late_growth for s in vanilla], [s.late_growth for s in swr]],
+            "growth of the norm, last half: vanilla - SWR", growth["vanilla"], growth["SWR"]
         ),
         _judge_sides(
-            "balancedness: SWR - vanilla", [[mean(s.balance) for s in x] for x in (swr, vanilla)]
+            "balancedness: SWR - vanilla", *([mean(s.balance) for s in x] for x in (swr, vanilla))
         ),
         _judge_sides(
             "Definition 2, change of the layers' ratios: vanilla - SWR",
-            [[mean(s.imbalance) for s in x] for x in (vanilla, swr)],
+            *([mean(s.imbalance) for s in x] for x in (vanilla, swr)),
         ),
         _judge_sides(
-            "test accuracy: SWR - vanilla", [[mean(s.accuracy) for s in x] for x in (swr, vanilla)]
+            "test accuracy: SWR - vanilla", *([mean(s.accuracy) for s in x] for x in (swr, vanilla))
         ),
     )
 
@@ -162,38 +157,29 @@ def _pair_with_bounds(trace: BoundsTrace) -> list[tuple[float, float]]:
     return [pair for norms in trace.norms for pair in zip(norms, tops, strict=True)]
 
 
-def _judge_sides(what: str, sides: list[list[float]]) -> ClaimFigure:
-    """Judge the statement `first above second`."""
-    gain = _swr.compute_paired_difference(*sides)
-    return _make_figure(
-        what, "above 0", f"{gain.mean:+.3f} ± {gain.error:.3f}", _swr.judge_above(gain)
+def _judge_sides(what: str, above: list[float], below: list[float]) -> ClaimFigure:
+    """Judge the statement that the first measurements are above the second, seed by seed."""
+    gain = _swr.compute_paired_difference(above, below)
+    return ClaimFigure(
+        what=what,
+        published="above 0",
+        ours=f"{gain.mean:+.3f} ± {gain.error:.3f}",
+        verdict=_swr.judge_above(gain),
     )
-
-
-def _make_figure(what: str, published: str, ours: str, verdict: ClaimVerdict) -> ClaimFigure:
-    return ClaimFigure(what=what, published=published, ours=ours, verdict=verdict)
 
 
 def _build_panels(runs: dict[str, list[BoundsTrace]]) -> tuple[Panel, ...]:
     """Plot norm, balancedness and test accuracy by epoch, means over seeds."""
-    drawn = (
-        ("Norm of all weights", "norm", 0, [[s.total for s in x] for x in runs.values()]),
-        (
+    return (
+        _swr.epoch_panel(
+            "Norm of all weights", "norm", {m: [s.total for s in x] for m, x in runs.items()}
+        ),
+        _swr.epoch_panel(
             "Balancedness",
             "smallest / current norm",
-            0,
-            [[s.balance for s in x] for x in runs.values()],
+            {m: [s.balance for s in x] for m, x in runs.items()},
         ),
-        ("Test accuracy", "%", 1, [[s.accuracy for s in x] for x in runs.values()]),
-    )
-    return tuple(
-        Panel(
-            title=title,
-            x="epoch",
-            y=y,
-            curves=tuple(
-                _swr.average_curves(m, r, first) for m, r in zip(runs, values, strict=True)
-            ),
-        )
-        for title, y, first, values in drawn
+        _swr.epoch_panel(
+            "Test accuracy", "%", {m: [s.accuracy for s in x] for m, x in runs.items()}, 1
+        ),
     )

@@ -10,35 +10,36 @@ from __future__ import annotations
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
-    _digits,
+    _runs,
     _swr,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
-SOURCE = "soft weight rescaling, appendix E, Table 5"
-CLAIM = (
-    "when the learning rate drops, SWR pulls norms back to their start; re-anchored, it does not"
+CLAIM = Claim(
+    source="soft weight rescaling, appendix E, Table 5",
+    statement=(
+        "when the learning rate drops, SWR pulls norms back to their start;"
+        " re-anchored, it does not"
+    ),
+    rule=(
+        "growth kept: mean over seeds of the norm's growth since the start, at the end divided by"
+        " that before the first drop. SWR, which falls towards the initial norm: reproduced if at"
+        " most 0.5, direction only if below 1. Re-anchored SWR and vanilla, which do not fall:"
+        " reproduced if at least 0.95, direction only if above SWR's. Accuracy (%, last epoch):"
+        f" {_swr.ABOVE}"
+    ),
+    seeds=3,
 )
-RULE = (
-    "growth kept: mean over seeds of the norm's growth since the start, at the end divided by"
-    " that before the first drop. SWR, which falls towards the initial norm: reproduced if at"
-    " most 0.5, direction only if below 1. Re-anchored SWR and vanilla, which do not fall:"
-    " reproduced if at least 0.95, direction only if above SWR's. Accuracy (%, last epoch):"
-    f" {_swr.ABOVE}; {OVERALL}"
-)
-SEEDS = 3
 EPOCHS, BATCH, LAM = 80, 32, 1e-2
 """LAM is that of swr_bounds."""
 DROPS = (0.5, 0.75)
@@ -50,9 +51,6 @@ METHODS: dict[str, dict[str, object]] = {
 }
 PUBLISHED = {"vanilla": 97.98, "SWR": 97.96, "SWR + re-init": 98.29}
 """Test accuracy (%) of MNIST's MLP, Table 5."""
-
-DecayJob = tuple[str, int]
-"""Method, seed."""
 
 
 class DecayTrace(NamedTuple):
@@ -68,33 +66,27 @@ class DecayTrace(NamedTuple):
         return (self.norm[-1] - start) / (before - start)
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run the three methods over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
-    jobs: list[DecayJob] = [(method, seed) for method in METHODS for seed in range(seeds)]
-    traces = run_jobs(_trace_run, jobs, "swr_decay", report)
-    runs = {m: traces[i * seeds : (i + 1) * seeds] for i, m in enumerate(METHODS)}
+    runs = _runs.run_seeds(_trace_run, METHODS, seeds, "swr_decay", report)
     figures = (*(_judge_method_growth(method, runs) for method in METHODS), _judge_accuracy(runs))
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        seeds,
+        figures,
         panels=(
-            _epoch_panel(
+            _swr.epoch_panel(
                 "Norm of all weights", "norm", {m: [s.norm for s in r] for m, r in runs.items()}
             ),
-            _epoch_panel(
+            _swr.epoch_panel(
                 "Test accuracy", "%", {m: [s.accuracy for s in r] for m, r in runs.items()}, 1
             ),
         ),
     )
 
 
-def _trace_run(job: DecayJob) -> DecayTrace:
-    """Train once and measure the norm after every epoch."""
+def _trace_run(job: tuple[str, int]) -> DecayTrace:
+    """Train once (method, seed) and measure the norm after every epoch."""
     from pretrain.weights.surgery import frobenius_norms
 
     method, seed = job
@@ -106,7 +98,7 @@ def _trace_run(job: DecayJob) -> DecayTrace:
     recipe = _swr.build_swr_recipe(
         METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
     )
-    accuracies = _swr.trace_training(recipe, _digits.load_digits_source(seed), watch)
+    accuracies = _swr.trace_training(recipe, _runs.load_digits_source(seed), watch)
     return DecayTrace(norms, accuracies.epochs)
 
 
@@ -124,11 +116,10 @@ def _judge_method_growth(method: str, runs: dict[str, list[DecayTrace]]) -> Clai
 
 def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
     """Return the verdict on the preserved growth by RULE."""
+    growth, swr = growths[method], growths["SWR"]
     if method == "SWR":
-        reached, directed = growths["SWR"] <= COLLAPSED, growths["SWR"] < 1
-    else:
-        reached, directed = growths[method] >= PRESERVED, growths[method] > growths["SWR"]
-    return "reproduced" if reached else "direction only" if directed else "not reproduced"
+        return choose_verdict(swr <= COLLAPSED, swr < 1)
+    return choose_verdict(growth >= PRESERVED, growth > swr)
 
 
 def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
@@ -142,9 +133,3 @@ def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
         ours=str(gain),
         verdict=_swr.judge_above(gain),
     )
-
-
-def _epoch_panel(title: str, y: str, runs: dict[str, list[list[float]]], first: int = 0) -> Panel:
-    """Plot one quantity by epoch, means over seeds."""
-    curves = tuple(_swr.average_curves(m, values, first) for m, values in runs.items())
-    return Panel(title=title, x="epoch", y=y, curves=curves)

@@ -23,16 +23,15 @@ import numpy as np
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
-    _digits,
+    _runs,
     _swr,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder, Neutral
 
@@ -42,25 +41,24 @@ if TYPE_CHECKING:
     from fsbench.data.source import SourceDataset, Split
     from pretrain.training.context import Context
 
-SOURCE = "soft weight rescaling, Theorem 1, Figure 1"
-CLAIM = "scaling the weights changes no prediction if the biases are scaled accordingly"
-SEEDS = 3
 FIRST, MORE, BATCH = 30, 15, 32
 """Epochs before and after scaling, in the paper 100 and 50."""
 SCALES = (0.9, 0.7, 0.5, 0.3, 0.1)
-RULE = (
-    "with correction: reproduced if every prediction after scaling equals the one before, for"
-    " all seeds and all c, otherwise not. Without: the mean accuracy right after scaling is"
-    " reproduced as falling if no smaller c has more and the smallest c has less than before"
-    f" scaling, direction only if just the latter holds. Best of {MORE} more epochs against the"
-    f" best before, for each c: {_swr.ABOVE}; reproduced if all c are, direction only if all are"
-    f" at least that; {OVERALL}"
+CLAIM = Claim(
+    source="soft weight rescaling, Theorem 1, Figure 1",
+    statement="scaling the weights changes no prediction if the biases are scaled accordingly",
+    rule=(
+        "with correction: reproduced if every prediction after scaling equals the one before, for"
+        " all seeds and all c, otherwise not. Without: the mean accuracy right after scaling is"
+        " reproduced as falling if no smaller c has more and the smallest c has less than before"
+        f" scaling, direction only if just the latter holds. Best of {MORE} more epochs against the"
+        f" best before, for each c: {_swr.ABOVE}; reproduced if all c are, direction only if all"
+        f" are at least that"
+    ),
+    seeds=3,
 )
 NETWORKS = {"mlp": 1, "cnn": 2}
 """Enlargement of the images by network."""
-
-ScalingJob = tuple[str, int]
-"""Network, seed."""
 
 
 class ScalingEffect(NamedTuple):
@@ -99,33 +97,27 @@ class StartWeights(Method):
         ctx.rewrite(load_file(self.start), "weights of another run")
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run both networks over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
-    jobs: list[ScalingJob] = [(network, seed) for network in NETWORKS for seed in range(seeds)]
-    results = run_jobs(_run_job, jobs, "swr_figure1", report)
-    runs = {n: results[i * seeds : (i + 1) * seeds] for i, n in enumerate(NETWORKS)}
+    runs = _runs.run_seeds(_run_job, NETWORKS, seeds, "swr_figure1", report)
     figures = (
         *(judge_kept_predictions(network, runs[network]) for network in NETWORKS),
         *(_judge_fall(network, runs[network]) for network in NETWORKS),
         *(judge_later(corrected, runs["mlp"]) for corrected in (True, False)),
     )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        seeds,
+        figures,
         notes=(f"{FIRST} epochs before scaling, {MORE} after it; weights scaled by {SCALES}",),
-        panels=tuple(_network_panel(network, runs[network]) for network in NETWORKS),
+        panels=(_network_panel(network, runs[network]) for network in NETWORKS),
     )
 
 
-def _run_job(job: ScalingJob) -> ScalingResult:
-    """Train a network and scale it at all c, with and without the correction."""
+def _run_job(job: tuple[str, int]) -> ScalingResult:
+    """Train a network with a seed; scale it at all c, with and without the correction."""
     network, seed = job
-    source = enlarge_source(_digits.load_digits_source(seed), NETWORKS[network])
+    source = enlarge_source(_runs.load_digits_source(seed), NETWORKS[network])
     size = source.train.images.shape[-1]
     models: list[nn.Module] = []
     layers: list[str] = []
@@ -224,7 +216,7 @@ def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> Claim
         what=f"{network}, with correction: predictions kept, least",
         published="100 %",
         ours=f"{100 * share:.1f} %",
-        verdict="reproduced" if share == 1 else "not reproduced",
+        verdict=choose_verdict(share == 1),
     )
 
 
@@ -242,10 +234,9 @@ def _judge_fall(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
 
 def judge_decline(before: float, means: Sequence[float]) -> ClaimVerdict:
     """Return the verdict on the accuracies right after scaling, for decreasing c."""
-    if means[-1] >= before:
-        return "not reproduced"
     ordered = all(larger >= smaller for larger, smaller in pairwise(means))
-    return "reproduced" if ordered else "direction only"
+    falls = means[-1] < before
+    return choose_verdict(falls and ordered, falls)
 
 
 def judge_later(corrected: bool, runs: Sequence[ScalingResult]) -> ClaimFigure:

@@ -16,28 +16,29 @@ from typing import NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
     ClaimVerdict,
-    _digits,
+    _runs,
     _swr,
-    judge_claim,
+    choose_verdict,
     require_two_seeds,
 )
-from fsbench.reproductions._pool import run_jobs
 
-SOURCE = "soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4"
-CLAIM = "SWR is comparable to or better than resets and penalties when data arrive in stages"
 MARGIN = 0.5
 """Percentage points."""
-RULE = (
-    f"{_swr.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
-    " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
-    " mean over the ends of all stages but the first; switch: accuracy after the first epoch of"
-    f" a stage minus that before it, mean over stages; {OVERALL}"
+CLAIM = Claim(
+    source="soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4",
+    statement="SWR is comparable to or better than resets and penalties when data arrive in stages",
+    rule=(
+        f"{_swr.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
+        " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
+        " mean over the ends of all stages but the first; switch: accuracy after the first epoch of"
+        f" a stage minus that before it, mean over stages"
+    ),
+    seeds=3,
 )
-SEEDS = 3
 BATCH, SWR_FACTOR = 32, 50
 METHODS = {
     "vanilla": "normal",
@@ -64,8 +65,6 @@ SETUPS = {
     "continual-limited": ScenarioSetup(1437, 8),
 }
 
-ScenarioJob = tuple[str, str, int]
-"""Scenario, method, seed."""
 ScenarioTraces = Mapping[tuple[str, str], Sequence[_swr.AccuracyTrace]]
 """Traces of all seeds by scenario and method."""
 
@@ -108,34 +107,27 @@ STATEMENTS = (
 """Statements of sections 4.1 and 4.2 on small networks, in their order."""
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run all methods in all scenarios. Raises UsageError for fewer than two seeds."""
     require_two_seeds(seeds)
     cells = [(scenario, method) for scenario in SETUPS for method in METHODS]
-    jobs: list[ScenarioJob] = [(*cell, seed) for cell in cells for seed in range(seeds)]
-    runs = run_jobs(_run_job, jobs, "swr_scenarios", report)
-    traces = {cell: runs[i * seeds : (i + 1) * seeds] for i, cell in enumerate(cells)}
-    figures = tuple(judge_statement(statement, traces) for statement in STATEMENTS)
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
-        notes=tuple(_describe_finals(scenario, traces) for scenario in SETUPS),
-        panels=tuple(_scenario_panel(scenario, traces) for scenario in SETUPS),
+    traces = _runs.run_seeds(_run_job, cells, seeds, "swr_scenarios", report)
+    return CLAIM.judge(
+        seeds,
+        (judge_statement(statement, traces) for statement in STATEMENTS),
+        notes=(_describe_finals(scenario, traces) for scenario in SETUPS),
+        panels=(_scenario_panel(scenario, traces) for scenario in SETUPS),
     )
 
 
-def _run_job(job: ScenarioJob) -> _swr.AccuracyTrace:
-    """Train one method in one scenario."""
-    scenario, name, seed = job
+def _run_job(job: tuple[tuple[str, str], int]) -> _swr.AccuracyTrace:
+    """Train once; job: scenario and method, seed."""
+    (scenario, name), seed = job
     setup = SETUPS[scenario]
     recipe = _swr.build_swr_recipe(
         build_method_settings(scenario, name), seed, setup.epochs, BATCH, scenario
     )
-    return _swr.trace_training(recipe, _digits.load_digits_source(seed, setup.images))
+    return _swr.trace_training(recipe, _runs.load_digits_source(seed, setup.images))
 
 
 def build_method_settings(scenario: str, name: str) -> dict[str, object]:
@@ -180,7 +172,7 @@ def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> Cla
 def judge_gain(statement: ScenarioStatement, gained: _swr.PairedDifference) -> ClaimVerdict:
     """Return the verdict on a statement by RULE."""
     if statement.comparable:
-        return "reproduced" if gained.mean >= -MARGIN else "not reproduced"
+        return choose_verdict(gained.mean >= -MARGIN)
     return _swr.judge_above(gained)
 
 

@@ -13,40 +13,38 @@ that rate: it shows which effects come from the rate alone.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
-    OVERALL,
+    Claim,
     ClaimFigure,
     ClaimOutcome,
-    _digits,
-    judge_claim,
+    _runs,
+    choose_verdict,
     judge_gains,
 )
-from fsbench.reproductions._pool import run_jobs
 
 if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
     from protocols.analyses.weight_percentiles import WeightSpread
 
-SOURCE = "Weight Compander, section IV-D, Figures 3 and 4"
-CLAIM = "weight compander bounds large weights and leaves fewer weights at zero"
 SAME = 1e-5
-RULE = (
-    f"epoch 0: reproduced if no percentile of any layer differs by more than {SAME:g}; bound:"
-    " reproduced if every weight stays within it at every epoch; others: reproduced if the"
-    f" paper's inequality holds for every seed, direction only if it holds in the mean; {OVERALL}"
+CLAIM = Claim(
+    source="Weight Compander, section IV-D, Figures 3 and 4",
+    statement="weight compander bounds large weights and leaves fewer weights at zero",
+    rule=(
+        f"epoch 0: reproduced if no percentile of any layer differs by more than {SAME:g}; bound:"
+        " reproduced if every weight stays within it at every epoch; others: reproduced if the"
+        f" paper's inequality holds for every seed, direction only if it holds in the mean"
+    ),
+    seeds=3,
 )
-SEEDS = 3
 
 A, B = 0.8, 0.5
 """The paper's choice for ResNet-34 on CIFAR-10, the network of its figures."""
@@ -83,7 +81,7 @@ class TrainingPhase(NamedTuple):
 
 def shorten_schedule(epochs: int) -> TrainingPhase:
     """Shorten the whole schedule to these epochs; the decay grows as the steps shrink."""
-    steps = epochs * ((_digits.IMAGES - _digits.VALIDATION) // BATCH)
+    steps = epochs * ((_runs.IMAGES - _runs.VALIDATION) // BATCH)
     return TrainingPhase(epochs, DECAY * STEPS / steps, "step")
 
 
@@ -116,43 +114,36 @@ def train_arms(seeds: int, report: Reporter) -> WeightTraces:
         CompanderJob(phase, arm, seed) for seed in range(seeds) for phase in PHASES for arm in ARMS
     ]
     traces: dict[str, dict[str, list[WeightTrace]]] = {p: {arm: [] for arm in ARMS} for p in PHASES}
-    for job, trace in zip(jobs, run_jobs(trace_weights, jobs, "wc_weights", report), strict=True):
+    for job, trace in zip(
+        jobs, _runs.run_jobs(trace_weights, jobs, "wc_weights", report), strict=True
+    ):
         traces[job.phase][job.arm].append(trace)
     return traces
 
 
 def build_compander_recipe(job: CompanderJob) -> Recipe:
     """Build the recipe of a job."""
-    from pretrain.recipes.recipe import Recipe
-
     (method, lr), phase = ARMS[job.arm], PHASES[job.phase]
-    return Recipe.model_validate(
-        {
-            "name": f"paper/{method['name']}",
-            "architecture": ARCHITECTURE,
-            "width": WIDTH,
-            "source": "digits",
-            "input_size": _digits.SIDE,
-            "plan": {"rounds": 1, "epochs": phase.epochs},
-            "methods": (method,),
-            "batch_size": BATCH,
-            "lr": lr,
-            "momentum": 0.9,
-            "weight_decay": phase.decay,
-            "schedule": phase.schedule,
-            "milestones": MILESTONES,
-            "warmup": 0.0,
-            "label_smoothing": 0.0,
-            "augmentation": "none",
-            "validate_every": phase.epochs,
-            "seed": job.seed,
-        }
+    return _runs.build_digits_recipe(
+        method,
+        {"rounds": 1, "epochs": phase.epochs},
+        job.seed,
+        architecture=ARCHITECTURE,
+        width=WIDTH,
+        batch_size=BATCH,
+        lr=lr,
+        momentum=0.9,
+        weight_decay=phase.decay,
+        schedule=phase.schedule,
+        milestones=MILESTONES,
+        warmup=0.0,
+        label_smoothing=0.0,
+        validate_every=phase.epochs,
     )
 
 
 def trace_weights(job: CompanderJob) -> WeightTrace:
     """Train once and measure the weights after every epoch."""
-    from pretrain.training.loop import train_recipe
     from protocols.analyses.weight_percentiles import measure_percentiles
 
     spreads: list[Mapping[str, WeightSpread]] = []
@@ -160,16 +151,13 @@ def trace_weights(job: CompanderJob) -> WeightTrace:
     def watch(ctx: Context) -> None:
         spreads.append(measure_percentiles(ctx.model))
 
-    with TemporaryDirectory() as folder:
-        chosen = build_compander_recipe(job)
-        run_folder = train_recipe(
-            chosen, _digits.load_digits_source(job.seed), Path(folder) / "run", watch=watch
-        )
-        facts: dict[str, float] = json.loads((run_folder / "run.json").read_text(encoding="utf8"))
-    return WeightTrace(spreads, 100 * facts["source_accuracy"])
+    run = _runs.train_once(
+        build_compander_recipe(job), _runs.load_digits_source(job.seed), watch=watch
+    )
+    return WeightTrace(spreads, 100 * run.facts["source_accuracy"])
 
 
-def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
+def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run everything over this many seeds."""
     traces = train_arms(seeds, report)
     figures = (
@@ -178,13 +166,9 @@ def run(seeds: int = SEEDS, report: Reporter = SILENT) -> ClaimOutcome:
         *(judge_comparison(comparison, traces) for comparison in COMPARISONS),
         _judge_later_layers(traces),
     )
-    return ClaimOutcome(
-        source=SOURCE,
-        claim=CLAIM,
-        rule=RULE,
-        seeds=seeds,
-        figures=figures,
-        verdict=judge_claim(figures),
+    return CLAIM.judge(
+        seeds,
+        figures,
         notes=_describe_control(traces),
         panels=(
             *(_percentile_panel(arm, traces[END][arm][0]) for arm in (PLAIN, WC)),
@@ -205,7 +189,7 @@ def _judge_start(traces: WeightTraces) -> ClaimFigure:
         what="epoch 0: percentiles of all layers",
         published="the same with and without",
         ours=f"at most {apart:.1g} apart",
-        verdict="reproduced" if apart <= SAME else "not reproduced",
+        verdict=choose_verdict(apart <= SAME),
     )
 
 
@@ -222,7 +206,7 @@ def _judge_bound(traces: WeightTraces) -> ClaimFigure:
         what="with: largest |w|, all layers and epochs",
         published=f"below a pi/2 = {BOUND:.3f}",
         ours=f"{largest:.3f}",
-        verdict="reproduced" if largest < BOUND else "not reproduced",
+        verdict=choose_verdict(largest < BOUND),
     )
 
 

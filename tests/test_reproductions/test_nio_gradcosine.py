@@ -11,7 +11,7 @@ import torch
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import nio_gradcosine
+from fsbench.reproductions import _runs, judge_gains, nio_gradcosine
 from fsbench.reproductions.nio_gradcosine import (
     SETTINGS,
     SLOW,
@@ -19,7 +19,6 @@ from fsbench.reproductions.nio_gradcosine import (
     NioEffect,
     NioJob,
     has_valid_factors,
-    judge_gains,
     judge_network,
     run_nio,
 )
@@ -103,7 +102,7 @@ def test_the_longest_runs_are_judged_and_all_are_plotted(monkeypatch: pytest.Mon
         assert len(set(jobs)) == len(jobs) == 2 * (2 * 2 * 3 + 1)
         return [learned((0.2, 0.2 + j.steps / 100 + j.seed / 10), (1.0, 2.0)) for j in jobs]
 
-    monkeypatch.setattr(nio_gradcosine, "run_jobs", made_up)
+    monkeypatch.setattr(_runs, "run_jobs", made_up)
     outcome = nio_gradcosine.run(2)
     assert [figure.what.split(":")[0] for figure in outcome.figures] == [
         *["without BN"] * 4,

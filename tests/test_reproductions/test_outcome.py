@@ -30,5 +30,5 @@ def test_overall(reproduced: int, direction: int, failed: int, verdict: ClaimVer
 def test_every_claim_has_its_parts(name: str) -> None:
     claim = CLAIMS.load(name)
     assert all(hasattr(claim, part) for part in PARTS)
-    assert claim.RULE
-    assert claim.CLAIM
+    assert claim.CLAIM.rule
+    assert claim.CLAIM.statement

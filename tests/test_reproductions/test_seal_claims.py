@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _seal, seal_ascent, seal_knn_depth
+from fsbench.reproductions import _runs, seal_ascent, seal_knn_depth
 from fsbench.reproductions.seal_ascent import extract_moments, judge_fall, judge_return
 from fsbench.reproductions.seal_knn_depth import ProbeMeans, judge_depths, judge_half, judge_probes
 
@@ -18,13 +18,13 @@ def test_the_matched_ascent_is_as_long_as_the_papers() -> None:
     papers = sum((e + 1) / 20 for e in range(20))
     papers += sum(0.5 * (1 + math.cos(math.pi * e / 140)) for e in range(20))
     ours = 2 * 44 * 0.1  # 1437 images: 44 steps; one epoch of warm-up and the cosine's first
-    assert _seal.match_factor(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
+    assert seal_ascent.match_factor(8, 1437) == pytest.approx(0.01 * papers * 3125 * 0.01 / ours)
 
 
 def test_all_methods_share_everything_but_the_method() -> None:
     ours, control = (
-        _seal.build_seal_recipe("seal", 8, 1, 0.5),
-        _seal.build_seal_recipe("normal", 8, 1, 0.5),
+        seal_ascent.build_seal_recipe("seal", 8, 1, 0.5),
+        seal_ascent.build_seal_recipe("normal", 8, 1, 0.5),
     )
     assert ours.method("seal").ascent_factor == 0.5  # type: ignore[attr-defined]
     plain = {"name": control.name, "methods": control.methods}
@@ -63,10 +63,10 @@ def here(one: Callable[[Any], Any], jobs: Sequence[Any], name: str, report: Repo
 
 def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(run: tuple[float, int]) -> list[float]:
-        low = 99.0 if run[0] == _seal.PAPERS_S else 12.0 if run[0] < 2 else 90.0
+        low = 99.0 if run[0] == seal_ascent.PAPERS_S else 12.0 if run[0] < 2 else 90.0
         return [99.0] * 8 + [50.0, low, *[99.0] * 6] * 2
 
-    monkeypatch.setattr(seal_ascent, "run_jobs", here)
+    monkeypatch.setattr(_runs, "run_jobs", here)
     monkeypatch.setattr(seal_ascent, "trace_accuracy", made)
     outcome = seal_ascent.run(2)
     assert outcome.verdict == "reproduced"
@@ -123,7 +123,7 @@ def test_the_verdict_on_the_depths(depths: tuple[float, float, float], verdict: 
 
 
 def test_probes_of_real_runs_are_assigned_to_their_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal_knn_depth, "run_jobs", here)
+    monkeypatch.setattr(_runs, "run_jobs", here)
     monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
     monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
     outcome = seal_knn_depth.run(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsbench.core.errors import UsageError
-from fsbench.reproductions import _digits, _swr, require_two_seeds
+from fsbench.reproductions import _runs, _swr, require_two_seeds
 from fsbench.reproductions._swr import PairedDifference
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
         shapes.append([tuple(kernel.shape) for kernel in _swr.get_kernels(ctx)])
 
     recipe = _swr.build_swr_recipe({"name": "normal"}, 0, 2, 16, "warm-start")
-    run = _swr.trace_training(recipe, _digits.load_digits_source(0, 64), watch)
+    run = _swr.trace_training(recipe, _runs.load_digits_source(0, 64), watch)
     assert len(run.epochs) == 4
     assert run.stages == run.epochs[1::2]
     assert max(run.epochs) > 15

@@ -10,7 +10,7 @@ import torch
 from support.rules import build, images
 from torch import nn
 
-from fsbench.reproductions import ClaimVerdict, _digits, swr_figure1
+from fsbench.reproductions import ClaimVerdict, _runs, swr_figure1
 from fsbench.reproductions.swr_figure1 import SCALES, ScalingEffect, ScalingResult
 
 
@@ -26,7 +26,7 @@ def test_the_correction_scales_the_function() -> None:
 
 
 def test_enlarged_pixels() -> None:
-    source = _digits.load_digits_source(0, 4)
+    source = _runs.load_digits_source(0, 4)
     large = swr_figure1.enlarge_source(source, 2)
     assert large.train.images.shape == (4, 3, 16, 16)
     for row in (0, 1):
@@ -34,7 +34,7 @@ def test_enlarged_pixels() -> None:
 
 
 def test_predictions_are_the_largest_logits() -> None:
-    source = _digits.load_digits_source(0, 4)
+    source = _runs.load_digits_source(0, 4)
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     nn.init.zeros_(model[1].weight)
     with torch.no_grad():

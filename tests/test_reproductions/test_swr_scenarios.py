@@ -86,7 +86,7 @@ def test_a_run_uses_the_images_and_epochs_of_its_scenario(
 
     monkeypatch.setattr(_swr, "trace_training", train)
     for scenario in SETUPS:
-        swr_scenarios._run_job((scenario, "SWR", 0))
+        swr_scenarios._run_job(((scenario, "SWR"), 0))
     assert calls == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
 
 
@@ -99,7 +99,7 @@ def test_every_method_is_compared_with_swr() -> None:
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETUPS, "warm-start", ScenarioSetup(64, 1))
-    run = swr_scenarios._run_job(("warm-start", name, 0))
+    run = swr_scenarios._run_job((("warm-start", name), 0))
     assert len(run.stages) == 2
     assert run.epochs == run.stages
     traces = {("warm-start", m): [run, run] for m in METHODS}

@@ -1,0 +1,194 @@
+"""Short training runs that the claims share: a small source, recipes, and two processes.
+
+The source is the digits of scikit-learn, 1,797 grey images of ten classes, so claims about images
+can be checked on two cores without a download. Values from 0 to 16 are scaled to 0..255 and
+repeated to three channels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from fsbench.core import seeding
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import DatasetFacts
+from fsbench.data.source import SourceDataset, Split
+
+if TYPE_CHECKING:
+    from pretrain.method import Method
+    from pretrain.recipes.recipe import Recipe
+    from pretrain.training.context import Context
+
+_Job = TypeVar("_Job")
+_Cell = TypeVar("_Cell")
+_Result = TypeVar("_Result")
+
+SIDE, CLASSES, IMAGES = 8, 10, 1797
+VALIDATION = 360
+"""Images for validation; the others are for training."""
+PROCESSES = 2
+MEMORY_FOLDER, FREE_BYTES = "/dev/shm", 2**30
+"""Folder that Linux keeps in memory, and the free bytes required there (more than a run needs)."""
+
+
+def load_digits_source(
+    seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1
+) -> SourceDataset:
+    """Load `train` (at most 1,437) digits and 360 for validation, in an order set by the seed.
+
+    zoom: enlarge every pixel to zoom x zoom, for networks that need larger images.
+    """
+    images, labels = _read_digits()
+    images = images.repeat(zoom, axis=2).repeat(zoom, axis=3)
+    order = seeding.permutations(1, IMAGES, "digits", seed)[0]
+    val, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
+    mean, std = float(images[used].mean() / 255), float(images[used].std() / 255)
+    name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
+    return SourceDataset(
+        name=name,
+        facts=describe_generated_data(
+            name="digits",
+            title="Handwritten digits of scikit-learn",
+            classes=tuple("0123456789"),
+            label_rule="the digit",
+            license="CC BY 4.0",
+            citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998",
+        ),
+        train=Split(images[used], labels[used]),
+        val=Split(images[val], labels[val]),
+        n_classes=CLASSES,
+        mean=(mean, mean, mean),
+        std=(std, std, std),
+        fingerprint=name,
+    )
+
+
+@cache
+def _read_digits() -> tuple[
+    np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int64]]
+]:
+    """Return all images (1797, 3, 8, 8) and labels."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    return np.repeat(grey[:, None], 3, axis=1), digits.target.astype(np.int64)
+
+
+def describe_generated_data(**fields: Any) -> DatasetFacts:
+    """Return the facts of a source that is made in memory; fields: those that describe it."""
+    in_memory = {
+        "domain": "source",
+        "images_per_class": (),
+        "layout": "made in memory",
+        "folders": (),
+        "download": "nothing to download",
+        "homepage": "",
+    }
+    return DatasetFacts.model_validate(in_memory | fields)
+
+
+def build_digits_recipe(
+    method: Mapping[str, Any] | Method, plan: Mapping[str, object], seed: int, **fields: object
+) -> Recipe:
+    """Build a recipe on digits without augmentation; fields: others that differ from a default."""
+    from pretrain.recipes.recipe import Recipe
+
+    values: dict[str, object] = {
+        "name": f"paper/{method['name'] if isinstance(method, Mapping) else method.name}",
+        "source": "digits",
+        "input_size": SIDE,
+        "plan": plan,
+        "methods": (method,),
+        "augmentation": "none",
+        "seed": seed,
+    }
+    return Recipe.model_validate(values | fields)
+
+
+class RunFiles(NamedTuple):
+    """Lines of log.jsonl and the record in run.json."""
+
+    log: list[dict[str, Any]]
+    facts: dict[str, Any]
+
+
+def train_once(
+    chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
+) -> RunFiles:
+    """Train in a temporary folder; `watch` gets the context after setup and after every epoch."""
+    from pretrain.training.loop import ignore, train_recipe
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = train_recipe(chosen, source, Path(folder) / "run", watch=watch or ignore)
+        log = (run / "log.jsonl").read_text("utf8").splitlines()
+        return RunFiles(
+            [json.loads(line) for line in log], json.loads((run / "run.json").read_text("utf8"))
+        )
+
+
+def run_seeds(
+    function: Callable[[tuple[_Cell, int]], _Result],
+    cells: Iterable[_Cell],
+    seeds: int,
+    name: str,
+    report: Reporter = SILENT,
+) -> dict[_Cell, list[_Result]]:
+    """Return cell -> function((cell, seed)) for every seed, in order."""
+    cells = tuple(cells)
+    jobs = [(cell, seed) for cell in cells for seed in range(seeds)]
+    results = run_jobs(function, jobs, name, report)
+    return {cell: results[i * seeds : (i + 1) * seeds] for i, cell in enumerate(cells)}
+
+
+def run_jobs(
+    function: Callable[[_Job], _Result],
+    jobs: Sequence[_Job],
+    name: str,
+    report: Reporter = SILENT,
+    unit: str = "runs",
+) -> list[_Result]:
+    """Return function(job) for every job, in order; function and jobs must be picklable."""
+    results = []
+    with report.task(name, len(jobs), unit) as advance, start_workers() as pool:
+        for result in pool.map(function, jobs):
+            results.append(result)
+            advance(1)
+    return results
+
+
+@contextmanager
+def start_workers() -> Iterator[ProcessPoolExecutor]:
+    """Start processes of one thread; on an error, cancel the jobs that have not started."""
+    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), _prepare)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    if "TMPDIR" not in os.environ:
+        tempfile.tempdir = find_memory_folder()
+
+
+def find_memory_folder() -> str | None:
+    """Return a folder in memory for checkpoints; None without one that has enough free space."""
+    if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= FREE_BYTES:
+        return MEMORY_FOLDER
+    return None
