@@ -31,7 +31,7 @@ from fsbench.core.statistics import (
     sign_flip,
     standard_errors,
 )
-from fsbench.core.tasks import TaskPattern
+from fsbench.core.tasks import TaskPattern, strip_digest
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
 from fsbench.results.verification import Loaded, read_cells, read_verified
@@ -527,9 +527,12 @@ def name_of(source: Comparable, default: str) -> str:
 
 
 def covers(pattern: TaskPattern, result: Result) -> bool:
-    """Return whether a pattern covers a result. Raise UnknownName for an unknown data set."""
+    """Return whether a pattern covers a result. Raise UnknownName for an unknown data set.
+
+    Images of the user may lie elsewhere than they did for the result.
+    """
     names = pattern.dataset_names(data.resolve_alias, data.dataset_groups())
-    return result.task.dataset in names and pattern.covers(result.task)
+    return strip_digest(result.task.dataset) in names and pattern.covers(result.task)
 
 
 def dense_outcomes(loaded: Loaded) -> Outcomes | None:

@@ -21,7 +21,7 @@ from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import FOLDER, TaskId
+from fsbench.core.tasks import FOLDER, HUB, TaskId
 from fsbench.results.verification import Loaded
 from leaderboard.board.board import BoardEntry
 from pretrain.recipes.recipe import Recipe
@@ -164,29 +164,35 @@ def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
     """Return commands without model and machine: results that one command can evaluate together.
 
     One command takes few-shot results with equal numbers of episodes, or probes, and one spec per
-    task. A folder of images has a command of its own, and a note.
+    task. Images of the submitter have a command of their own, and a note.
     """
     groups: dict[tuple[str, str, int, bool, int], list[Loaded]] = {}
     repeats: dict[TaskId, int] = {}
     for cell in cells:
         result = cell.result
         is_few_shot = isinstance(result.spec, EpisodicSpec)
-        folder = result.dataset.name if result.dataset.name.startswith("folder-") else ""
+        name = result.dataset.name
+        own_images = name if name.startswith(("folder-", "hub-")) else ""
         repeats[result.task] = repeats.get(result.task, 0) + 1
         key = (
             "episodic" if is_few_shot else "probe",
-            folder,
+            own_images,
             result.score.n if is_few_shot else 0,
             "limited" in result.flags,
             repeats[result.task],
         )
         groups.setdefault(key, []).append(cell)
     commands = []
-    for (kind, folder, *_), members in groups.items():
+    for (kind, own_images, *_), members in groups.items():
         specs = (f"--spec={cell.path}" for cell in members)
-        if folder:
-            notes.append(f"{folder} is a folder of the submitter: replace DIR by its path")
-        commands.append((kind, *((f"--tasks={FOLDER}DIR",) if folder else ()), *specs))
+        tasks = []
+        if own_images.startswith("hub-"):
+            notes.append(f"{own_images} is a data set of the hub: complete its reference")
+            tasks = [f"--tasks={HUB}ORG/NAME?split=NAME"]
+        elif own_images:
+            notes.append(f"{own_images} is a folder of the submitter: replace DIR by its path")
+            tasks = [f"--tasks={FOLDER}DIR"]
+        commands.append((kind, *tasks, *specs))
     return commands
 
 

@@ -31,7 +31,7 @@ from fsbench.core.specs import (
     Spec,
     Split,
 )
-from fsbench.core.tasks import FOLDER, Options, Probe, TaskId, resolve
+from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.manifest import episode_spec
 
@@ -393,7 +393,7 @@ def request_of_specs(
         if not names:
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")
         for name in names:
-            dataset = name if name.startswith(FOLDER) else data.resolve_alias(name)
+            dataset = name if name.startswith(USER_DATA) else data.resolve_alias(name)
             task = TaskId.of(dataset, file.spec)
             if specs.setdefault(task, file.spec) != file.spec:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")

@@ -33,7 +33,7 @@ from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import FOLDER, TaskId, TaskPattern
+from fsbench.core.tasks import USER_DATA, TaskId, TaskPattern
 from fsbench.data.episodes import smallest_keys
 from fsbench.results import provenance
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
@@ -132,7 +132,7 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
             continue
         matching = [pattern for pattern in patterns if covers(pattern, result)]
         if bool(matching) if patterns else "custom" not in result.dataset.flags:
-            folder = matching and matching[0].dataset.startswith(FOLDER)
+            folder = matching and matching[0].dataset.startswith(USER_DATA)
             dataset = matching[0].dataset if folder else result.dataset.name
             samples.append(Sample(cell, records, spec, TaskId.of(dataset, spec)))
     for pattern in patterns:

@@ -2,16 +2,19 @@
 
     eurosat:5w1s/linear@ibm                 task: data set, ways and shots, head, protocol
     eurosat:probe, eurosat:knn              task: a probe of the whole data set
-    folder:DIR:5w1s/linear@ibm              task on a folder of images; results use its name
+    folder:DIR:5w1s/linear@ibm              task on a folder of images
+    hf-hub:ORG/NAME?split=test:5w1s/...     task on a data set of the Hugging Face hub
     eurosat:5w1s/affine@ibm 224px bn-train  column: task, input size, variant of the spec
 
 The command line also takes a `TaskPattern`, which may leave parts out (`eurosat`, `isic@startup`)
-or name a group (`cdfsl:5w1s`); `resolve` completes it from options and defaults. A folder may
-contain `:`, `/` and `@`, so what follows it counts only from a valid `:NwKs`, `:probe` or `:knn`.
+or name a group (`cdfsl:5w1s`); `resolve` completes it from options and defaults. A reference to
+images of the user may contain `:`, `/` and `@`, so what follows it counts only from a valid
+`:NwKs`, `:probe` or `:knn`. Results name such images by `user_data_name`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +31,9 @@ from fsbench.core.specs import FITTED, Adaptation, EpisodicSpec, Protocol, Spec
 Kind = Literal["probe", "episodic"]
 T = TypeVar("T", bound=str)
 
-FOLDER = "folder:"
+FOLDER, HUB = "folder:", "hf-hub:"
+USER_DATA = (FOLDER, HUB)
+"""Prefixes of references to images of the user; results on them are flagged `custom`."""
 Probe = Literal["probe", "knn"]
 PROBES: tuple[Probe, ...] = get_args(Probe)
 """The linear probe and k nearest neighbours: evaluated on whole data sets, without episodes."""
@@ -47,13 +52,14 @@ TRANSDUCTIVE = "transductive"
 _WHOLE = re.compile(r"\d{1,9}")
 _SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
 _TASK = re.compile(
-    r"(?P<dataset>folder:.+|[^:\x00-\x1f\x7f]+):"
+    rf"(?P<dataset>(?:{'|'.join(USER_DATA)}).+|[^:\x00-\x1f\x7f]+):"
     rf"(?:(?P<probe>{'|'.join(PROBES)})"
     r"|(?P<way>[1-9]\d{0,8})w(?P<shot>[1-9]\d{0,8})s"
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
+_DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
 
 def head_names() -> tuple[Adaptation, ...]:
@@ -62,11 +68,11 @@ def head_names() -> tuple[Adaptation, ...]:
 
 
 @cache
-def _folder() -> re.Pattern[str]:
-    """Return the expression of a pattern on a folder."""
+def _user_pattern() -> re.Pattern[str]:
+    """Return the expression of a pattern on images of the user."""
     shape = _SHAPE.pattern.replace("(", "(?:")
     return re.compile(
-        rf"(folder:.+?)(?::({'|'.join(PROBES)}|{shape})"
+        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({'|'.join(PROBES)}|{shape})"
         rf"(?:/({'|'.join(head_names())}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
@@ -103,8 +109,8 @@ class _Identity:
 class TaskId(_Identity):
     """A data set with an episodic setting or a probe: the unit of evaluation.
 
-    dataset: name of a data set, or folder:DIR; an episodic task has n_shot, head and protocol, a
-    probe has none of them, and its n_way means nothing.
+    dataset: name of a data set, folder:DIR or hf-hub:ORG/NAME; an episodic task has n_shot, head
+    and protocol, a probe has none of them, and its n_way means nothing.
     """
 
     dataset: str
@@ -154,10 +160,10 @@ class TaskId(_Identity):
 
     @property
     def in_results(self) -> Self:
-        """The task as results name it: a folder goes by its name, e.g. folder-birds."""
-        if not self.dataset.startswith(FOLDER):
+        """The task as results name it, images of the user by `user_data_name`."""
+        if not self.dataset.startswith(USER_DATA):
             return self
-        return replace(self, dataset=folder_name(self.dataset))
+        return replace(self, dataset=user_data_name(self.dataset))
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,7 @@ class TaskPattern:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the parts of a text. Raise UsageError if it is malformed."""
-        expression = _folder() if text.startswith(FOLDER) else _NAMED
+        expression = _user_pattern() if text.startswith(USER_DATA) else _NAMED
         match = expression.fullmatch(text)
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=_grammar())
@@ -248,9 +254,12 @@ class TaskPattern:
     def dataset_names(
         self, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
     ) -> Sequence[str]:
-        """Return the data sets that results of this pattern name; arguments as for `resolve`."""
-        if self.dataset.startswith(FOLDER):
-            return (folder_name(self.dataset),)
+        """Return the data sets of this pattern, images of the user by their short name.
+
+        Arguments as for `resolve`.
+        """
+        if self.dataset.startswith(USER_DATA):
+            return (short_name(self.dataset),)
         return groups.get(self.dataset) or (canonical(self.dataset),)
 
 
@@ -290,16 +299,40 @@ def resolve(
     return tuple(tasks)
 
 
-def folder_name(ref: str) -> str:
-    """Return the name of the data set folder:DIR, `folder-<last part of DIR>`.
+def user_data_name(ref: str) -> str:
+    """Return the name that results give to folder:DIR or hf-hub:ORG/NAME.
 
-    It is safe as a file name. Raise UsageError for what is no path.
+    It is `short_name` and the first eight digits of the sha-256 of the whole path or reference:
+    two folders of one name never collide.
     """
+    full = str(_folder_path(ref)) if ref.startswith(FOLDER) else ref
+    return f"{short_name(ref)}+{hashlib.sha256(full.encode()).hexdigest()[:8]}"
+
+
+def short_name(ref: str) -> str:
+    """Return `folder-<last part of DIR>` or `hub-ORG-NAME`, safe as a file name.
+
+    Random draws are keyed by it, so a folder gives the same episodes wherever it lies.
+    """
+    if ref.startswith(FOLDER):
+        name = f"folder-{_folder_path(ref).name}"
+    else:
+        name = f"hub-{re.split('[?@]', ref.removeprefix(HUB))[0]}"
+    return re.sub(r"[^\w.+@=-]", "-", name)[:80]
+
+
+def strip_digest(name: str) -> str:
+    """Return the short name of a name that `user_data_name` made; other names are unchanged."""
+    user_made = name.startswith(("folder-", "hub-")) and _DIGEST.fullmatch(name[-9:])
+    return name[:-9] if user_made else name
+
+
+def _folder_path(ref: str) -> Path:
+    """Return the absolute path of folder:DIR. Raise UsageError for what is no path."""
     try:
-        last = Path(ref.removeprefix(FOLDER)).expanduser().resolve().name
+        return Path(ref.removeprefix(FOLDER)).expanduser().resolve()
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"'{ref}' names no folder: {error}", fix="write folder:DIR") from error
-    return "folder-" + re.sub(r"[^\w.+@=-]", "-", last)
 
 
 def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
@@ -314,7 +347,7 @@ def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
 def _datasets(
     name: str, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
 ) -> Sequence[str]:
-    if name.startswith(FOLDER):
+    if name.startswith(USER_DATA):
         return (name,)
     return groups[name] if name in groups else (canonical(name),)
 

@@ -85,7 +85,8 @@ class TargetDataset:
     without suffix where files are flat (fsbench/data/README.md); labels: official class ids (N,);
     class_names: names of all official classes, by class id; notes: remarks on the files, such as
     how many listed images are missing; groups: images that show the same lesion, patient or leaf
-    (FACTS.groups), None if unknown.
+    (FACTS.groups), None if unknown. name keys all random draws; result_name: the name in results
+    where it differs (`user_data_name`).
     """
 
     name: str
@@ -99,6 +100,7 @@ class TargetDataset:
     flags: frozenset[Flag] = field(default_factory=frozenset)
     notes: tuple[str, ...] = ()
     groups: Groups | None = None
+    result_name: str | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -154,6 +156,10 @@ class TargetDataset:
     def file(self, index: int) -> Path | None:
         """Return the path of image `index`; None if it is generated."""
         return self.root / self.paths[index]
+
+    def content(self, index: int) -> bytes:
+        """Return what the fingerprint covers of an image without a file: its pixels."""
+        return self.image(index).tobytes()
 
     def image(self, index: int) -> Image.Image:
         """Read image `index` as RGB. Raise DataError naming a missing or corrupt file."""

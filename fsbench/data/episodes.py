@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
+from fsbench.core.tasks import strip_digest
 from fsbench.data.base import Groups, Indices
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ def draw_manifest(
 ) -> Manifest:
     """Draw the manifest of episodes, cached for results that share it. Raise DataError."""
     counts = tuple(sorted((int(c), int(n)) for c, n in class_counts.items()))
-    return _manifest(spec, dataset_name, counts, groups, tuple(sorted({int(i) for i in indices})))
+    numbers = tuple(sorted({int(i) for i in indices}))
+    return _manifest(spec, strip_digest(dataset_name), counts, groups, numbers)
 
 
 @lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) 
 def _entry(dataset: TargetDataset, index: int, cached: HashCache) -> list[int | str]:
     path = dataset.file(index)
     if path is None:
-        return [0, 0, hashlib.sha256(dataset.image(index).tobytes()).hexdigest()]
+        return [0, 0, hashlib.sha256(dataset.content(index)).hexdigest()]
     try:
         stat = path.stat()
         old = cached.get(dataset.paths[index])

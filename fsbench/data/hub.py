@@ -1,43 +1,118 @@
-"""Sources in Hugging Face `datasets` format: parquet files on disk, or a data set on the hub."""
+"""Data sets in Hugging Face `datasets` format: on the hub, or parquet files on disk.
+
+A reference is `hf-hub:ORG/NAME[@REVISION][?split=test&image=COLUMN&label=COLUMN&config=NAME]`; a
+folder in the layout of the hub may stand in place of ORG/NAME. Columns that are not named are found
+by their usual names, or by their type if there is only one of it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import parse_qsl
 
+import numpy as np
 from PIL import Image
 
-from fsbench.core.errors import DataError
+from fsbench.core.errors import DataError, UnknownName, UsageError
+from fsbench.core.tasks import HUB, short_name, user_data_name
+from fsbench.data.base import TargetDataset
+from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
 
+IMAGES = ("image", "img")
 LABELS = ("label", "labels", "fine_label")
 VAL = ("valid", "val", "validation", "test")
+OPTIONS = ("split", "image", "label", "config")
+LABEL_RULE = "class id = the hub's own label number (rank in sorted order for text labels)"
+LABEL_TYPES = ("int", "uint", "bool", "string", "large_string")
+"""Beginnings of the types of a label column."""
+
+
+@dataclass(frozen=True)
+class HubReference:
+    """Parts of a reference to a data set of the hub; None for a part that is left out."""
+
+    repo: str
+    revision: str | None = None
+    split: str | None = None
+    image: str | None = None
+    label: str | None = None
+    config: str | None = None
+
+    @classmethod
+    def parse(cls, ref: str) -> Self:
+        """Return the parts. Raise UsageError if malformed, UnknownName for an unknown option."""
+        place, _, query = ref.removeprefix(HUB).partition("?")
+        repo, _, revision = place.partition("@")
+        options: dict[str, str] = {}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name not in OPTIONS:
+                raise UnknownName(f"option of {HUB}", name, OPTIONS)
+            if not value or options.setdefault(name, value) != value:
+                raise UsageError(f"'{ref}' sets {name} twice or to nothing", fix="set it once")
+        if not repo or (query and not options):
+            raise UsageError(
+                f"'{ref}' names no data set of the hub",
+                fix=f"write {HUB}ORG/NAME or '{HUB}ORG/NAME?split=test&image=img&label=y'",
+            )
+        return cls(repo, revision or None, **options)
+
+    def load_splits(self, cache: Path) -> Any:
+        """Load all splits. Raise DataError if the data set is not available."""
+        options = {"name": self.config} if self.config else {}
+        return _load(self.repo, cache, revision=self.revision, **options)
+
+    def table(self, splits: Any, split: str, cache: Path) -> HubTable:
+        """Return one split."""
+        from huggingface_hub.constants import HF_HUB_CACHE
+
+        downloads = (cache, Path(HF_HUB_CACHE))
+        name = f"{HUB}{self.repo} ({split})"
+        return HubTable(splits[split], name, downloads, self.image, self.label)
 
 
 class HubTable:
-    """One split: rows with an `image` (encoded bytes) and a label (a class name or a number).
+    """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    downloads: folders whose files a row may reference instead of holding the bytes.
+    downloads: folders whose files a row may reference instead of holding the bytes; image, label:
+    names of the columns, found if None.
     """
 
-    def __init__(self, rows: Any, name: str, downloads: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        name: str,
+        downloads: tuple[Path, ...] = (),
+        image: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        from datasets import ClassLabel
         from datasets import Image as ImageFeature
 
-        columns = rows.column_names
-        label = next((column for column in LABELS if column in columns), None)
-        if "image" not in columns or label is None:
+        self.name, self.downloads = name, downloads
+        features = rows.features
+        self.image = _column(name, features, image, IMAGES, ImageFeature, "image")
+        self.label = _column(name, features, label, LABELS, ClassLabel, "label")
+        if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
             raise DataError(
-                f"{name} has the columns {', '.join(columns)}",
-                fix="a source needs `image` and `label`",
+                f"{name}: the column {self.label} holds {features[self.label]}, not a class",
+                fix="name a column of class names or numbers: ?label=COLUMN",
             )
-        if isinstance(rows.features["image"], ImageFeature):
-            rows = rows.cast_column("image", ImageFeature(decode=False))
-        self.rows, self.name, self.downloads = rows, name, downloads
-        names = getattr(rows.features[label], "names", None)
-        self.labels = [str(names[value] if names else value) for value in rows[label]]
+        values = rows[self.label]
+        if any(value is None or (isinstance(value, int) and value < 0) for value in values):
+            raise DataError(
+                f"{name} has rows without a label", fix="name another split: ?split=NAME"
+            )
+        if isinstance(features[self.image], ImageFeature):
+            rows = rows.cast_column(self.image, ImageFeature(decode=False))
+        self.rows = rows
+        names = getattr(features[self.label], "names", None)
+        self.labels = [str(names[value] if names else value) for value in values]
         self.classes = tuple(names or sorted(set(self.labels)))
         self.stamp = str(rows._fingerprint)
 
@@ -56,16 +131,20 @@ class HubTable:
                 fix="train and validation must have the same classes",
             )
         return [
-            SourceImage(ids[name], partial(self._open, n)) for n, name in enumerate(self.labels)
+            SourceImage(ids[name], partial(self.open, row)) for row, name in enumerate(self.labels)
         ]
 
-    def _open(self, row: int) -> Image.Image:
-        value = self.rows[row]["image"]
-        data = value["bytes"] if isinstance(value, dict) else value
-        where = f"{self.name}, row {row}"
+    def open(self, row: int) -> Image.Image:
+        """Decode an image as RGB. Raise DataError if it cannot be read."""
+        return decode_rgb(self.read(row), f"{self.name}, row {row}")
+
+    def read(self, row: int) -> bytes:
+        """Return the encoded bytes of an image, empty if the row has none."""
+        value = self.rows[row][self.image]
+        data: bytes | None = value["bytes"] if isinstance(value, dict) else value
         if data is None and isinstance(value, dict) and value.get("path"):
-            data = self._file(Path(value["path"]), where)
-        return decode_rgb(data or b"", where)
+            data = self._file(Path(value["path"]), f"{self.name}, row {row}")
+        return data or b""
 
     def _file(self, path: Path, where: str) -> bytes:
         """Read an image file that the hub download created. Raise DataError for any other file."""
@@ -81,6 +160,83 @@ class HubTable:
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
 
+def _column(
+    table: str,
+    features: dict[str, Any],
+    named: str | None,
+    usual: tuple[str, ...],
+    kind: type,
+    what: str,
+) -> str:
+    """Return the named column, else the one of a usual name, else the only one of its type."""
+    typed = [name for name, feature in features.items() if isinstance(feature, kind)]
+    candidates = [name for name in ((named,) if named else usual) if name in features]
+    if not candidates and not named and len(typed) == 1:
+        candidates = typed
+    if not candidates:
+        raise DataError(
+            f"{table} has the columns {', '.join(features)}; which is the {what} is not clear",
+            fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
+        )
+    return candidates[0]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HubTarget(TargetDataset):
+    """A target in a table; the number of its row ends the canonical id of an image."""
+
+    table: HubTable
+
+    def file(self, index: int) -> Path | None:
+        return None
+
+    def image(self, index: int) -> Image.Image:
+        return self.table.open(self._row(index))
+
+    def content(self, index: int) -> bytes:
+        return self.table.read(self._row(index))
+
+    def _row(self, index: int) -> int:
+        return int(self.canonical_ids[index].rpartition("/")[2])
+
+
+def load_hub_target(ref: str, cache: Path) -> HubTarget:
+    """Load one split of a data set of the hub as a target, flagged `custom`.
+
+    Raises UsageError for a malformed reference, DataError if the data set is not available, has
+    several splits of which none is named, or has fewer than two classes.
+    """
+    parts = HubReference.parse(ref)
+    splits = parts.load_splits(cache)
+    split = parts.split or (next(iter(splits)) if len(splits) == 1 else None)
+    if split not in splits:
+        stated = f"no split {split}" if split else "several splits"
+        raise DataError(
+            f"{HUB}{parts.repo} has {stated}: {', '.join(splits)}",
+            fix=f"name one: '{HUB}{parts.repo}?split={next(iter(splits))}'",
+        )
+    table = parts.table(splits, split, cache)
+    if len(set(table.labels)) < 2:
+        raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
+    layout = f"split {split}, columns {table.image} and {table.label}"
+    ids = {name: place for place, name in enumerate(table.classes)}
+    rows = sorted((ids[name], f"{name}/{row:08d}") for row, name in enumerate(table.labels))
+    facts = make_custom_facts(short_name(ref), table.classes, table.counts, layout, LABEL_RULE)
+    return HubTarget(
+        name=facts.name,
+        result_name=user_data_name(ref),
+        facts=facts,
+        root=Path(),
+        paths=tuple(canonical_id for _, canonical_id in rows),
+        canonical_ids=tuple(canonical_id for _, canonical_id in rows),
+        labels=np.array([label for label, _ in rows], dtype=np.int64),
+        class_names=table.classes,
+        flags=frozenset({"custom"}),
+        notes=(f"{len(rows)} images of {len(set(table.labels))} classes, {layout}",),
+        table=table,
+    )
+
+
 def read_parquet_tables(
     train: list[Path], val: list[Path], cache: Path
 ) -> tuple[HubTable, HubTable]:
@@ -94,22 +250,18 @@ def read_parquet_tables(
 
 
 def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
-    """Read the splits of ORG/NAME[@REV]. Raise DataError if unavailable or without a split."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    path, _, revision = ref.partition("@")
-    splits = _load(path, cache, revision=revision or None)
+    """Read train and validation split. Raise DataError if unavailable or without a split."""
+    parts = HubReference.parse(ref)
+    if parts.split:
+        raise UsageError(f"{ref} names a split", fix="leave it out: a source has train and val")
+    splits = parts.load_splits(cache)
     val = next((name for name in VAL if name in splits), None)
     if "train" not in splits or val is None:
         raise DataError(
-            f"hf-hub:{ref} has the splits {', '.join(splits)}",
+            f"{HUB}{parts.repo} has the splits {', '.join(splits)}",
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
-    folders = (cache, Path(HF_HUB_CACHE))
-    train, validation = (
-        HubTable(splits[part], f"hf-hub:{ref} ({part})", folders) for part in ("train", val)
-    )
-    return train, validation
+    return parts.table(splits, "train", cache), parts.table(splits, val, cache)
 
 
 def _load(path: str, cache: Path, **options: Any) -> Any:

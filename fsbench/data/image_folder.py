@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.core.tasks import folder_name
+from fsbench.core.tasks import FOLDER, short_name, user_data_name
 from fsbench.data.assembly import assemble, list_tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.files import list_folders, list_images
@@ -32,8 +33,10 @@ def load_folder_target(folder: Path) -> TargetDataset:
             fix=f"give one of them: folder:{folder / names[0]}",
         )
     counts = [len(list_images(folder / name)) for name in names]
-    facts = make_custom_facts(folder_name(str(folder)), names, counts, LAYOUT)
-    return assemble(facts, folder, list_tree_rows(folder, facts, (".",))).with_flags("custom")
+    ref = f"{FOLDER}{folder}"
+    facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
+    dataset = assemble(facts, folder, list_tree_rows(folder, facts, (".",)))
+    return replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
 
 
 def list_folder_source(folder: Path) -> SourceListing:
@@ -50,7 +53,7 @@ def list_folder_source(folder: Path) -> SourceListing:
     validation, val_stamp = list_tree_images(val, names)
     counts = [len(list_images(folder / "train" / name)) for name in names]
     return SourceListing(
-        make_custom_facts(folder_name(str(folder)), names, counts, layout),
+        make_custom_facts(short_name(f"{FOLDER}{folder}"), names, counts, layout),
         train,
         validation,
         stamp=hash_lines([train_stamp, val_stamp]),
@@ -92,7 +95,11 @@ def _class_names(folder: Path, layout: str) -> list[str]:
 
 
 def make_custom_facts(
-    name: str, classes: Sequence[str], counts: Sequence[int], layout: str
+    name: str,
+    classes: Sequence[str],
+    counts: Sequence[int],
+    layout: str,
+    label_rule: str = "class id = rank of the folder name in sorted order",
 ) -> DatasetFacts:
     """Return the FACTS of a data set that fsbench has no file for."""
     safe = re.sub(r"[^\w.+@=-]", "-", name)[:200]
@@ -102,7 +109,7 @@ def make_custom_facts(
         domain="target",
         classes=tuple(classes),
         images_per_class=tuple(counts),
-        label_rule="class id = rank of the folder name in sorted order",
+        label_rule=label_rule,
         layout=layout,
         folders=(safe,),
         download="one's own images",

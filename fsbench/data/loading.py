@@ -5,29 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
 from fsbench.core.specs import Pool
+from fsbench.core.tasks import FOLDER, HUB, USER_DATA
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
 from fsbench.data.fingerprint import fingerprint
-from fsbench.data.hub import read_hub_tables
+from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
 from fsbench.data.roots import DataRoots
-from fsbench.data.source import SourceDataset, SourceListing
+from fsbench.data.source import SourceDataset, SourceListing, decode_source
 from fsbench.data.sources import tinyimagenet
 
-FOLDER, HUB = "folder:", "hf-hub:"
 
+def load_target(
+    name: str, roots: DataRoots, pool: Pool = "full", cache: Path | None = None
+) -> TargetDataset:
+    """Load a target by name or alias, or images of the user: folder:DIR, hf-hub:ORG/NAME.
 
-def load_target(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
-    """Load a target by name or alias, or images of the user as folder:DIR.
-
-    Raises UnknownName, and DataError for missing or wrong files.
+    cache: for tables of the hub. Raises UnknownName, and DataError for missing or wrong files.
     """
-    if name.startswith(FOLDER):
+    if name.startswith(USER_DATA):
         if pool != "full":
             raise UsageError(f"{name} has no pool {pool}", fix="leave out @startup")
+        if name.startswith(HUB):
+            return load_hub_target(name, cache_folder(cache) / "datasets")
         return load_folder_target(Path(name.removeprefix(FOLDER)))
     canonical = resolve_alias(name)
     if canonical not in TARGETS.names():
@@ -66,9 +70,7 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     if ref.startswith(FOLDER):
         return list_folder_source(Path(ref.removeprefix(FOLDER)))
     if ref.startswith(HUB):
-        pass
-
-        return load_hub_source(ref.removeprefix(HUB), cache)
+        return load_hub_source(ref, cache)
     canonical = resolve_alias(ref)
     if canonical not in SOURCES.names():
         raise UnknownName("source", ref, SOURCES.names())
@@ -85,8 +87,6 @@ def load_source(
     size: side in px to which images are resized (bilinear, antialiased). Images are decoded once
     into the cache. Raises UnknownName, and DataError for missing or corrupt files.
     """
-    from fsbench.data.source import decode_source
-
     return decode_source(list_source(ref, roots, cache), cache, size, report)
 
 
@@ -101,7 +101,7 @@ def describe_dataset(
     """Return the record that results carry: the images by name and by content."""
     counts = dataset.class_counts
     return DatasetRecord(
-        name=dataset.name,
+        name=dataset.result_name or dataset.name,
         pool=dataset.pool,
         class_ids=tuple(counts),
         class_names=tuple(dataset.class_names[c] for c in counts),
@@ -113,22 +113,22 @@ def describe_dataset(
 
 
 def load_hub_source(ref: str, cache: Path) -> SourceListing:
-    """Load ORG/NAME[@REV], splits train and valid. Raises DataError if it is not available.
+    """Load the splits train and valid of a reference. Raise DataError if it is not available.
 
     The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids
     (line order of wnids.txt).
     """
     train, val = read_hub_tables(ref, cache / "datasets")
-    stamp = hash_lines([ref, train.stamp, val.stamp])
+    stamp = hash_lines([ref.removeprefix(HUB), train.stamp, val.stamp])
     if set(train.labels) == set(tinyimagenet.FACTS.classes):
         classes = tinyimagenet.FACTS.classes
         parts = train.samples(classes), val.samples(classes)
         return tinyimagenet.build_listing(classes, *parts, stamp)
     classes = train.classes
-    facts = make_custom_facts(f"hub-{ref}", classes, train.counts, "columns image and label")
-    rule = "class id = the hub's own label number (rank in sorted order for text labels)"
+    layout = f"columns {train.image} and {train.label}"
+    name = f"hub-{ref.removeprefix(HUB)}"
     return SourceListing(
-        facts.model_copy(update={"label_rule": rule}),
+        make_custom_facts(name, classes, train.counts, layout, LABEL_RULE),
         train.samples(classes),
         val.samples(classes),
         stamp,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
-from fsbench.core.tasks import DEFAULT_PROTOCOL, FOLDER, TaskId
+from fsbench.core.tasks import DEFAULT_PROTOCOL, USER_DATA, TaskId
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
 from fsbench.data.episodes import EpisodeSampler
@@ -47,7 +47,7 @@ def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> Episod
     """
     spec = episode_spec(task, seed)
     countable = spec.pool == "full" and spec.track == "classic"
-    official = countable and not task.dataset.startswith(FOLDER)
+    official = countable and not task.dataset.startswith(USER_DATA)
     if roots is not None or not official:
         return load_episodes(task, roots or DataRoots.parse(), seed)[1]
     facts = TARGETS.load(task.dataset).FACTS

@@ -21,10 +21,12 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
+from fsbench.core.tasks import HUB, USER_DATA
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, resolve_alias
 from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.data.loading import FOLDER, HUB, list_source, load_target
+from fsbench.data.hub import HubReference
+from fsbench.data.loading import list_source, load_target
 from fsbench.data.roots import DataRoots
 
 
@@ -75,9 +77,11 @@ def verify_dataset(
     name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
 ) -> DatasetCheck:
     """Check one target or source. Raise like load_target and load_source if it is missing."""
-    if name.startswith(HUB) or (
-        not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
-    ):
+    if name.startswith(USER_DATA):
+        is_source = name.startswith(HUB) and HubReference.parse(name).split is None
+    else:
+        is_source = resolve_alias(name) in SOURCES.names()
+    if is_source:
         return _source(name, roots, cache, report)
     dataset = load_target(name, roots)
     openers = [partial(dataset.image, index) for index in range(len(dataset))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from fsbench.core.tasks import (
     Options,
     TaskId,
     TaskPattern,
-    folder_name,
     integers,
     resolve,
+    strip_digest,
+    user_data_name,
 )
 from fsbench.data.image_folder import load_folder_target
 
@@ -78,7 +80,7 @@ def test_the_group_transfer_is_probed_unless_an_id_says_more() -> None:
 def test_a_probe_of_neighbours_runs_where_probes_run() -> None:
     assert ids("isic:knn", "folder:/a/b:knn", options=Options(kinds=("probe",))) == [
         "isic:knn",
-        "folder-b:knn",
+        f"{user_data_name('folder:/a/b')}:knn",
     ]
     with pytest.raises(UsageError, match="a probe has no adaptation"):
         tasks("isic:knn/linear", options=Options())
@@ -114,6 +116,14 @@ def test_fields_of_a_task() -> None:
         ("folder:/a:probe", "folder:/a", ("probe", None, None)),
         ("folder:/a:5w1s/birds", "folder:/a:5w1s/birds", (None, None, None)),
         ("folder:a b/5w1s", "folder:a b/5w1s", (None, None, None)),
+        ("hf-hub:a/b", "hf-hub:a/b", (None, None, None)),
+        ("hf-hub:a/b@ibm", "hf-hub:a/b@ibm", (None, None, None)),
+        ("hf-hub:a/b:knn", "hf-hub:a/b", ("knn", None, None)),
+        (
+            "hf-hub:a/b@1f?split=test&label=y:5w5s/ridge@ibm",
+            "hf-hub:a/b@1f?split=test&label=y",
+            ("5w5s", "ridge", "ibm"),
+        ),
     ],
 )
 def test_folders_may_hold_every_separator(
@@ -141,8 +151,23 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     (task,) = tasks(f"folder:{folder}:2w1s")
     assert task.dataset == f"folder:{folder}"
     assert str(task) == f"folder:{folder}:2w1s/linear@ibm"
-    assert str(task.in_results) == "folder-my-birds@home:2w1s/linear@ibm"
-    assert folder_name(task.dataset) == load_folder_target(folder).name
+    name = user_data_name(task.dataset)
+    assert re.fullmatch(r"folder-my-birds@home\+[0-9a-f]{8}", name)
+    assert str(task.in_results) == f"{name}:2w1s/linear@ibm"
+    dataset = load_folder_target(folder)
+    assert (dataset.name, dataset.result_name) == ("folder-my-birds@home", name)
+    assert strip_digest(name) == dataset.name
+
+
+def test_two_folders_of_one_name_have_two_names_and_one_stream() -> None:
+    names = [user_data_name(f"folder:/{parent}/birds") for parent in ("a", "b", "a/../a")]
+    assert names[0] == names[2] != names[1]
+    assert {strip_digest(name) for name in names} == {"folder-birds"}
+    assert strip_digest("eurosat") == "eurosat"
+    assert strip_digest("folder-birds") == "folder-birds"
+    hub = [user_data_name(f"hf-hub:org/set{rest}") for rest in ("", "?split=test", "@1f")]
+    assert len(set(hub)) == 3
+    assert {strip_digest(name) for name in hub} == {"hub-org-set"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Targets in the layout of the Hugging Face hub: a local copy of parquet files, offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+from datasets import Image as ImageFeature
+from PIL import Image
+
+from fsbench.cli.main import run
+from fsbench.core.errors import DataError, FsbenchError, UsageError
+from fsbench.core.tasks import user_data_name
+from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_target
+from fsbench.data.hub import HubReference
+
+NAMES = ["oak", "fir", "ash"]
+Write = Callable[..., Path]
+
+
+def encoded(level: int) -> bytes:
+    """A PNG of noise around a level, another one for every level."""
+    noise = np.random.default_rng(level).integers(0, 60, (16, 16, 3))
+    buffer = BytesIO()
+    Image.fromarray((noise + level % 180).astype(np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write splits of org/trees, class by class; the working folder is where the hub would be."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(
+        splits: dict[str, int], image: str = "image", label: str = "label", extra: bool = False
+    ) -> Path:
+        folder = tmp_path / "org" / "trees"
+        features = Features({image: ImageFeature(), label: ClassLabel(names=NAMES)})
+        for number, (split, per_class) in enumerate(splits.items()):
+            labels = [n % 3 for n in range(3 * per_class)]
+            rows = {
+                image: [
+                    {"bytes": encoded(100 * number + 50 * c + n), "path": None}
+                    for n, c in enumerate(labels)
+                ],
+                label: labels,
+            }
+            if extra:
+                features["genus"] = ClassLabel(names=NAMES)
+                rows["genus"] = labels
+            path = folder / "data" / f"{split}-00000-of-00001.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Dataset.from_dict(rows, features=features).to_parquet(str(path))
+        return folder
+
+    return write
+
+
+def load(ref: str, tmp_path: Path) -> TargetDataset:
+    return load_target(ref, DataRoots(), cache=tmp_path / "c")
+
+
+def test_a_split_is_a_target_in_rank_order(write: Write, tmp_path: Path) -> None:
+    write({"train": 2, "test": 4})
+    ref = "hf-hub:org/trees?split=test"
+    dataset = load(ref, tmp_path)
+    assert (dataset.name, dataset.result_name) == ("hub-org-trees", user_data_name(ref))
+    assert (dataset.class_names, dataset.flags) == (tuple(NAMES), {"custom"})
+    assert dataset.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert dataset.canonical_ids[:2] == ("oak/00000000", "oak/00000003")
+    assert dataset.content(1) == encoded(100 + 3)
+    assert dataset.take(np.array([5])).content(0) == dataset.content(5)
+    assert dataset.image(0).size == (16, 16)
+    assert "split test" in dataset.notes[0]
+    record = describe_dataset(dataset, tmp_path)
+    assert record.name == user_data_name(ref)
+    train = describe_dataset(load("hf-hub:org/trees?split=train", tmp_path), tmp_path)
+    assert train.fingerprint != record.fingerprint
+
+
+def test_columns_are_named_or_found(write: Write, tmp_path: Path) -> None:
+    write({"train": 2}, image="photo", label="species")
+    assert len(load("hf-hub:org/trees", tmp_path)) == 6
+    assert len(load("hf-hub:org/trees?image=photo&label=species", tmp_path)) == 6
+    with pytest.raises(DataError, match="columns photo, species; which is the label is not clear"):
+        load("hf-hub:org/trees?label=y", tmp_path)
+
+
+def test_one_of_two_label_columns_must_be_named(write: Write, tmp_path: Path) -> None:
+    write({"train": 2}, label="species", extra=True)
+    with pytest.raises(DataError, match=r"which is the label is not clear(.|\n)*\?label=COLUMN"):
+        load("hf-hub:org/trees", tmp_path)
+    assert len(load("hf-hub:org/trees?label=genus", tmp_path)) == 6
+
+
+def test_one_of_two_splits_must_be_named(write: Write, tmp_path: Path) -> None:
+    write({"train": 2, "test": 2})
+    with pytest.raises(DataError, match=r"several splits: (train, test|test, train)(.|\n)*split="):
+        load("hf-hub:org/trees", tmp_path)
+    with pytest.raises(DataError, match="no split dev"):
+        load("hf-hub:org/trees?split=dev", tmp_path)
+
+
+def test_rows_without_a_label_are_refused(tmp_path: Path) -> None:
+    features = Features({"image": ImageFeature(), "label": Value("int64")})
+    rows = {"image": [{"bytes": encoded(n), "path": None} for n in range(3)], "label": [0, 1, -1]}
+    (tmp_path / "x").mkdir()
+    Dataset.from_dict(rows, features=features).to_parquet(str(tmp_path / "x" / "test.parquet"))
+    with pytest.raises(DataError, match=r"rows without a label"):
+        load(f"hf-hub:{tmp_path / 'x'}", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        ("hf-hub:?split=test", "names no data set"),
+        ("hf-hub:a/b?split", "sets split twice or to nothing|names no data set"),
+        ("hf-hub:a/b?split=x&split=y", "sets split twice"),
+        ("hf-hub:a/b?splits=x", r"splits(.|\n)*did you mean 'split'"),
+    ],
+)
+def test_malformed_references_are_refused(ref: str, message: str) -> None:
+    with pytest.raises(FsbenchError, match=message) as error:
+        HubReference.parse(ref)
+    assert error.value.exit_code == UsageError.exit_code
+
+
+def test_evaluated_through_the_command_line(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({"train": 2, "test": 18})
+    ref = "hf-hub:org/trees?split=test"
+    arguments = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "-t", f"{ref}:2w1s"]
+    with pytest.raises(SystemExit) as caught:
+        run([*arguments, "--input-size", "32", "--limit", "4", "-o", str(tmp_path / "r"), "--json"])
+    shown = capsys.readouterr()
+    assert not caught.value.code, shown.err
+    (result,) = json.loads(shown.out)
+    assert result["task"] == f"{user_data_name(ref)}:2w1s/linear@ibm"
+    assert set(result["flags"]) >= {"custom"}
+    assert (tmp_path / "cache" / "datasets").is_dir()
+    assert len(result["dataset"]["fingerprint"]) == 64
+    with pytest.raises(SystemExit) as caught:
+        run(["data", "verify", ref])
+    assert not caught.value.code
+    assert "every image opens" in capsys.readouterr().err
