@@ -208,7 +208,7 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     """
     parts = HubReference.parse(ref)
     splits = parts.load_splits(cache)
-    split = parts.split or (next(iter(splits)) if len(splits) == 1 else None)
+    split = parts.split or ("" if len(splits) > 1 else str(next(iter(splits))))
     if split not in splits:
         stated = f"no split {split}" if split else "several splits"
         raise DataError(
