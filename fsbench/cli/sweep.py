@@ -112,7 +112,7 @@ def show_plan(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
         console.emit_json([row._asdict() for row in rows])
         return
     shown = [
-        (r.kind, r.title, r.state, costs.format_flops(r.flops), costs.format_cost_time(r.seconds))
+        (r.kind, r.title, r.state, costs.format_flops(r.flops), format_time(r.seconds or None))
         for r in rows
     ]
     console.table("plan", ("kind", "job", "state", "FLOPs", "time"), shown)
@@ -129,6 +129,12 @@ def status(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
     if as_json:
         console.emit_json([row._asdict() for row in rows])
         return
-    shown = [(r.kind, r.title, r.state, progress.format_time(r.seconds), r.reason) for r in rows]
+    shown = [(r.kind, r.title, r.state, format_time(r.seconds), r.reason) for r in rows]
     console.table("sweep", ("kind", "job", "state", "time", "reason"), shown)
     console.log(progress.summarize_status(rows))
+
+
+def format_time(seconds: float | None) -> str:
+    from fsbench.core.estimates import format_duration
+
+    return "" if seconds is None else format_duration(seconds)

@@ -100,18 +100,32 @@ def describe_generated_data(**fields: Any) -> DatasetFacts:
     return DatasetFacts.model_validate(in_memory | fields)
 
 
-def build_digits_recipe(
-    method: Mapping[str, Any] | Method, plan: Mapping[str, object], seed: int, **fields: object
+PLAIN = {
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "warmup": 0.0,
+    "label_smoothing": 0.0,
+    "channels_last": False,
+}
+"""Fields of training without decay, schedule and smoothing, in which some papers compare."""
+
+
+def build_claim_recipe(
+    methods: Sequence[Mapping[str, Any] | Method],
+    plan: Mapping[str, object],
+    seed: int,
+    **fields: object,
 ) -> Recipe:
-    """Build a recipe on digits without augmentation; fields: others that differ from a default."""
+    """Build a recipe without augmentation, on digits unless `fields` name another source."""
     from pretrain.recipes.recipe import Recipe
 
+    names = (method["name"] if isinstance(method, Mapping) else method.name for method in methods)
     values: dict[str, object] = {
-        "name": f"paper/{method['name'] if isinstance(method, Mapping) else method.name}",
+        "name": f"paper/{'+'.join(names)}",
         "source": "digits",
         "input_size": SIDE,
         "plan": plan,
-        "methods": (method,),
+        "methods": methods,
         "augmentation": "none",
         "seed": seed,
     }

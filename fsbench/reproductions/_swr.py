@@ -42,18 +42,10 @@ def build_swr_recipe(
 
     staged = scenario_fields(scenario)
     plan = {"stages": staged.pop("plan.stages"), "epochs": epochs}
-    protocol: dict[str, object] = {
-        "architecture": "mlp",
-        "batch_size": batch_size,
-        "optimizer": "adam",
-        "lr": 1e-3,
-        "weight_decay": 0.0,
-        "schedule": "constant",
-        "warmup": 0.0,
-        "label_smoothing": 0.0,
-        "channels_last": False,
-    }
-    return _runs.build_digits_recipe(method, plan, seed, **protocol | staged | fields)
+    protocol = {"architecture": "mlp", "batch_size": batch_size, "optimizer": "adam", "lr": 1e-3}
+    return _runs.build_claim_recipe(
+        [method], plan, seed, **_runs.PLAIN | protocol | staged | fields
+    )
 
 
 class AccuracyTrace(NamedTuple):

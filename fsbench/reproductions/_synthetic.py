@@ -93,28 +93,15 @@ def build_descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
 ) -> Recipe:
     """Build gradient descent with these methods under this plan; fields: other changes."""
-    from pretrain.recipes.recipe import Recipe
-
-    plain = {
-        "name": "paper/" + "+".join(str(method["name"]) for method in methods),
+    descent: dict[str, object] = {
         "architecture": "study_mlp",
         "source": "synthetic",
-        "input_size": SIDE,
-        "plan": plan,
-        "methods": methods,
         "batch_size": TRAIN,
         "loader": "full_batch",
         "lr": 0.05,
         "momentum": 0.0,
-        "weight_decay": 0.0,
-        "schedule": "constant",
-        "warmup": 0.0,
-        "label_smoothing": 0.0,
-        "augmentation": "none",
-        "channels_last": False,
-        "seed": seed,
     }
-    return Recipe.model_validate(plain | fields)
+    return _runs.build_claim_recipe(methods, plan, seed, **_runs.PLAIN | descent | fields)
 
 
 def train_columns(
@@ -143,7 +130,6 @@ def train_columns(
 
 def train_and_score(chosen: Recipe, signal: float) -> float:
     """Train on the data of the recipe's seed; return the test accuracy (fraction)."""
-    accuracy: float = _runs.train_once(chosen, draw_source(signal, chosen.seed)).facts[
-        "source_accuracy"
-    ]
+    run = _runs.train_once(chosen, draw_source(signal, chosen.seed))
+    accuracy: float = run.facts["source_accuracy"]
     return accuracy

@@ -111,8 +111,8 @@ def build_nio_recipe(job: NioJob) -> Recipe:
         "gamma": setting.gamma,
         "iterations": job.steps,
     }
-    return _runs.build_digits_recipe(
-        nio,
+    return _runs.build_claim_recipe(
+        [nio],
         {"rounds": 1, "epochs": 1, "epoch_images": BATCH},
         job.seed,
         architecture=setting.architecture,
@@ -188,7 +188,7 @@ def _final_effects(effects: Mapping[NioJob, NioEffect], kind: str) -> dict[str, 
 
 
 def judge_network(kind: str, runs: Mapping[str, Sequence[NioEffect]]) -> list[ClaimFigure]:
-    """Judge the figures of one network by RULE."""
+    """Judge the figures of one network by the rule."""
     gamma = SETTINGS[kind].gamma
     aligned, default = runs["gc"], runs["gc_gn_sqrt"]
     everywhere = [effect for effects in runs.values() for effect in effects]

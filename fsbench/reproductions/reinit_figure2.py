@@ -99,7 +99,7 @@ def _describe_counts(counts: dict[str, int]) -> str:
 def _judge_group(
     name: str, chosen: tuple[str, ...], expected: str, predictions: tuple[str, ...]
 ) -> ClaimFigure:
-    """Judge the predictions on a group of networks by RULE."""
+    """Judge the predictions on a group of networks by the rule."""
     counts = count_predictions(chosen, predictions)
     most = all(counts.get(expected, 0) > n for method, n in counts.items() if method != expected)
     half = 2 * counts.get(expected, 0) > sum(counts.values())

@@ -75,36 +75,31 @@ Table1Job = tuple[str, float, int, str]
 def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run all cells over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
-    ours = _average_by_cell(_list_table_jobs(seeds) + _list_law_jobs(seeds), report)
-    figures = tuple(
-        _judge_table_cell(
-            signal, method, {m: ours[m, signal, "study_mlp"] for m in PUBLISHED[signal]}
-        )
-        for signal in PUBLISHED
-        for method in PUBLISHED[signal]
-    )
+    ours = _average_by_cell(_list_jobs(seeds), report)
+    table = {s: {m: ours[m, s, "study_mlp"] for m in row} for s, row in PUBLISHED.items()}
     return CLAIM.judge(
         seeds,
-        figures,
+        (_judge_table_cell(s, m, row) for s, row in table.items() for m in row),
         notes=(
             *(f"BL at signal 1, {law}: {ours['BL', 1.0, a]}" for law, a in INITIAL.items()),
             f"the last two over at most {LAW_SEEDS} seeds",
         ),
-        panels=tuple(_method_panel(ours, method) for method in _synthetic.METHODS),
+        panels=(_method_panel(table, method) for method in _synthetic.METHODS),
     )
 
 
-def _list_table_jobs(seeds: int) -> list[Table1Job]:
-    """List the runs of the table."""
-    return [
-        (m, s, seed, "study_mlp") for seed in range(seeds) for s in PUBLISHED for m in PUBLISHED[s]
-    ]
-
-
-def _list_law_jobs(seeds: int) -> list[Table1Job]:
-    """List the runs with other initial weights, LAW_SEEDS seeds at most."""
+def _list_jobs(seeds: int) -> list[Table1Job]:
+    """List the runs of the table, then those with other initial weights, LAW_SEEDS at most."""
     others = [a for a in INITIAL.values() if a != "study_mlp"]
-    return [("BL", 1.0, seed, a) for seed in range(min(seeds, LAW_SEEDS)) for a in others]
+    return [
+        *(
+            (m, s, seed, "study_mlp")
+            for seed in range(seeds)
+            for s in PUBLISHED
+            for m in PUBLISHED[s]
+        ),
+        *(("BL", 1.0, seed, a) for seed in range(min(seeds, LAW_SEEDS)) for a in others),
+    ]
 
 
 def _average_by_cell(
@@ -112,9 +107,8 @@ def _average_by_cell(
 ) -> dict[tuple[str, float, str], MeanAndSpread]:
     """Return mean and deviation over seeds by method, signal and architecture."""
     accuracies: dict[tuple[str, float, str], list[float]] = {}
-    for (method, signal, _, network), score in zip(
-        runs, _run_table_jobs(runs, report), strict=True
-    ):
+    scores = _run_table_jobs(runs, report)
+    for (method, signal, _, network), score in zip(runs, scores, strict=True):
         accuracies.setdefault((method, signal, network), []).append(score)
     return {key: MeanAndSpread(mean(values), stdev(values)) for key, values in accuracies.items()}
 
@@ -134,7 +128,7 @@ def _together(runs: Sequence[Table1Job]) -> list[float]:
 
 
 def _judge_table_cell(signal: float, method: str, ours: dict[str, MeanAndSpread]) -> ClaimFigure:
-    """Judge one cell of the table by RULE."""
+    """Judge one cell of the table by the rule."""
     theirs = PUBLISHED[signal]
     return ClaimFigure(
         what=f"signal {signal:g}: {method}",
@@ -144,10 +138,10 @@ def _judge_table_cell(signal: float, method: str, ours: dict[str, MeanAndSpread]
     )
 
 
-def _method_panel(ours: dict[tuple[str, float, str], MeanAndSpread], method: str) -> Panel:
+def _method_panel(ours: dict[float, dict[str, MeanAndSpread]], method: str) -> Panel:
     """Plot a column of the table: accuracy against signal, ours and printed."""
     signals = tuple(PUBLISHED)
-    measured = tuple(ours[method, signal, "study_mlp"].mean for signal in signals)
+    measured = tuple(ours[signal][method].mean for signal in signals)
     printed = tuple(PUBLISHED[signal][method].mean for signal in signals)
     return Panel(
         title=method,
@@ -163,7 +157,7 @@ def _method_panel(ours: dict[tuple[str, float, str], MeanAndSpread], method: str
 def judge_cell(
     method: str, theirs: dict[str, MeanAndSpread], ours: dict[str, MeanAndSpread]
 ) -> ClaimVerdict:
-    """Return the verdict on a cell by RULE; the baseline has no direction."""
+    """Return the verdict on a cell by the rule; the baseline has no direction."""
     a, b = theirs[method], ours[method]
     near = abs(a.mean - b.mean) <= 2 * (a.spread**2 + b.spread**2) ** 0.5
     signs = [cells[method].mean - cells["BL"].mean for cells in (theirs, ours)]

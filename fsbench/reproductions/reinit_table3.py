@@ -92,40 +92,32 @@ NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
 def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Test every statement; nothing is random."""
     tests = {network: compare_methods(network) for network in table2_networks()}
-    figures = (
-        *(_judge_win(tests, *statement) for statement in WINS),
-        *(_judge_no_full_win(tests, method) for method in SHORT),
-        _judge_no_win(tests["resnet50"], "FC", "BL", "resnet50"),
-        _judge_no_winner(tests["resnet50"]),
-    )
     return CLAIM.judge(
         0,
-        figures,
-        notes=tuple(_describe_marks(network, pairs) for network, pairs in tests.items()),
+        (
+            *(_judge_pair(tests, *statement) for statement in WINS),
+            *(_judge_no_full_win(tests, method) for method in SHORT),
+            _judge_pair(tests, "resnet50", "FC", "BL", significant=False),
+            _judge_no_winner(tests["resnet50"]),
+        ),
+        notes=(_describe_marks(network, pairs) for network, pairs in tests.items()),
     )
 
 
-def _judge_win(tests: NetworkComparisons, network: str, better: str, worse: str) -> ClaimFigure:
-    """Judge the statement that one method beats another."""
-    pair = tests[network][better, worse]
-    return ClaimFigure(
-        what=f"{network}: {better} > {worse}",
-        published="significant",
-        ours=str(pair),
-        verdict=choose_verdict(pair.significant, pair.wins > pair.losses),
-    )
-
-
-def _judge_no_win(
-    pairs: dict[tuple[str, str], MethodComparison], better: str, worse: str, network: str
+def _judge_pair(
+    tests: NetworkComparisons, network: str, better: str, worse: str, significant: bool = True
 ) -> ClaimFigure:
-    """Judge the statement that one method does not beat another."""
-    pair = pairs[better, worse]
+    """Judge the statement that one method beats another, or (not significant) does not."""
+    pair = tests[network][better, worse]
+    if significant:
+        verdict = choose_verdict(pair.significant, pair.wins > pair.losses)
+    else:
+        verdict = choose_verdict(not pair.significant)
     return ClaimFigure(
         what=f"{network}: {better} > {worse}",
-        published="not significant",
+        published="significant" if significant else "not significant",
         ours=str(pair),
-        verdict=choose_verdict(not pair.significant),
+        verdict=verdict,
     )
 
 

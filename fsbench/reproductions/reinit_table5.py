@@ -83,13 +83,10 @@ AccuraciesByCell = dict[tuple[str, float, str], tuple[float, ...]]
 def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run all cells over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
-    scores = group_by_cell((*_list_table_jobs(seeds), *_list_adam_jobs(seeds)), report)
-    figures = tuple(
-        judge_table_cell(scores, i, c) for i in range(len(PENALTIES)) for c in PUBLISHED
-    )
+    scores = group_by_cell(_list_jobs(seeds), report)
     return CLAIM.judge(
         seeds,
-        figures,
+        (judge_table_cell(scores, row, c) for row in range(len(PENALTIES)) for c in PUBLISHED),
         notes=_describe_adam(scores),
         panels=(
             _penalty_panel(scores, "sgd", PENALTIES),
@@ -98,33 +95,27 @@ def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     )
 
 
-def _list_table_jobs(seeds: int) -> tuple[Table5Job, ...]:
-    """List the runs of the table, by gradient descent."""
-    return tuple(
-        Table5Job(c, p, "sgd", s) for s in range(seeds) for p in PENALTIES for c in PUBLISHED
-    )
-
-
-def _list_adam_jobs(seeds: int) -> tuple[Table5Job, ...]:
-    """List the runs with Adam, ADAM_SEEDS seeds at most."""
-    some = range(min(seeds, ADAM_SEEDS))
-    return tuple(
-        Table5Job(c, p, "adam", s) for s in some for p in ADAM_PENALTIES for c in PUBLISHED
-    )
+def _list_jobs(seeds: int) -> list[Table5Job]:
+    """List the runs of the table, then those with Adam, ADAM_SEEDS seeds at most."""
+    adam_seeds = min(seeds, ADAM_SEEDS)
+    parts = (("sgd", PENALTIES, seeds), ("adam", ADAM_PENALTIES, adam_seeds))
+    return [
+        Table5Job(column, penalty, optimizer, seed)
+        for optimizer, penalties, n_seeds in parts
+        for seed in range(n_seeds)
+        for penalty in penalties
+        for column in PUBLISHED
+    ]
 
 
 def group_by_cell(runs: Sequence[Table5Job], report: Reporter) -> AccuraciesByCell:
     """Run the jobs; return accuracies by cell and optimizer, in the order of the seeds."""
     accuracies: dict[tuple[str, float, str], tuple[float, ...]] = {}
-    for job, score in zip(runs, _run_table_jobs(runs, report), strict=True):
+    scores = _runs.run_jobs(_train_job, runs, "reinit_table5", report)
+    for job, score in zip(runs, scores, strict=True):
         key = job.column, job.penalty, job.optimizer
         accuracies[key] = (*accuracies.get(key, ()), score)
     return accuracies
-
-
-def _run_table_jobs(runs: Sequence[Table5Job], report: Reporter) -> list[float]:
-    """Return the test accuracies (fractions) of the jobs, in order."""
-    return _runs.run_jobs(_train_job, runs, "reinit_table5", report)
 
 
 def _train_job(job: Table5Job) -> float:
@@ -145,7 +136,7 @@ def build_table5_recipe(job: Table5Job) -> Recipe:
 
 
 def judge_table_cell(scores: AccuraciesByCell, row: int, column: str) -> ClaimFigure:
-    """Judge one cell of the table by RULE."""
+    """Judge one cell of the table by the rule."""
     penalty, theirs = PENALTIES[row], PUBLISHED[column][row]
     ours = scores[column, penalty, "sgd"]
     against = find_reference_cell(row, column)
@@ -169,14 +160,14 @@ def find_reference_cell(row: int, column: str) -> tuple[str, float] | None:
 
 
 def judge_closeness(theirs: float, ours: Sequence[float]) -> ClaimVerdict:
-    """Return whether our mean equals the printed one, by RULE."""
+    """Return whether our mean equals the printed one, by the rule."""
     return choose_verdict(abs(mean(ours) - theirs) <= 2 * stdev(ours) + HALF_DIGIT)
 
 
 def judge_direction(
     printed: float, ours: Sequence[float], against: Sequence[float]
 ) -> ClaimVerdict:
-    """Return whether our paired difference clearly has the printed sign, by RULE."""
+    """Return whether our paired difference clearly has the printed sign, by the rule."""
     differences = [a - b for a, b in zip(ours, against, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5
     clear = mean(differences) * printed > 0 and abs(mean(differences)) > 2 * error

@@ -75,8 +75,8 @@ def build_seal_recipe(
 ) -> Recipe:
     """Build the recipe of a method; factor: S, for `seal` only."""
     settings = {"ascent_factor": factor} if method == "seal" else {}
-    return _runs.build_digits_recipe(
-        {"name": method, **settings},
+    return _runs.build_claim_recipe(
+        [{"name": method, **settings}],
         {"rounds": generations, "epochs": epochs},
         seed,
         architecture="toy_resnet",
@@ -121,7 +121,7 @@ def extract_moments(generation: int, trace: list[float]) -> tuple[float, float, 
 
 
 def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure, ClaimFigure]:
-    """Judge fall and return of a generation by RULE."""
+    """Judge fall and return of a generation by the rule."""
     before, low, after = extract_moments(generation, trace)
     what = f"generation {generation + 1}"
     fall = ClaimFigure(
@@ -140,12 +140,12 @@ def _judge_generation(generation: int, trace: list[float]) -> tuple[ClaimFigure,
 
 
 def judge_fall(before: float, low: float) -> ClaimVerdict:
-    """Return the verdict on a fall by RULE."""
+    """Return the verdict on a fall by the rule."""
     return choose_verdict(low <= 2 * CHANCE, low <= before / 2)
 
 
 def judge_return(before: float, low: float, after: float) -> ClaimVerdict:
-    """Return the verdict on a return by RULE; without a fall there is none."""
+    """Return the verdict on a return by the rule; without a fall there is none."""
     if low >= before:
         return "not reproduced"
     return choose_verdict(after >= before - 5, after - low >= (before - low) / 2)

@@ -91,7 +91,7 @@ def probe_run(job: tuple[str, int]) -> tuple[list[float], float]:
 
 
 def judge_probes(means: ProbeMeans) -> tuple[ClaimFigure, ...]:
-    """Judge the differences behind block 2, the other blocks and the depths by RULE."""
+    """Judge the differences behind block 2, the other blocks and the depths by the rule."""
     accuracies = {name: means[name][0] for name in ("seal", *PUBLISHED)}
     leads = {other: accuracies["seal"][EARLY] - accuracies[other][EARLY] for other in PUBLISHED}
     ahead = [
@@ -130,12 +130,12 @@ def _judge_block(block: int, accuracies: dict[str, float]) -> ClaimFigure:
 
 
 def judge_half(theirs: float, ours: float) -> ClaimVerdict:
-    """Return the verdict on a difference by RULE."""
+    """Return the verdict on a difference by the rule."""
     return choose_verdict(ours >= theirs / 2, ours > 0)
 
 
 def judge_depths(seal: float, llf: float, normal: float) -> ClaimVerdict:
-    """Return the verdict on the depths by RULE."""
+    """Return the verdict on the depths by the rule."""
     return choose_verdict(seal < llf < normal, seal < min(llf, normal))
 
 

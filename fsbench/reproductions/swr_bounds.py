@@ -116,7 +116,7 @@ def _trace_run(job: tuple[str, int]) -> BoundsTrace:
 
 
 def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
-    """Judge every statement of the paper by RULE."""
+    """Judge every statement of the paper by the rule."""
     vanilla, swr = runs["vanilla"], runs["SWR"]
     share = max(norm / top for trace in swr for norm, top in _pair_with_bounds(trace))
     growth = {name: [trace.late_growth for trace in traces] for name, traces in runs.items()}

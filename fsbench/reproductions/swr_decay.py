@@ -115,7 +115,7 @@ def _judge_method_growth(method: str, runs: dict[str, list[DecayTrace]]) -> Clai
 
 
 def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
-    """Return the verdict on the preserved growth by RULE."""
+    """Return the verdict on the preserved growth by the rule."""
     growth, swr = growths[method], growths["SWR"]
     if method == "SWR":
         return choose_verdict(swr <= COLLAPSED, swr < 1)

@@ -101,16 +101,15 @@ def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run both networks over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
     runs = _runs.run_seeds(_run_job, NETWORKS, seeds, "swr_figure1", report)
-    figures = (
-        *(judge_kept_predictions(network, runs[network]) for network in NETWORKS),
-        *(_judge_fall(network, runs[network]) for network in NETWORKS),
-        *(judge_later(corrected, runs["mlp"]) for corrected in (True, False)),
-    )
     return CLAIM.judge(
         seeds,
-        figures,
+        (
+            *(judge_kept_predictions(network, results) for network, results in runs.items()),
+            *(_judge_fall(network, results) for network, results in runs.items()),
+            *(judge_later(corrected, runs["mlp"]) for corrected in (True, False)),
+        ),
         notes=(f"{FIRST} epochs before scaling, {MORE} after it; weights scaled by {SCALES}",),
-        panels=(_network_panel(network, runs[network]) for network in NETWORKS),
+        panels=(_network_panel(network, results) for network, results in runs.items()),
     )
 
 

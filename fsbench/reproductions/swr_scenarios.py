@@ -141,7 +141,7 @@ def build_method_settings(scenario: str, name: str) -> dict[str, object]:
 
 
 def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float:
-    """Return one measure of a run (%), defined in RULE."""
+    """Return one measure of a run (%), defined in the rule."""
     if measure == "final":
         return run.stages[-1]
     if measure == "later":
@@ -153,7 +153,7 @@ def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float
 
 
 def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> ClaimFigure:
-    """Judge a statement by RULE."""
+    """Judge a statement by the rule."""
 
     def side(method: str | None) -> list[float]:
         runs = traces[statement.scenario, method or statement.a]
@@ -170,7 +170,7 @@ def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> Cla
 
 
 def judge_gain(statement: ScenarioStatement, gained: _swr.PairedDifference) -> ClaimVerdict:
-    """Return the verdict on a statement by RULE."""
+    """Return the verdict on a statement by the rule."""
     if statement.comparable:
         return choose_verdict(gained.mean >= -MARGIN)
     return _swr.judge_above(gained)

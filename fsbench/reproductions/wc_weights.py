@@ -113,10 +113,9 @@ def train_arms(seeds: int, report: Reporter) -> WeightTraces:
     jobs = [
         CompanderJob(phase, arm, seed) for seed in range(seeds) for phase in PHASES for arm in ARMS
     ]
+    results = _runs.run_jobs(trace_weights, jobs, "wc_weights", report)
     traces: dict[str, dict[str, list[WeightTrace]]] = {p: {arm: [] for arm in ARMS} for p in PHASES}
-    for job, trace in zip(
-        jobs, _runs.run_jobs(trace_weights, jobs, "wc_weights", report), strict=True
-    ):
+    for job, trace in zip(jobs, results, strict=True):
         traces[job.phase][job.arm].append(trace)
     return traces
 
@@ -124,8 +123,8 @@ def train_arms(seeds: int, report: Reporter) -> WeightTraces:
 def build_compander_recipe(job: CompanderJob) -> Recipe:
     """Build the recipe of a job."""
     (method, lr), phase = ARMS[job.arm], PHASES[job.phase]
-    return _runs.build_digits_recipe(
-        method,
+    return _runs.build_claim_recipe(
+        [method],
         {"rounds": 1, "epochs": phase.epochs},
         job.seed,
         architecture=ARCHITECTURE,
@@ -285,9 +284,7 @@ def _judge_later_layers(traces: WeightTraces) -> ClaimFigure:
     """Judge whether dead weights differ less in the layers after the first convolution."""
     pairs = list(zip(traces[END][PLAIN], traces[END][WC], strict=True))
     first = [abs(measure_dead_share(plain) - measure_dead_share(wc)) for plain, wc in pairs]
-    rest = [
-        abs(measure_later_dead_share(plain) - measure_later_dead_share(wc)) for plain, wc in pairs
-    ]
+    rest = [abs(measure_later_share(plain) - measure_later_share(wc)) for plain, wc in pairs]
     return ClaimFigure(
         what="end: difference in dead weights (points), first and later layers",
         published="less pronounced in the middle and at the end",
@@ -296,7 +293,7 @@ def _judge_later_layers(traces: WeightTraces) -> ClaimFigure:
     )
 
 
-def measure_later_dead_share(trace: WeightTrace) -> float:
+def measure_later_share(trace: WeightTrace) -> float:
     """Return the final mean share (%) of dead weights in the later layers."""
     from protocols.analyses.weight_percentiles import ALL
 

@@ -78,9 +78,9 @@ def analysis_jobs(
     """Return backbone label -> its job; skip inapplicable analyses and log why.
 
     Raise UsageError if nothing remains, UnknownName.
-
     """
-    settings = complete_settings(block)
+    chosen = choose_analyses(block.what, parse_analysis_settings(block.set), block.limit)
+    settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
     jobs, refused = {}, []
     for backbone in backbones:
         lacking = {what: backbone.lacks(REGISTRY.load(what), place) for what in settings}
@@ -94,9 +94,3 @@ def analysis_jobs(
     for what, label, lack in refused:
         report.log(f"{what} is left out: {label} has no {lack}")
     return jobs
-
-
-def complete_settings(block: AnalysesBlock) -> dict[str, dict[str, Any]]:
-    """Return analysis -> complete settings. Raise UsageError, UnknownName."""
-    chosen = choose_analyses(block.what, parse_analysis_settings(block.set), block.limit)
-    return {name: settings.model_dump(mode="json") for name, settings in chosen.items()}

@@ -63,9 +63,6 @@ class CostModel:
 
     def training(self, recipe: Recipe) -> WorkEstimate:
         """Estimate a whole run; recipes that differ in seed and methods cost the same."""
-        return self.estimate(recipe)
-
-    def estimate(self, recipe: Recipe) -> WorkEstimate:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
@@ -82,7 +79,7 @@ class CostModel:
     def _forward(self, backbone: SweepBackbone) -> WorkEstimate:
         if isinstance(backbone, TrainedBackbone):
             recipe = backbone.training.recipe
-            run = self.estimate(recipe)
+            run = self.training(recipe)
             images = run.steps * recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
         block, device = backbone.block, devices.resolve_device(self.place.device)
@@ -142,15 +139,10 @@ def summarize_costs(rows: list[JobCost]) -> str:
     todo = [row for row in rows if row.state == "missing"]
     total = sum(row.seconds for row in todo)
     done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"
-    cost = (
-        f"{format_flops(sum(row.flops for row in todo)) or 0} FLOPs, about {format_duration(total)}"
-    )
+    flops = format_flops(sum(row.flops for row in todo)) or 0
+    cost = f"{flops} FLOPs, about {format_duration(total)}"
     return f"{done}; {len(todo)} to do: {cost} one after the other"
 
 
 def format_flops(value: float) -> str:
     return f"{value:.2g}" if value else ""
-
-
-def format_cost_time(seconds: float) -> str:
-    return format_duration(seconds) if seconds else ""

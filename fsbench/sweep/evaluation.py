@@ -23,7 +23,7 @@ from fsbench.api.request import (
     parse_tasks,
 )
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
+from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
 from fsbench.core.tasks import ColumnId, Options, TaskId
 from fsbench.results import ResultStore
@@ -45,24 +45,23 @@ class BoardResult:
     images: str
     outcomes: int
 
-    @classmethod
-    def of(cls, entry: str, result: Result) -> BoardResult:
-        """Read from a verified result of the entry."""
-        return cls(
-            entry,
-            result.backbone,
-            result.task,
-            result.spec_digest,
-            result.dataset.identity,
-            result.score.n,
-        )
-
 
 @cache
 def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
     """Read all results of the board, verified. Raise ValidationFailed for a damaged entry."""
     entries = Board.open(board).entries(folder) if board.is_dir() else []
-    return tuple(BoardResult.of(e.name, cell.result) for e in entries for cell in e.cells)
+    return tuple(
+        BoardResult(
+            entry.name,
+            cell.result.backbone,
+            cell.result.task,
+            cell.result.spec_digest,
+            cell.result.dataset.identity,
+            cell.result.score.n,
+        )
+        for entry in entries
+        for cell in entry.cells
+    )
 
 
 @cache
@@ -210,9 +209,26 @@ class EvaluationJob(Job):
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native)
 
-    def episode_numbers(self, task: TaskId) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """Return the episode numbers; None for a probe."""
-        return None if task.probe else np.arange(self.request.n_episodes)
+    def column(self, task: TaskId) -> ColumnId:
+        """Return the board column of a task."""
+        return ColumnId.of(task, self.spec(task))
+
+    def find_entry(self, task: TaskId, place: Workplace) -> str | None:
+        """Return the entry with a complete result of a task."""
+        if place.board is None:
+            return None
+        spec = self.spec(task).digest()
+        images = self.images[self.parsed.index(task)].identity
+        required = 1 if task.probe else self.request.n_episodes
+        for cell in read_results(place.board, place.cache):
+            same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
+            if same and cell.outcomes >= required and self.backbone.is_(cell.backbone):
+                return cell.entry
+        return None
+
+    def is_on_board(self, place: Workplace) -> bool:
+        """Return whether the board has all results of the job."""
+        return all(self.find_entry(task, place) for task in self.parsed)
 
     def done(self, place: Workplace) -> bool:
         facts = self.backbone.facts(place)
@@ -221,8 +237,9 @@ class EvaluationJob(Job):
         store = ResultStore(place.results)
         for task, images in zip(self.parsed, self.images, strict=True):
             cell = store.cell(facts, images, self.spec(task), self.backbone.label)
+            episodes = None if task.probe else np.arange(self.request.n_episodes)
             try:
-                if not cell.complete(self.episode_numbers(task)):
+                if not cell.complete(episodes):
                     return False
             except ValidationFailed:  # of other images or damaged: running the job says so
                 return False
@@ -231,9 +248,8 @@ class EvaluationJob(Job):
     def run(self, place: Workplace) -> None:
         if self.entry:
             is_entry_of(self.entry, self.backbone, place)  # before hours of work, not after
-        models = self.backbone.models(place)
         run_request(
-            models,
+            self.backbone.models(place),
             self.request,
             roots=place.roots,
             output=place.results,
@@ -251,6 +267,10 @@ def build_request(
     whole = tasks is None
     used = {task.head or task.probe for task in chosen}
     settings = {n: v for n, v in parse_head_settings(block.set).items() if whole or n in used}
+    probing = parse_probe_settings(block.set)
+    if not whole:
+        probed = {name for task in chosen if task.probe for name in PROBE_FIELDS[task.probe]}
+        probing = ProbeSettings({n: v for n, v in probing.values.items() if n in probed})
     return EvaluationRequest(
         tasks=chosen,
         input_size=None if block.input_size == "native" else int(block.input_size),
@@ -259,34 +279,8 @@ def build_request(
         seed=block.seed,
         bn_mode=block.bn_mode if whole or "affine" in used else "eval",
         settings=settings,
-        probing=parse_probe_settings(block.set) if whole else select_probe_settings(block, chosen),
+        probing=probing,
     )
-
-
-def select_probe_settings(block: EvaluationBlock, tasks: tuple[TaskId, ...]) -> ProbeSettings:
-    """Return the settings of the block that apply to the probes among these tasks."""
-    values = parse_probe_settings(block.set).values
-    names = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
-    return ProbeSettings({name: value for name, value in values.items() if name in names})
-
-
-def find_entry(job: EvaluationJob, task: TaskId, place: Workplace) -> str | None:
-    """Return the entry with a complete result of this task of the job."""
-    if place.board is None:
-        return None
-    spec = job.spec(task).digest()
-    images = job.images[job.parsed.index(task)].identity
-    required = 1 if task.probe else job.request.n_episodes
-    for cell in read_results(place.board, place.cache):
-        same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
-        if same and cell.outcomes >= required and job.backbone.is_(cell.backbone):
-            return cell.entry
-    return None
-
-
-def is_on_board(job: EvaluationJob, place: Workplace) -> bool:
-    """Return whether the board holds all results of the job."""
-    return all(find_entry(job, task, place) for task in job.parsed)
 
 
 def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
@@ -309,8 +303,3 @@ def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
             " to have all of its results made anew",
         )
     return bool(mine)
-
-
-def column_name(job: EvaluationJob, task: TaskId) -> ColumnId:
-    """Return the board column of a task of the job."""
-    return ColumnId.of(task, job.spec(task))

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import explain_errors
+from fsbench.core.io import explain_errors, plain_yaml
 from fsbench.core.schema import Text
 from fsbench.core.specs import Frozen
 
@@ -124,13 +124,13 @@ class SweepFile(Frozen):
 
 def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file. Raise UsageError, or UnknownName with the nearest key."""
-    from fsbench.core.io import plain_yaml
+    import yaml
 
     try:
         if path.stat().st_size > MAX_TEXT:
             raise ValueError(f"it is larger than {MAX_TEXT} bytes")
         data = plain_yaml(path.read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError, yaml_error()) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(f"cannot read {path}: {error}", fix="give a YAML file") from error
     if not isinstance(data, dict):
         raise UsageError(f"{path} is no mapping", fix=f"keys: {', '.join(SweepFile.model_fields)}")
@@ -140,25 +140,18 @@ def read_sweep_file(path: Path) -> SweepFile:
         raise usage_error(path, error) from error
 
 
-def yaml_error() -> type[Exception]:
-    import yaml
-
-    return yaml.YAMLError
-
-
 def usage_error(path: Path, error: ValidationError) -> UsageError:
     """Return an error with the first unknown key and its nearest name, else all problems."""
-    problems = error.errors(include_url=False)
-    for problem in problems:
+    for problem in error.errors(include_url=False):
         if problem["type"] == "extra_forbidden":
             *where, key = problem["loc"]
-            place = ".".join(map(str, where))
-            kind = f"key of {place} in {path}" if where else f"key in {path}"
-            return UnknownName(kind, str(key), field_names(where))
+            block = BLOCKS[str(where[0])] if where else SweepFile
+            kind = f"key of {'.'.join(map(str, where))} in {path}" if where else f"key in {path}"
+            return UnknownName(kind, str(key), list(block.model_fields))
     return UsageError(f"{path}: {explain_errors(error)}", fix="see 'Sweeps' in pretrain/README.md")
 
 
-PARTS: dict[str, type[Frozen]] = {
+BLOCKS: dict[str, type[Frozen]] = {
     "pretrain": RunsBlock,
     "backbones": BackboneBlock,
     "evaluate": EvaluationBlock,
@@ -166,9 +159,3 @@ PARTS: dict[str, type[Frozen]] = {
     "submit": EntriesBlock,
     "jobs": JobResources,
 }
-
-
-def field_names(where: list[str | int]) -> list[str]:
-    """Return the keys that the record at this place has."""
-    model = PARTS[str(where[0])] if where else SweepFile
-    return list(model.model_fields)

@@ -14,7 +14,6 @@ from fsbench.api.evaluate import TargetSets
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord
-from fsbench.core.tasks import TaskId
 from fsbench.core.training import RESTARTING
 from fsbench.results.names import model_name
 from fsbench.sweep.analysis import analysis_jobs
@@ -24,7 +23,6 @@ from fsbench.sweep.evaluation import (
     SweepBackbone,
     TrainedBackbone,
     build_request,
-    is_on_board,
 )
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, Workplace
@@ -41,18 +39,13 @@ SCALES: tuple[str, ...] = get_args(Scale)
 
 def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
     """Yield the recipes of one block. Raise UsageError, UnknownName."""
-    for seed, base, methods in product(runs.seeds, runs.recipes, method_names(runs)):
-        recipe = derive_recipe(base, methods, {**recipe_overrides(runs), "seed": seed})
+    names = METHODS.names() if ALL in runs.methods else runs.methods or (None,)
+    fields = recipe_overrides(runs)
+    for seed, base, methods in product(runs.seeds, runs.recipes, names):
+        recipe = derive_recipe(base, methods, fields | {"seed": seed})
         if runs.controls:
             yield from matched_controls(recipe)
         yield recipe
-
-
-def method_names(runs: RunsBlock) -> tuple[str | None, ...]:
-    """Return the methods of the block; None: those of the recipe itself."""
-    if ALL in runs.methods:
-        return METHODS.names()
-    return runs.methods or (None,)
 
 
 def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
@@ -115,12 +108,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     require_distinct_labels(all_backbones)
     blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
     by_block = [
-        analysis_jobs(
-            block,
-            [backbone for backbone in all_backbones if matches_any(block.only, backbone)],
-            place,
-            report,
-        )
+        analysis_jobs(block, select_backbones(all_backbones, block.only), place, report)
         for block in file.analyze
     ]
     for backbone in all_backbones:
@@ -131,11 +119,11 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
                 backbone=backbone,
                 tasks=tuple(images),
                 images=tuple(images.values()),
-                block=a,
+                block=block,
                 entry=entry,
             )
-            for a, parts in blocks
-            if matches_any(a.only, backbone)
+            for block, parts in blocks
+            if select_backbones([backbone], block.only)
             for images in parts
         ]
         analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
@@ -148,8 +136,11 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     return graph
 
 
-def matches_any(patterns: tuple[str, ...], backbone: SweepBackbone) -> bool:
-    return any(fnmatchcase(backbone.label, pattern) for pattern in patterns)
+def select_backbones(
+    candidates: Iterable[SweepBackbone], patterns: tuple[str, ...]
+) -> list[SweepBackbone]:
+    """Return the backbones whose labels match one of the patterns."""
+    return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 
 def add_training(graph: JobGraph, backbone: SweepBackbone) -> list[Job]:
@@ -205,9 +196,8 @@ def load_given(block: BackboneBlock) -> GivenBackbone:
 
 def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
     """Raise UsageError for two backbones of one name: their results would mix."""
-    twice = [
-        name for name, n in Counter(backbone.label for backbone in all_backbones).items() if n > 1
-    ]
+    counts = Counter(backbone.label for backbone in all_backbones)
+    twice = [label for label, n in counts.items() if n > 1]
     if twice:
         raise UsageError(
             f"two backbones of the sweep are called {', '.join(twice)}",
@@ -223,12 +213,8 @@ def evaluation_parts(
     targets = TargetSets(request, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in request.tasks:
-        parts.setdefault(part_key(task), {})[str(task)] = targets.record(task)
+        parts.setdefault((task.dataset, task.head), {})[str(task)] = targets.record(task)
     return list(parts.values())
-
-
-def part_key(task: TaskId) -> tuple[str, str | None]:
-    return task.dataset, task.head
 
 
 @dataclass(frozen=True)
@@ -259,22 +245,14 @@ def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
 def explain_done(job: Job, graph: JobGraph, place: Workplace, later: Mapping[str, str]) -> str:
     """Return why a job needs no work, or ''; later: the same of the jobs that need it."""
     users = graph.needed_by(job.key)
-    if isinstance(job, EvaluationJob | SubmissionJob) and is_done_on_board(job, place):
+    if isinstance(job, EvaluationJob) and job.is_on_board(place):
         return "on the board"
     if job.done(place):
-        return "done"
-    if isinstance(job, TrainingJob):
-        return "not needed any more" if users and all(user in later for user in users) else ""
+        return "on the board" if isinstance(job, SubmissionJob) else "done"
+    if isinstance(job, TrainingJob) and users and all(user in later for user in users):
+        return "not needed any more"
     if isinstance(job, RoundZeroJob):
         runs = [graph.jobs[user] for user in users]
-        begun = all(
-            r.key in later or (isinstance(r, TrainingJob) and r.started(place)) for r in runs
-        )
-        return "not needed any more" if begun else ""
+        if all(r.key in later or (isinstance(r, TrainingJob) and r.started(place)) for r in runs):
+            return "not needed any more"
     return ""
-
-
-def is_done_on_board(job: EvaluationJob | SubmissionJob, place: Workplace) -> bool:
-    if isinstance(job, SubmissionJob):
-        return job.done(place)
-    return is_on_board(job, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 from fsbench.core.progress import SILENT, Reporter
@@ -11,7 +12,7 @@ from fsbench.sweep.engines import Engine
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, plan_jobs
 from fsbench.sweep.job import Job, JobOutcome, Workplace
-from fsbench.sweep.status import JobState, StateFiles, utc_now
+from fsbench.sweep.status import JobState, StateFiles
 
 
 @dataclass
@@ -49,8 +50,7 @@ class Scheduler:
 
     def start_ready(self, waiting: dict[str, Job], running: dict[str, Job]) -> None:
         """Start the ready jobs that the engine accepts, in the order of the graph."""
-        order = [key for key in self.plan.graph.jobs if key in waiting]
-        for key in order:
+        for key in [key for key in self.plan.graph.jobs if key in waiting]:
             ready = all(need in self.ended for need in self.plan.graph.needs[key])
             if ready and self.engine.takes(waiting[key]):
                 job = running[key] = waiting.pop(key)
@@ -64,14 +64,13 @@ class Scheduler:
 
     def settle(self, outcome: JobOutcome, job: Job, waiting: dict[str, Job]) -> bool:
         """Record how an attempt ended; return whether the job is over (not retried)."""
+        self.states.write(self.state_of(job, outcome))
         if not outcome.reason:
             self.ended.add(job.key)
-            self.states.write(self.state_of(job, outcome))
             return True
         tries = 1 + (0 if outcome.wrong else self.file.resources(job.KIND).retries)
         again = self.attempts[job.key] < tries
         self.report.log(f"{job.title}: {outcome.reason}{'; tried again' if again else ''}")
-        self.states.write(self.state_of(job, outcome))
         if again:
             waiting[job.key] = job
             return False
@@ -89,7 +88,7 @@ class Scheduler:
             "title": job.title,
             "state": state,
             "attempt": self.attempts[job.key],
-            "since": utc_now(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
             "engine": self.engine.name,
             "threads": self.file.threads,
         }

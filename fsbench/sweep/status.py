@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -37,10 +36,6 @@ class JobState(Frozen):
     host: str | None = None
     pid: int | None = None
     reason: str = ""
-
-
-def utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class StateFiles:
@@ -121,19 +116,15 @@ def job_status(job: Job, done: str, state_file: JobState | None, alive: bool) ->
         state, reason = state_file.state, state_file.reason
         if state == LIVE and not alive:
             state, reason = BROKEN, "its sweep was killed; run it again to go on"
-    details = (
-        (state_file.seconds, reason, state_file.attempt, state_file.host)
-        if state_file
-        else (None, reason, 0, None)
-    )
+    if state_file is None:
+        return JobStatus(job.key[:16], job.KIND, job.title, state, None, reason, 0, None)
+    details = state_file.seconds, reason, state_file.attempt, state_file.host
     return JobStatus(job.key[:16], job.KIND, job.title, state, *details)
 
 
 def summarize_status(rows: list[JobStatus]) -> str:
     """Return counts, the rate of one process and its time left, by the mean of each kind."""
-    counts: dict[str, int] = defaultdict(int)
-    for row in rows:
-        counts[row.state] += 1
+    counts = Counter(row.state for row in rows)
     text = ", ".join(f"{n} {state}" for state, n in counts.items())
     took: dict[JobKind, list[float]] = defaultdict(list)
     for row in rows:
@@ -146,7 +137,3 @@ def summarize_status(rows: list[JobStatus]) -> str:
     rate = f"{3600 / max(fmean(every), 1e-9):.3g} jobs an hour and process"
     seconds = sum(fmean(took.get(kind, every)) for kind in left)
     return f"{text}; {rate}" + (f", about {format_duration(seconds)} left on one" if left else "")
-
-
-def format_time(seconds: float | None) -> str:
-    return "" if seconds is None else format_duration(seconds)

@@ -18,8 +18,6 @@ from fsbench.sweep.evaluation import (
     EvaluationJob,
     SweepBackbone,
     TrainedBackbone,
-    column_name,
-    find_entry,
     is_entry_of,
 )
 from fsbench.sweep.file import EntriesBlock, JobKind
@@ -73,10 +71,10 @@ class SubmissionJob(Job):
             return False
         columns = evaluation.read_board_columns(place.board)
         return all(
-            find_entry(job, task, place)
+            job.find_entry(task, place)
             for job in self.evaluations
             for task in job.parsed
-            if columns is None or column_name(job, task) in columns
+            if columns is None or job.column(task) in columns
         )
 
     def run(self, place: Workplace) -> None:

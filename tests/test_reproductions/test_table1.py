@@ -155,7 +155,7 @@ def test_runs_are_assigned_to_their_cells(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_table_runs_every_seed_and_other_distributions_a_few() -> None:
-    runs = reinit_table1._list_table_jobs(20) + reinit_table1._list_law_jobs(20)
+    runs = reinit_table1._list_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 5 * 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _synthetic, reinit_table5
+from fsbench.reproductions import _runs, _synthetic, reinit_table5
 from fsbench.reproductions.reinit_table5 import (
     PENALTIES,
     PUBLISHED,
@@ -113,10 +114,12 @@ def test_a_cell_is_judged_against_its_own_reference() -> None:
 
 
 def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    def printed(runs: Iterable[Table5Job], report: Reporter) -> list[float]:
+    def printed(
+        function: Any, runs: Iterable[Table5Job], name: str, report: Reporter
+    ) -> list[float]:
         return [PUBLISHED[r.column][PENALTIES.index(r.penalty)] + r.seed / 1000 for r in runs]
 
-    monkeypatch.setattr(reinit_table5, "_run_table_jobs", printed)
+    monkeypatch.setattr(_runs, "run_jobs", printed)
     outcome = reinit_table5.run(3)
     assert len(outcome.figures) == 18
     assert outcome.verdict == "reproduced"
@@ -128,7 +131,7 @@ def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_table_runs_every_seed_and_adam_a_few() -> None:
-    runs = reinit_table5._list_table_jobs(20) + reinit_table5._list_adam_jobs(20)
+    runs = reinit_table5._list_jobs(20)
     assert len(runs) == len(set(runs)) == 20 * 18 + 2 * 9
 
 
