@@ -14,6 +14,7 @@ from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
 from leaderboard.methods.gains import (
+    GainKey,
     adjust_gains,
     average_columns,
     average_seeds,
@@ -64,38 +65,28 @@ def build_method_board(
 
     contenders: entry -> column -> outcomes; backbones: entry -> facts.
     """
-    runs = [
-        MethodRun(entry, backbones[entry], outcomes)
-        for entry, outcomes in contenders.items()
-        if outcomes
-    ]
+    runs = (MethodRun(entry, backbones[entry], o) for entry, o in contenders.items() if o)
     groups, left_out = group_runs(runs)
     among = index_controls(groups)
     matches = {group.name: match_controls(group, among) for group in groups}
     gains = adjust_gains(compute_gains(groups, matches, columns))
     rows = [build_row(group, matches[group.name], columns, gains) for group in groups]
+    rows.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
     on = find_fronts(rows)
     return MethodBoard(
         board=name,
         columns=tuple(columns),
         alpha=ALPHA,
-        rows=tuple(
-            row.model_copy(update={"front": on[row.name]}) for row in sorted(rows, key=sort_key)
-        ),
+        rows=tuple(row.model_copy(update={"front": on[row.name]}) for row in rows),
         left_out=left_out,
     )
-
-
-def sort_key(row: MethodRow) -> tuple[bool, float, str]:
-    """Sort by mean, best first; rows that lack a column come last."""
-    return row.overall is None, -row.overall.mean if row.overall else 0.0, row.name
 
 
 def compute_gains(
     groups: Sequence[SeedGroup],
     matches: Mapping[str, Mapping[ControlKind, MatchedControl]],
     columns: Sequence[str],
-) -> dict[tuple[str, str, ControlKind], Gain]:
+) -> dict[GainKey, Gain]:
     """Return the gain of every row over each of its controls, by column and overall."""
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
     gains = {
@@ -111,7 +102,7 @@ def build_row(
     group: SeedGroup,
     matches: Mapping[ControlKind, MatchedControl],
     columns: Sequence[str],
-    gains: Mapping[tuple[str, str, ControlKind], Gain],
+    gains: Mapping[GainKey, Gain],
 ) -> MethodRow:
     training, facts = group.training, group.runs[0].facts
     accuracies = [run.facts.source_accuracy for run in group.runs]
@@ -139,7 +130,12 @@ def build_row(
         cells={column: score for column, score in cells.items() if score is not None},
         overall=part(OVERALL, columns),
         source_accuracy=float(np.mean(measured)) if len(measured) == len(accuracies) else None,
-        controls={kind: describe_control(control) for kind, control in matches.items()},
+        controls={
+            kind: MethodControl(row=match.group.name)
+            if match.group
+            else MethodControl(reason=match.reason)
+            for kind, match in matches.items()
+        },
         costs=average_costs(group),
     )
 
@@ -171,12 +167,6 @@ def score_runs(
     )
 
 
-def describe_control(control: MatchedControl) -> MethodControl:
-    if control.group is None:
-        return MethodControl(reason=control.reason)
-    return MethodControl(row=control.group.name)
-
-
 def average_costs(group: SeedGroup) -> MethodCosts:
     """Return mean costs over the seeds; a random initialization costs nothing."""
     trainings = [run.training for run in group.runs if run.training]
@@ -187,10 +177,10 @@ def average_costs(group: SeedGroup) -> MethodCosts:
     memory = [training.peak_memory_bytes for training in trainings]
     devices = {training.device for training in trainings}
     return MethodCosts(
-        steps=float(np.mean([training.steps for training in trainings])),
-        samples=float(np.mean([training.samples for training in trainings])),
-        flops=float(np.mean([training.flops for training in trainings])),
-        hours=float(np.mean([training.seconds for training in trainings])) / 3600,
+        steps=float(np.mean([t.steps for t in trainings])),
+        samples=float(np.mean([t.samples for t in trainings])),
+        flops=float(np.mean([t.flops for t in trainings])),
+        hours=float(np.mean([t.seconds for t in trainings])) / 3600,
         peak_memory_bytes=float(np.mean(memory)) if all(memory) else None,
         device=devices.pop() if len(devices) == 1 else None,
     )
@@ -206,24 +196,11 @@ def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
     by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
     by_hours = set().union(*(select_front(some, "hours") for some in by_device or [list(rows)]))
     by_flops = select_front(rows, "flops")
-    return {
-        row.name: (
-            *(("flops",) if row.name in by_flops else ()),
-            *(("hours",) if row.name in by_hours else ()),
-        )
-        for row in rows
-    }
+    fronts: tuple[tuple[CostAxis, set[str]], ...] = (("flops", by_flops), ("hours", by_hours))
+    return {row.name: tuple(a for a, names in fronts if row.name in names) for row in rows}
 
 
 def select_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
     """Return the names of the rows on the front of one cost."""
-    return {
-        point.label
-        for point in pareto_front(
-            [
-                Point(row.name, getattr(row.costs, axis), row.overall.mean)
-                for row in rows
-                if row.overall is not None
-            ]
-        )
-    }
+    points = [Point(r.name, getattr(r.costs, axis), r.overall.mean) for r in rows if r.overall]
+    return {point.label for point in pareto_front(points)}

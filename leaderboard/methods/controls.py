@@ -7,13 +7,11 @@ and took the same number of steps and images. No other rows are compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from fsbench.core.training import Training
 from leaderboard.methods.record import ControlKind
 from leaderboard.methods.runs import SeedGroup
 
-KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 
 
@@ -25,15 +23,8 @@ class ControlIndex(NamedTuple):
 
 
 def index_controls(groups: Sequence[SeedGroup]) -> ControlIndex:
-    trained = [(group, group.training) for group in groups]
-    return ControlIndex(
-        {
-            training.conditions(): group
-            for group, training in trained
-            if training and training.plain
-        },
-        {group.runs[0].shape: group for group, training in trained if training is None},
-    )
+    plain = {t.conditions(): group for group in groups if (t := group.training) and t.plain}
+    return ControlIndex(plain, {g.runs[0].shape: g for g in groups if g.training is None})
 
 
 class MatchedControl(NamedTuple):
@@ -46,51 +37,34 @@ class MatchedControl(NamedTuple):
 
 def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, MatchedControl]:
     """Return the controls of a row by kind; a random initialization has none."""
-    training = group.training
+    training, first = group.training, group.runs[0]
     if training is None:
         return {}
-    return {
-        "normal": match_normal(group, training, among),
-        "other_schedule": match_other_schedule(group, training, among),
-        "random_init": match_random_init(group, among),
-    }
-
-
-def match_normal(group: SeedGroup, training: Training, among: ControlIndex) -> MatchedControl:
+    schedule = training.view.schedule
     if training.plain:
-        return MatchedControl(reason="it is plain training itself")
-    return match_conditions(group, training.conditions(), among)
-
-
-def match_other_schedule(
-    group: SeedGroup, training: Training, among: ControlIndex
-) -> MatchedControl:
-    other = OTHER.get(training.view.schedule)
-    if other is None:
-        return MatchedControl(reason=f"schedule {training.view.schedule} has no counterpart")
-    if training.rounds < 2:
-        return MatchedControl(reason="one round: nothing restarts")
-    return match_conditions(group, training.conditions(other), among)
-
-
-def match_random_init(group: SeedGroup, among: ControlIndex) -> MatchedControl:
-    other = among.random.get(group.runs[0].shape)
-    if other is not None:
-        return MatchedControl(other, group.seeds)
-    return MatchedControl(
-        reason=f"no random init of {group.runs[0].facts.architecture} on this board"
-    )
+        normal = MatchedControl(reason="it is plain training itself")
+    else:
+        normal = match_conditions(group, training.conditions(), among)
+    if schedule not in OTHER:
+        other = MatchedControl(reason=f"schedule {schedule} has no counterpart")
+    elif training.rounds < 2:
+        other = MatchedControl(reason="one round: nothing restarts")
+    else:
+        other = match_conditions(group, training.conditions(OTHER[schedule]), among)
+    if first.shape in among.random:
+        random_init = MatchedControl(among.random[first.shape], group.seeds)
+    else:
+        random_init = MatchedControl(
+            reason=f"no random init of {first.facts.architecture} on this board"
+        )
+    return {"normal": normal, "other_schedule": other, "random_init": random_init}
 
 
 def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> MatchedControl:
     """Return plain training under these conditions, with the seeds of equal steps and images."""
     other = among.plain.get(conditions)
-    if other is not None:
-        return match_seeds(group, other)
-    return MatchedControl(reason="no normal under the same plan and settings on this board")
-
-
-def match_seeds(group: SeedGroup, other: SeedGroup) -> MatchedControl:
+    if other is None:
+        return MatchedControl(reason="no normal under the same plan and settings on this board")
     both = sorted(set(group.seeds) & set(other.seeds))
     if not both:
         seeds = ", ".join(map(str, other.seeds))

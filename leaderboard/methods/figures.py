@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
@@ -121,7 +122,8 @@ def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawin
     points: list[scatter.Point] = []
     for other in boards:
         both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
-        for row, twin in pair_rows(board, other) if both else ():
+        rows = product(board.rows, other.rows) if both else ()
+        for row, twin in ((r, t) for r, t in rows if set(r.entries) <= set(t.entries)):
             x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
             if seeds:
@@ -143,14 +145,6 @@ def linear_twin(column: str) -> str | None:
     identity = ColumnId.parse(column)
     task = replace(identity.task, head="linear")
     return str(replace(identity, task=task)) if identity.task.head == "affine" else None
-
-
-def pair_rows(board: MethodBoard, other: MethodBoard) -> Iterator[tuple[MethodRow, MethodRow]]:
-    """Yield rows of one table with those of another that have their entries, and maybe more."""
-    for row in board.rows:
-        for twin in other.rows:
-            if set(row.entries) <= set(twin.entries):
-                yield row, twin
 
 
 def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:

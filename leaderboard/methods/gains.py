@@ -119,8 +119,8 @@ def compute_student_interval(value: float, se: float, freedom: float) -> SeedInt
     )
 
 
-GainsByKey = Mapping[tuple[str, str, ControlKind], Gain]
-"""(row, column, kind of control) -> gain; the column '' is overall."""
+GainKey = tuple[str, str, ControlKind]
+"""Row, column ('' for overall) and kind of control."""
 
 
 class PairedRuns(NamedTuple):
@@ -156,7 +156,11 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
     if not all(column.size for column in ours[0]):
         return None
     paired = statistics.paired(average_seeds(ours), average_seeds(theirs), draws)
-    seeds_drawn = [subtract_by_seed(ours, theirs)] if by_seed else [ours, theirs]
+    if by_seed:
+        pairs = zip(ours, theirs, strict=True)
+        seeds_drawn = [[[x - y for x, y in zip(a, b, strict=True)] for a, b in pairs]]
+    else:
+        seeds_drawn = [ours, theirs]
     ci95, p, covers = paired.ci95, paired.p, "episodes"
     if min(map(len, seeds_drawn)) > 1:
         ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)
@@ -165,11 +169,6 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
     return make_gain(
         paired.gap, ci95, p, n=pair.n, seeds=seeds, covers=covers, by_seed=by_seed_gaps
     )
-
-
-def subtract_by_seed(ours: Sequence[Columns], theirs: Sequence[Columns]) -> list[Columns]:
-    """Return the differences of two sides seed by seed."""
-    return [[x - y for x, y in zip(a, b, strict=True)] for a, b in zip(ours, theirs, strict=True)]
 
 
 def make_gain(gap: float, ci95: float, p: float, **more: object) -> Gain:
@@ -192,15 +191,13 @@ def compute_gain_over(
     return compute_gain(pair_runs(ours, theirs, columns), control.seeds, by_seed)
 
 
-def adjust_gains(gains: GainsByKey) -> dict[tuple[str, str, ControlKind], Gain]:
+def adjust_gains(gains: Mapping[GainKey, Gain]) -> dict[GainKey, Gain]:
     """Adjust p-values by Holm over the rows, separately by column and kind of control."""
-    families: dict[tuple[str, ControlKind], list[tuple[str, str, ControlKind]]] = {}
+    families: dict[tuple[str, ControlKind], list[GainKey]] = {}
     for row, column, kind in gains:
         families.setdefault((column, kind), []).append((row, column, kind))
-    adjusted: dict[tuple[str, str, ControlKind], Gain] = {}
+    adjusted: dict[GainKey, Gain] = {}
     for keys in families.values():
-        p = statistics.holm([gains[key].p for key in keys])
-        adjusted |= {
-            k: gains[k].model_copy(update={"p_holm": q}) for k, q in zip(keys, p, strict=True)
-        }
+        for key, p in zip(keys, statistics.holm([gains[key].p for key in keys]), strict=True):
+            adjusted[key] = gains[key].model_copy(update={"p_holm": p})
     return adjusted

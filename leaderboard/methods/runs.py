@@ -20,7 +20,10 @@ RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
 """Facts, beside the architecture, that a network shares with its random initialization."""
 TELLING = ("schedule", "plan.rounds", "plan.epochs", "batch_size", "optimizer", "lr", "source")
+PRIORITY = {name: i for i, name in enumerate(TELLING)}
 """Fields of a recipe that are preferred for distinguishing rows of one method."""
+NO_RUN = "not pretrained by fsbench: its training is unknown"
+NO_RECIPE = "its results have no recipe and cost: evaluate it again with --overwrite"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,8 @@ class MethodRun:
     @property
     def shape(self) -> str:
         """Digest of what a network shares with its random initialization."""
-        name, _, _width = self.facts.architecture.partition(
-            "@"
-        )  # without the width, which is not always stated
+        # without the width, which is not always stated
+        name = self.facts.architecture.partition("@")[0]
         facts = self.facts.model_dump(mode="json", include=set(SHAPE))
         return digest({"name": name, **facts})
 
@@ -114,27 +116,16 @@ def group_runs(runs: Iterable[MethodRun]) -> tuple[tuple[SeedGroup, ...], dict[s
     left_out: dict[str, str] = {}
     for run in sorted(runs, key=lambda run: (-len(run.outcomes), run.entry)):
         if run.training is None and run.facts.random_init is None:
-            left_out[run.entry] = explain_unknown(run.facts)
+            left_out[run.entry] = NO_RECIPE if run.facts.source == "run" else NO_RUN
             continue
         first = rows.setdefault(run.row, {}).setdefault(run.seed, run)
         if first is not run:
             left_out[run.entry] = f"a run of the same recipe and seed as {first.entry}"
-    ordered = [tuple(run for _, run in sorted(by_seed.items())) for by_seed in rows.values()]
-    return name_groups([SeedGroup("", by_seed) for by_seed in ordered]), left_out
-
-
-def explain_unknown(facts: BackboneFacts) -> str:
-    if facts.source != "run":
-        return "not pretrained by fsbench: its training is unknown"
-    return "its results have no recipe and cost: evaluate it again with --overwrite"
-
-
-def name_groups(groups: Sequence[SeedGroup]) -> tuple[SeedGroup, ...]:
-    """Name the rows by methods, and by differing fields if several rows share the methods."""
+    groups = [SeedGroup("", tuple(r[seed] for seed in sorted(r))) for r in rows.values()]
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
-    return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups)
+    return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups), left_out
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
@@ -144,17 +135,16 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
     rivals, shown = [twin for twin in twins if twin is not group], []
     while rivals:
         apart = {n: [r for r in rivals if r.fields.get(n) != group.fields.get(n)] for n in names}
-        best = min(names, key=lambda n: (-len(apart[n]), n not in preferred, *field_priority(n)))
+        best = min(
+            names,
+            key=lambda n: (-len(apart[n]), n not in preferred, PRIORITY.get(n, len(PRIORITY)), n),
+        )
         if not apart[best]:  # only the source images differ
             shown.append(group.runs[0].row[-6:])
             break
         shown.append(f"{best}={group.fields.get(best, 'none')}"[:60])
         rivals = [rival for rival in rivals if rival not in apart[best]]
     return group.method + (f" ({', '.join(shown)})" if shown else "")
-
-
-def field_priority(name: str) -> tuple[int, str]:
-    return TELLING.index(name) if name in TELLING else len(TELLING), name
 
 
 def align_outcomes(runs: Sequence[MethodRun], column: str) -> list[NDArray[np.float64]]:

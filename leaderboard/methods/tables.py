@@ -13,7 +13,7 @@ from typing import get_args
 
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.render import TextTable, render_table, shorten_columns
+from leaderboard.reports.render import TextTable, render_table, shorten_columns, to_percent
 
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 ROW_FIELDS = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")
@@ -58,14 +58,15 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     kinds = list_compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
     head = ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain")
+    variances = [row.overall.spread.seeds if row.overall else None for row in board.rows]
     rows = [
         (
             *(row.name, row.plan or "-", str(row.n_seeds), format_accuracy(row.overall)),
-            format_seed_sd(row.overall),
+            "-" if variance is None else to_percent(variance**0.5),
             *(format_gain(row.overall, kind, board.alpha) for kind in kinds),
-            "-" if row.source_accuracy is None else format_percent(row.source_accuracy),
+            "-" if row.source_accuracy is None else to_percent(row.source_accuracy),
         )
-        for row in board.rows
+        for row, variance in zip(board.rows, variances, strict=True)
     ]
     note = "\n".join(
         [GAIN_NOTE.format(alpha=board.alpha), *list_missing_controls(board), *list_left_out(board)]
@@ -83,13 +84,7 @@ def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of methods by columns."""
     short, common = shorten_columns(board.columns)
     rows = [
-        (
-            row.name,
-            *(
-                format_accuracy_and_gain(row.cells.get(column), board.alpha)
-                for column in board.columns
-            ),
-        )
+        (row.name, *(format_target(row.cells.get(c), board.alpha) for c in board.columns))
         for row in board.rows
     ]
     name = "targets" + (f": {common}" if common else "")
@@ -102,7 +97,7 @@ def make_cost_table(board: MethodBoard) -> TextTable:
         (
             *(row.name, f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
             *(f"{row.costs.flops / 1e12:.4g}", f"{row.costs.hours:.3g}"),
-            format_gigabytes(row.costs.peak_memory_bytes),
+            "-" if (size := row.costs.peak_memory_bytes) is None else f"{size / 1e9:.2f}",
             row.costs.device or "-",
             ", ".join(row.front) or "-",
         )
@@ -111,22 +106,12 @@ def make_cost_table(board: MethodBoard) -> TextTable:
     return TextTable("costs", head, tuple(rows), COST_NOTE)
 
 
-def format_percent(fraction: float, sign: str = "") -> str:
-    return f"{100 * fraction:{sign}.2f}"
-
-
 def format_accuracy(cell: MethodScore | None) -> str:
     """Return e.g. 57.75 ± 0.88."""
     if cell is None:
         return "-"
-    return format_percent(cell.mean) + (
-        "" if cell.ci95 is None else f" ± {format_percent(cell.ci95)}"
-    )
-
-
-def format_seed_sd(cell: MethodScore | None) -> str:
-    variance = cell.spread.seeds if cell else None
-    return "-" if variance is None else format_percent(variance**0.5)
+    half = "" if cell.ci95 is None else f" ± {to_percent(cell.ci95)}"
+    return to_percent(cell.mean) + half
 
 
 def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> str:
@@ -134,26 +119,22 @@ def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> st
     gain = cell and cell.gains.get(kind)
     if not gain:
         return "-"
-    half = "" if gain.ci95 is None else f" ± {format_percent(gain.ci95)}"
+    half = "" if gain.ci95 is None else f" ± {to_percent(gain.ci95)}"
     seeds = " s" if gain.covers == "seeds and episodes" else ""
-    return format_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
+    return to_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
 
 
-def format_accuracy_and_gain(cell: MethodScore | None, alpha: float) -> str:
+def format_target(cell: MethodScore | None, alpha: float) -> str:
     """Return e.g. 57.75 (+1.20*)."""
     if cell is None:
         return "-"
     gain = cell.gains.get("normal")
-    suffix = f" ({format_percent(gain.gap, '+')}{mark_significance(gain, alpha)})" if gain else ""
-    return format_percent(cell.mean) + suffix
+    suffix = f" ({to_percent(gain.gap, '+')}{mark_significance(gain, alpha)})" if gain else ""
+    return to_percent(cell.mean) + suffix
 
 
 def mark_significance(gain: Gain, alpha: float) -> str:
     return "*" if gain.p_holm < alpha else ""
-
-
-def format_gigabytes(size: float | None) -> str:
-    return "-" if size is None else f"{size / 1e9:.2f}"
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:

@@ -96,8 +96,9 @@ def make_published_note(entries: Sequence[PublishedEntry]) -> str:
     return f"{PUBLISHED_NOTE} {sources}.{f' {SPREAD_NOTE}' if spread else ''}"
 
 
-def to_percent(fraction: float) -> str:
-    return f"{100 * fraction:.2f}"
+def to_percent(fraction: float, sign: str = "") -> str:
+    """Return percent with two decimals; sign: '+' to write it of positive numbers as well."""
+    return f"{100 * fraction:{sign}.2f}"
 
 
 def format_mean_interval(score: Score | None) -> str:
