@@ -82,16 +82,13 @@ def write_badge(entry: Path, badge: Badge) -> Path:
 
 def read_badges(entry: Path) -> list[Badge]:
     """Return all badges of an entry, the oldest first. Raises ValidationFailed."""
-    return [read_badge(path) for path in sorted((entry / BADGES).glob("*.json"))]
-
-
-def read_badge(path: Path) -> Badge:
-    badge = read_record(path, Badge)
-    if path.stem.rpartition("-")[2] != badge.digest()[:8]:
-        raise ValidationFailed(
-            f"{path} was changed after it was written", fix="verify the entry again"
-        )
-    return badge
+    paths = sorted((entry / BADGES).glob("*.json"))
+    badges = [read_record(path, Badge) for path in paths]
+    for path, badge in zip(paths, badges, strict=True):
+        if path.stem.rpartition("-")[2] != badge.digest()[:8]:
+            fix = "verify the entry again"
+            raise ValidationFailed(f"{path} was changed after it was written", fix=fix)
+    return badges
 
 
 def select_badge(badges: Iterable[Badge], chain: str) -> Badge | None:

@@ -130,8 +130,8 @@ class Board:
                 fix="name the folder after the entry",
             )
         verified = (results or ResultCache(self.folder)).read_results(folder)
-        if file.chain is not None:
-            chains.require_unchanged(file.chain, verified, str(folder))
+        if file.chain and (changes := [*chains.find_changes(file.chain, verified, str(folder))]):
+            raise ValidationFailed("\n  ".join(map(str, changes)))
         stored = badges.read_badges(folder)
         badge = badges.select_badge(stored, chains.build_chain(verified).end) if stored else None
         return BoardEntry(file, verified, badge)
@@ -166,9 +166,9 @@ class Board:
 
     def store(self, submission: Submission) -> Path:
         """Write an entry beside the board's others, then move it into place."""
-        replaced = self.taken(submission.name)
+        name = submission.name
         return place_entry(
-            self.folder, submission.name, replaced, lambda new: write_entry(new, submission)
+            self.folder, name, self.taken(name), lambda new: write_entry(new, submission)
         )
 
     @contextmanager

@@ -130,13 +130,11 @@ def describe_column_changes(copy: Sequence[Column], shipped: Sequence[Column]) -
         "added columns": [name for name in copied if name not in expected],
         "changed columns": [n for n in copied if n in expected and copied[n] != expected[n]],
     }
-    changes = [f"{kind}: {shorten_list(names)}" for kind, names in names_by_kind.items() if names]
+    changes = []
+    for kind, names in names_by_kind.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        changes += [f"{kind}: {', '.join(names[:SHOWN])}{more}"] if names else []
     return changes or ["columns in another order"]
-
-
-def shorten_list(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def draft_cdfsl() -> BoardFile:
@@ -144,12 +142,17 @@ def draft_cdfsl() -> BoardFile:
 
     Linear heads and affine tuning are those of SEAL, Tables 4 and 5; soft k-means is transductive.
     """
-    cells = product(HEADS, PROTOCOLS, SIZES, dataset_groups()["cdfsl"], SHOTS)
-    columns = [
-        draft_column(dataset, draft_spec(head, protocol, size, k))
-        for head, protocol, size, dataset, k in cells
-        if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups
-    ]
+    columns = []
+    for head, protocol, size, dataset, k_shot in product(
+        HEADS, PROTOCOLS, SIZES, dataset_groups()["cdfsl"], SHOTS
+    ):
+        if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups:
+            spec = EpisodicSpec(
+                adaptation=head,
+                episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
+                image=ImageSpec(input_size=size),
+            )
+            columns.append(draft_column(dataset, spec))
     return BoardFile.freeze(
         name="cdfsl",
         version=1,
@@ -180,14 +183,6 @@ def draft_transfer() -> BoardFile:
     )
 
 
-def draft_spec(head: str, protocol: Protocol, size: int, k_shot: int) -> EpisodicSpec:
-    return EpisodicSpec(
-        adaptation=head,
-        episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
-        image=ImageSpec(input_size=size),
-    )
-
-
 def draft_column(dataset: str, spec: Spec) -> Column:
     """Return a column with the number of official images, or the hash of their list of ids."""
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
@@ -201,27 +196,16 @@ def draft_column(dataset: str, spec: Spec) -> Column:
     )
 
 
-def write_draft(file: BoardFile) -> bool:
-    """Write a board unless its file exists, which is never changed; return whether it did not."""
-    path = BOARDS / f"{file.title}.json"
-    if new := not path.exists():
-        write_record(path, file)
-    return new
-
-
 def list_official_tracks() -> list[tuple[str, ...]]:
-    """Return a table row for every track of every version."""
-    return [
-        (
-            file.title,
-            file.date or "-",
-            label_track(track),
-            str(len(columns)),
-            *describe_columns(columns),
-        )
-        for file in load_official_boards()
-        for track, columns in group_by_track(file).items()
-    ]
+    """Return a row of OFFICIAL_HEADER for every track of every version."""
+    rows: list[tuple[str, ...]] = []
+    for file in load_official_boards():
+        for track, columns in group_by_track(file).items():
+            label = track.label.removesuffix(" official")
+            datasets = ", ".join(dict.fromkeys(c.name.task.dataset for c in columns))
+            shapes = ", ".join(dict.fromkeys(c.name.task.shape for c in columns))
+            rows.append((file.title, file.date or "-", label, str(len(columns)), datasets, shapes))
+    return rows
 
 
 def group_by_track(file: BoardFile) -> dict[Track, list[Column]]:
@@ -230,18 +214,6 @@ def group_by_track(file: BoardFile) -> dict[Track, list[Column]]:
     for column in file.columns or ():
         tracks.setdefault(Track.of(column.name, "official"), []).append(column)
     return tracks
-
-
-def label_track(track: Track) -> str:
-    return track.label.removesuffix(" official")
-
-
-def describe_columns(columns: list[Column]) -> tuple[str, str]:
-    """Return data sets and shapes, e.g. 'chestx, isic' and '5w1s, 5w5s'."""
-    tasks = [column.name.task for column in columns]
-    parts = ([task.dataset for task in tasks], [task.shape for task in tasks])
-    sets, shapes = (", ".join(dict.fromkeys(part)) for part in parts)
-    return sets, shapes
 
 
 def describe_official_boards() -> list[dict[str, Any]]:
@@ -266,4 +238,6 @@ def describe_official_boards() -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     for draft in (draft_cdfsl(), draft_transfer()):
-        write_draft(draft)
+        path = BOARDS / f"{draft.title}.json"
+        if not path.exists():  # a version is never changed
+            write_record(path, draft)

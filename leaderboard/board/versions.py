@@ -64,10 +64,10 @@ def choose_name(board: Board) -> str:
 
 def collect_columns(results: Iterable[Result]) -> list[Column]:
     """Return the columns of these results; those of flagged results name no fingerprint."""
-    columns = set()
-    for result in results:
-        column = identify_column(result)
-        columns.add(column.model_copy(update={"fingerprint": None}) if result.flags else column)
+    columns = {
+        identify_column(r).model_copy(update={"fingerprint": None} if r.flags else {})
+        for r in results
+    }
     return sorted(columns, key=column_order)
 
 
@@ -81,16 +81,15 @@ def unify_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
         columns_by_name.setdefault(column.name, []).append(column)
     if not columns_by_name:
         raise UsageError("a board without results has no columns", fix="submit an entry first")
-    return tuple(unify_column(name, same_name) for name, same_name in columns_by_name.items())
-
-
-def unify_column(name: ColumnId, columns: list[Column]) -> Column:
-    asserted = [column for column in columns if column.fingerprint is not None]
-    specs = {column.spec_digest for column in columns}
-    if len(specs) > 1 or len(asserted) > 1:
-        part = "specs" if len(specs) > 1 else "images"
-        raise UsageError(
-            f"entries have {name} with other {part}",
-            fix="remove the entries that differ, or name one column in board.json",
-        )
-    return (asserted or columns)[0]
+    unified = []
+    for name, same_name in columns_by_name.items():
+        asserted = [column for column in same_name if column.fingerprint is not None]
+        specs = {column.spec_digest for column in same_name}
+        if len(specs) > 1 or len(asserted) > 1:
+            part = "specs" if len(specs) > 1 else "images"
+            raise UsageError(
+                f"entries have {name} with other {part}",
+                fix="remove the entries that differ, or name one column in board.json",
+            )
+        unified += (asserted or same_name)[:1]
+    return tuple(unified)

@@ -156,11 +156,10 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
     if not all(column.size for column in ours[0]):
         return None
     paired = statistics.paired(average_seeds(ours), average_seeds(theirs), draws)
+    seeds_drawn: list[list[Columns]] = [[*ours], [*theirs]]
     if by_seed:
         pairs = zip(ours, theirs, strict=True)
         seeds_drawn = [[[x - y for x, y in zip(a, b, strict=True)] for a, b in pairs]]
-    else:
-        seeds_drawn = [ours, theirs]
     ci95, p, covers = paired.ci95, paired.p, "episodes"
     if min(map(len, seeds_drawn)) > 1:
         ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)

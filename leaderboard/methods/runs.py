@@ -96,12 +96,9 @@ class SeedGroup:
 
 def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
     """Flatten JSON to dotted name -> text; settings of a method are prefixed by its name."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(v, dict) and "name" in v for v in value)
-    ):
-        value = {str(item["name"]): item for item in value}
+    items = value if isinstance(value, list) else []
+    if items and all(isinstance(item, dict) and "name" in item for item in items):
+        value = {str(item["name"]): item for item in items}
     if not isinstance(value, dict):
         return {prefix: value if isinstance(value, str) else json.dumps(value)}
     fields: dict[str, str] = {}
@@ -136,8 +133,7 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
     while rivals:
         apart = {n: [r for r in rivals if r.fields.get(n) != group.fields.get(n)] for n in names}
         best = min(
-            names,
-            key=lambda n: (-len(apart[n]), n not in preferred, PRIORITY.get(n, len(PRIORITY)), n),
+            names, key=lambda n: (-len(apart[n]), n not in preferred, PRIORITY.get(n, 99), n)
         )
         if not apart[best]:  # only the source images differ
             shown.append(group.runs[0].row[-6:])

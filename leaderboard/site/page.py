@@ -40,6 +40,7 @@ JS = (
     "main",
 )
 """Scripts in the order of the page; they share one scope."""
+INDEX = "index.html"
 MAX_ROWS = 500
 """Maximum rows of the table for readers without scripts."""
 
@@ -54,11 +55,18 @@ def render_page(data: dict[str, Any]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string((home / "page.html.j2").read_text(encoding="utf8"))
-    style, script = join_styles(home), join_scripts(home)
+    scripts = [(home / "js" / f"{name}.js").read_text(encoding="utf8") for name in JS]
+    script = '\n"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
+    style = join_styles(home)
+    # only these two texts are allowed
+    policy = (
+        f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     return template.render(
         data=data,
         max_rows=MAX_ROWS,
-        policy=make_security_policy(style, script),
+        policy=policy,
         style=Markup(style),
         script=Markup(script),
         json=Markup(embed_json(data)),
@@ -75,26 +83,9 @@ def join_styles(home: Traversable) -> str:
     )
 
 
-def join_scripts(home: Traversable) -> str:
-    """Return all scripts in one scope."""
-    parts = [(home / "js" / f"{name}.js").read_text(encoding="utf8") for name in JS]
-    return '\n"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
-
-
-def make_security_policy(style: str, script: str) -> str:
-    """Return the Content-Security-Policy, which allows these two texts only."""
-    return (
-        f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
 def hash_source(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")
     return f"'sha256-{digest}'"
-
-
-INDEX = "index.html"
 
 
 def build_site(

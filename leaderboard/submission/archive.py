@@ -96,16 +96,16 @@ def check_folder(root: Path) -> None:
 def unpack_archive(path: Path, into: Path) -> None:
     """Unpack an archive into an empty folder. Raises ValidationFailed naming the bad member."""
     if path.stat().st_size > MAX_ARCHIVE:
-        raise ValidationFailed(
-            f"{path} is larger than {MAX_ARCHIVE} bytes", fix="submit one model at a time"
-        )
+        fix = "submit one model at a time"
+        raise ValidationFailed(f"{path} is larger than {MAX_ARCHIVE} bytes", fix=fix)
     try:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
                 extract_members(path, iterate_zip(archive), into)
         else:
-            with open_tar_stream(path) as file:
-                metered = LimitedReader(file, MAX_HEADER)
+            packed = not path.name.lower().endswith(".tar")
+            with gzip.open(path) if packed else path.open("rb") as file:
+                metered = LimitedReader(cast("IO[bytes]", file), MAX_HEADER)
                 with tarfile.open(None, "r:", cast("IO[bytes]", metered)) as archive:
                     extract_members(path, iterate_tar(archive, metered), into)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -127,13 +127,6 @@ def iterate_zip(archive: zipfile.ZipFile) -> Iterator[ArchiveMember]:
             folder=info.is_dir(),
             open=lambda info=info: archive.open(info),  # type: ignore[misc]
         )
-
-
-def open_tar_stream(path: Path) -> IO[bytes]:
-    """Open a tar file; decompress it if its name ends in gz."""
-    if path.name.lower().endswith(".tar"):
-        return path.open("rb")
-    return cast("IO[bytes]", gzip.open(path))
 
 
 def iterate_tar(archive: tarfile.TarFile, metered: LimitedReader) -> Iterator[ArchiveMember]:

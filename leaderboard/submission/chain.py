@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.results.verification import Loaded, Problem
@@ -47,22 +46,20 @@ class HashChain(Frozen):
 
 
 def build_chain(results: Sequence[Loaded]) -> HashChain:
-    """Return the chain of these results."""
-    links = sorted((build_link(loaded) for loaded in results), key=lambda link: link.cell)
+    """Return the chain of these results, whose own hashes were checked before."""
+    links = [
+        ChainLink(
+            cell="/".join(loaded.path.parts[-2:]),
+            weights=loaded.result.backbone.weights_hash,
+            data=loaded.result.dataset.identity,
+            manifest=loaded.result.manifest_hash,
+            spec=loaded.result.spec_digest,
+            records=loaded.result.records_digest,
+        )
+        for loaded in results
+    ]
+    links.sort(key=lambda link: link.cell)
     return HashChain(cells=tuple(links), end=digest_links(links))
-
-
-def build_link(loaded: Loaded) -> ChainLink:
-    """Return the chain of one result; its own hashes were checked before (results/rules.py)."""
-    result = loaded.result
-    return ChainLink(
-        cell="/".join(loaded.path.parts[-2:]),
-        weights=result.backbone.weights_hash,
-        data=result.dataset.identity,
-        manifest=result.manifest_hash,
-        spec=result.spec_digest,
-        records=result.records_digest,
-    )
 
 
 def digest_links(links: Sequence[ChainLink]) -> str:
@@ -84,9 +81,3 @@ def find_changes(chain: HashChain, results: Sequence[Loaded], where: str) -> Ite
                 yield Problem("chain", f"{where}: {cell}: {name}", str(now), str(before), FIX)
     if chain.end != digest_links(chain.cells):
         yield Problem("chain", f"{where}: end", chain.end, digest_links(chain.cells), FIX)
-
-
-def require_unchanged(chain: HashChain, results: Sequence[Loaded], where: str) -> None:
-    """Raise ValidationFailed naming every link that was changed."""
-    if problems := list(find_changes(chain, results, where)):
-        raise ValidationFailed("\n  ".join(map(str, problems)))

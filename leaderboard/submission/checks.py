@@ -50,10 +50,9 @@ SHOWN = 3
 def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that every file is a result of a valid schema, and that there is one."""
     yield from submission.broken
-    if not 0 < len(submission.cells) <= MAX_TASKS:
-        yield make_problem(
-            "results", submission, len(submission.cells), f"1 to {MAX_TASKS} results"
-        )
+    count = len(submission.cells)
+    if not 0 < count <= MAX_TASKS:
+        yield make_problem("results", submission, count, f"1 to {MAX_TASKS} results")
 
 
 def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -98,10 +97,9 @@ def iterate_strings(value: Any) -> Iterator[str]:
 def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that manifest and class ids equal those recomputed from spec and class counts."""
     for loaded in submission.cells:
-        if isinstance(loaded.records, EpisodeRecords) and isinstance(
-            loaded.result.spec, EpisodicSpec
-        ):
-            yield from check_episodes(loaded, loaded.records, loaded.result.spec)
+        records, spec = loaded.records, loaded.result.spec
+        if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
+            yield from check_episodes(loaded, records, spec)
 
 
 def check_episodes(
@@ -135,9 +133,8 @@ def check_completeness(submission: Submission, board: Board) -> Iterator[Problem
     for loaded in submission.cells:
         if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
             missing = f"episodes {describe_gaps(np.sort(loaded.records.index))} missing"
-            yield loaded.problem(
-                "incomplete", missing, "no gap", "fsbench results merge PART PART -o OUT"
-            )
+            fix = "fsbench results merge PART PART -o OUT"
+            yield loaded.problem("incomplete", missing, "no gap", fix)
 
 
 def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -150,9 +147,8 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
     digests = Counter(loaded.result.records_digest for loaded in submission.cells)
     for digest, count in digests.items():
         if count > 1:
-            yield make_problem(
-                "duplicate", submission, f"{count} results of records {digest}", "one"
-            )
+            actual = f"{count} results of records {digest}"
+            yield make_problem("duplicate", submission, actual, "one")
 
 
 def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -267,22 +263,17 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem
     """
     if board.file.version is None:
         return
-    for loaded in select_unflagged(submission):
+    unflagged: dict[tuple[str, str, bool], Loaded] = {}
+    for loaded in submission.cells:
+        data = loaded.result.dataset
+        if not loaded.result.flags:
+            unflagged.setdefault((data.name, data.pool, data.groups is None), loaded)
+    for loaded in unflagged.values():
         other = find_same_task(board, loaded, submission.name)
         if other is not None and other.dataset.identity != loaded.result.dataset.identity:
             fix = "evaluate the same copy of the data: compare with fsbench data verify"
             expected = f"{other.dataset.identity}, as of the entries on the board"
             yield loaded.problem("images", loaded.result.dataset.identity, expected, fix)
-
-
-def select_unflagged(submission: Submission) -> list[Loaded]:
-    """Return one result without flags for each data set, pool and group rule."""
-    results: dict[tuple[str, str, bool], Loaded] = {}
-    for loaded in submission.cells:
-        data = loaded.result.dataset
-        if not loaded.result.flags:
-            results.setdefault((data.name, data.pool, data.groups is None), loaded)
-    return list(results.values())
 
 
 def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
@@ -301,20 +292,16 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem
     """Check that targets seen in pretraining are declared; official boards refuse them."""
     declared = {resolve_dataset(name) for name in submission.declaration.targets_seen}
     trained = set(submission.declaration.pretraining_data)
-    trained |= {
-        name for loaded in submission.cells for name in loaded.result.backbone.pretraining_data
-    }
-    for target in sorted(
-        {resolve_dataset(loaded.result.dataset.name) for loaded in submission.cells}
-    ):
-        if target in {resolve_dataset(name) for name in trained} - declared:
+    trained.update(*(c.result.backbone.pretraining_data for c in submission.cells))
+    undeclared = {resolve_dataset(name) for name in trained} - declared
+    for target in sorted({resolve_dataset(c.result.dataset.name) for c in submission.cells}):
+        if target in undeclared:
             fix = f"add --targets-seen {target}"
             yield make_problem("undeclared", submission, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
             fix = "leave the results of this target out, or choose another board"
-            yield make_problem(
-                "target-seen", submission, target, "targets unseen in pretraining", fix
-            )
+            expected = "targets unseen in pretraining"
+            yield make_problem("target-seen", submission, target, expected, fix)
 
 
 def resolve_dataset(name: str) -> str:
@@ -331,9 +318,8 @@ def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
         fix = "choose another --name, or give --replace to replace your own entry"
-        yield make_problem(
-            "taken", submission, f"an entry '{taken}' on the board", "a free name", fix
-        )
+        actual = f"an entry '{taken}' on the board"
+        yield make_problem("taken", submission, actual, "a free name", fix)
 
 
 RULES: tuple[SubmissionRule, ...] = (

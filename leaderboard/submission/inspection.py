@@ -57,8 +57,11 @@ def inspect_board(folder: Path) -> Inspection:
         return inspection
     copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
     names = board.names()
-    inspection.problems += find_name_clashes(names)
+    folded = Counter(name.casefold() for name in names)
     for name in names:
+        if folded[name.casefold()] > 1:  # some file systems ignore letter case
+            problem = Problem("name", name, "the same name in another letter case", "one", REMOVE)
+            inspection.problems.append(problem)
         try:
             inspection.problems += inspect_entry(board, name, inspection, copies)
         except FsbenchError as error:
@@ -92,14 +95,6 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
     for path in list_leftovers(folder):
         fix = "submit anything to this board: what a killed process left is restored first"
         yield Problem("unfinished", str(path), "half a submission", "none", fix)
-
-
-def find_name_clashes(names: list[str]) -> Iterator[Problem]:
-    """Yield a Problem for names that differ in letter case only, which some systems ignore."""
-    folded = Counter(name.casefold() for name in names)
-    for name in names:
-        if folded[name.casefold()] > 1:
-            yield Problem("name", name, "the same name in another letter case", "one", REMOVE)
 
 
 def inspect_entry(

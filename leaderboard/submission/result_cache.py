@@ -22,7 +22,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -38,9 +38,6 @@ from leaderboard.ranking.outcomes import (
     extract_outcomes,
     identify_draws,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FOLDER = "board-results"
 """Name below the cache folder, which `fsbench cache` lists."""
@@ -135,9 +132,8 @@ class ResultCache:
         if self.file is None:
             return {}
         try:
-            return {
-                row.name: self.parse(row) for row in read_cache(self.file, compute_code_version())
-            }
+            rows = read_cache(self.file, compute_code_version())
+            return {row.name: self.parse(row) for row in rows}
         except (UnusableCache, ValueError) as error:
             reason = error if isinstance(error, UnusableCache) else "is not a result cache"
             self.report.log(f"{self.file} {reason}: every result is verified again")
@@ -193,19 +189,14 @@ def make_row(name: str, cached: CachedResult) -> CacheRow:
     )
 
 
-def make_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = (pa.string(), pa.list_(pa.int64(), 6), *[pa.binary()] * 4, pa.int64())
-    return pa.schema(list(zip(CacheRow._fields, kinds, strict=True)))
-
-
 def write_cache(path: Path, version: str, rows: Iterable[CacheRow]) -> None:
     """Write a cache file by rename. Raises OSError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink, schema, remaining = pa.BufferOutputStream(), make_schema(), iter(rows)
+    kinds = (pa.string(), pa.list_(pa.int64(), 6), *[pa.binary()] * 4, pa.int64())
+    schema = pa.schema(list(zip(CacheRow._fields, kinds, strict=True)))
+    sink, remaining = pa.BufferOutputStream(), iter(rows)
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         while group := list(islice(remaining, GROUP)):
             columns = [list(column) for column in zip(*group, strict=True)]
