@@ -509,7 +509,7 @@ def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]
         if str(source) not in opened.names():
             raise UnknownName("entry", str(source), opened.names())
         loaded = opened.entry(str(source)).cells
-    models = {result.result.backbone.weights_hash: result.model for result in loaded}
+    models = {result.result.backbone.identity: result.model for result in loaded}
     if len(models) > 1:
         listed = ", ".join(sorted(models.values()))
         raise UsageError(

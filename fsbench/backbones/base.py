@@ -6,31 +6,31 @@ import copy
 import hashlib
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fsbench.backbones.normalization import count_affine
-from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, Triple
+from fsbench.backbones.pooling import FeatureReader
+from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, LoadedNetwork
 from fsbench.backbones.weights import check_finite, weights_hash
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.io import explain_errors
 from fsbench.core.schema import BackboneFacts
+from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling, Triple
 
 IN_MEMORY = "module"
 """Source of a backbone made by `Backbone.from_module`; no command line can name it."""
 
 NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
 """Names that may be a folder of results."""
-HEAD_NAMES = ("fc", "classifier", "head", "heads")
-
-Pooling = Literal["none", "avg", "token"]
-POOLED: dict[Pooling, str] = {
-    "none": "as the module returns them",
-    "avg": "global average pooling",
-    "token": "cls token",
-}
+FeatureOutput = Literal["trunk", "head"]
+HEAD_NAMES = {"fc", "classifier", "head", "heads"}
+SMALLEST_FEATURES = 64
+"""A last linear layer with fewer outputs is taken for a classifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,9 @@ class Backbone:
         mean: Triple = IMAGENET_MEAN,
         std: Triple = IMAGENET_STD,
         input_size: int = 224,
-        pool: Pooling = "none",
+        pool: Pooling = "native",
+        layers: str = "last",
+        features: FeatureOutput = "trunk",
     ) -> Backbone:
         """Freeze a copy of a module in memory as a backbone.
 
@@ -78,9 +80,13 @@ class Backbone:
             Normalisation of images in [0, 1], a value per channel; default ImageNet's.
         input_size : int
             Side in pixels that the network was trained at.
-        pool : {"none", "avg", "token"}
-            How one vector per image is taken: the module returns it (none); average over
-            the positions of maps (B, D, h, w) or tokens (B, N, D); first of the tokens (B, N, D).
+        pool : {"native", "cls", "avg", "cls+avg", "max"}
+            How one vector per image is taken: as the module returns it (native); first of the
+            tokens (B, N, D); average or maximum over the patches or over maps (B, D, h, w).
+        layers : str
+            `last`, `last4` (last four blocks, concatenated), or the name of a module of it.
+        features : {"trunk", "head"}
+            head: take the outputs of a classifier that was left on.
 
         Returns
         -------
@@ -90,7 +96,7 @@ class Backbone:
         Raises
         ------
         UsageError
-            If the module still has its classifier, `pool` is unknown, or `name` is no file name.
+            If the module ends in its classifier, cannot be pooled so, or `name` is no file name.
         CheckpointError
             If weights are not finite, or the module does not return one vector per image.
 
@@ -102,39 +108,76 @@ class Backbone:
         >>> backbone.facts.feature_dim
         8
         """
-        if pool not in get_args(Pooling):
-            raise UnknownName("pool", pool, get_args(Pooling))
         if not NAME.fullmatch(name):
             raise UsageError(
                 f"model name {name[:100]!r}", fix="use letters, digits and . _ + - = @ only"
             )
-        ref = f"{IN_MEMORY}:{name}"
-        inner = freeze_module(copy.deepcopy(module).cpu())
-        check_finite(inner.state_dict(), ref)
-        whole = inner if pool == "none" else Pooled(inner, pool)
-        dim = feature_dim(whole, input_size, ref)
-        refuse_classifier(inner, dim, ref)
-        facts = BackboneFacts(
-            ref=ref,
-            source=IN_MEMORY,
+        mark = source_code_mark(module)
+        loaded = LoadedNetwork(
+            module=copy.deepcopy(module).cpu(),
             architecture=type(module).__name__,
-            feature_dim=dim,
-            features=POOLED[pool] + source_code_mark(module),
+            features=f"as the module returns them{mark}",
             input_size=input_size,
             mean=mean,
             std=std,
-            n_parameters=sum(p.numel() for p in inner.parameters()),
-            n_affine=count_affine(inner),
-            weights_hash=weights_hash(inner.state_dict()),
         )
+        spec = feature_spec(pool, layers, features)
+        made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
         ramp = torch.linspace(-2, 2, 2 * 3 * input_size**2).view(2, 3, input_size, input_size)
         with torch.no_grad():
-            response = whole(ramp).float().contiguous().numpy().tobytes()
-        return cls(
-            facts,
-            whole.to(memory_format=torch.channels_last),
+            response = made.module(ramp).float().contiguous().numpy().tobytes()
+        return replace(
+            made,
+            module=made.module.to(memory_format=torch.channels_last),
             fingerprint=hashlib.sha256(response).hexdigest(),
         )
+
+    @classmethod
+    def of(
+        cls,
+        loaded: LoadedNetwork,
+        ref: str,
+        source: str,
+        spec: FeatureSpec = NATIVE_FEATURES,
+        random_init: int | None = None,
+    ) -> Backbone:
+        """Freeze a loaded network as a backbone whose features are taken as `spec` says.
+
+        Raises UsageError if the network cannot give such features or ends in its classifier,
+        CheckpointError if weights are not finite or one vector per image is not what it gives.
+        """
+        trunk = freeze_module(loaded.module)
+        check_finite(trunk.state_dict(), ref)
+        module, features, size = trunk, loaded.features, loaded.input_size
+        if not spec.is_native:
+            module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
+            features = (
+                f"{module.words}{features[features.find(' (') :] if ' (' in features else ''}"
+            )
+        dim = feature_dim(module, size, ref)
+        if source in {IN_MEMORY, "py"} and spec.is_native:
+            check_head(module, size, dim, ref, spec.head)
+        elif spec.head:
+            raise UsageError(
+                f"--features head: {source} loads {ref} without its classifier",
+                fix="pass a function that returns the whole network, as py:PKG.MOD:FUNCTION",
+            )
+        fields = {
+            "ref": ref,
+            "source": source,
+            "architecture": loaded.architecture,
+            "feature_dim": dim,
+            "features": features,
+            "input_size": size,
+            "mean": spec.mean or loaded.mean,
+            "std": spec.std or loaded.std,
+            "n_parameters": sum(p.numel() for p in trunk.parameters()),
+            "n_affine": count_affine(trunk),
+            "weights_hash": weights_hash(trunk.state_dict()),
+            "random_init": random_init,
+            "feature_spec": spec,
+        }
+        return cls(BackboneFacts.model_validate(fields | loaded.more), module)
 
     def on(self, device: str) -> Backbone:
         """Return the backbone on `device`: a copy, unless it is there already."""
@@ -166,18 +209,24 @@ class Backbone:
         return out.float()
 
 
-class Pooled(nn.Module):
-    """A module in memory followed by the pooling that its user chose."""
-
-    def __init__(self, module: nn.Module, pool: Pooling) -> None:
-        super().__init__()
-        self.module, self.pool = module, pool
-
-    def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.module(images)
-        if self.pool == "token":
-            return out[:, 0]
-        return out.flatten(2).mean(2) if out.ndim == 4 else out.mean(1)
+def feature_spec(
+    pool: str = "native",
+    layers: str = "last",
+    features: str = "trunk",
+    mean: Triple | None = None,
+    std: Triple | None = None,
+) -> FeatureSpec:
+    """Return the choices about features as a spec. Raise UnknownName, UsageError."""
+    if pool not in POOLINGS:
+        raise UnknownName("pool", pool, POOLINGS)
+    if features not in get_args(FeatureOutput):
+        raise UnknownName("kind of features", features, get_args(FeatureOutput))
+    try:
+        return FeatureSpec(pool=pool, layers=layers, head=features == "head", mean=mean, std=std)
+    except ValidationError as error:
+        raise UsageError(
+            f"features: {explain_errors(error)}", fix="see `fsbench episodic --help`"
+        ) from error
 
 
 def freeze_module(module: nn.Module) -> nn.Module:
@@ -196,22 +245,60 @@ def feature_dim(module: nn.Module, size: int, ref: str) -> int:
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise CheckpointError(
             f"{ref} gives {got} for two images of {size} px, not two feature vectors",
-            fix="pool its output to (B, D): in your module or function, or by "
-            "Backbone.from_module(..., pool='avg')",
+            fix="choose a pooling, e.g. --pool avg (in Python Backbone.from_module(..., "
+            "pool='avg')), or pool to (B, D) in your module or function",
         )
     return int(out.shape[1])
 
 
-def refuse_classifier(module: nn.Module, dim: int, ref: str) -> None:
-    """Raise UsageError if the output of a module comes from its classification layer."""
-    for name in HEAD_NAMES:
-        head = getattr(module, name, None)
-        layers = [m for m in head.modules() if isinstance(m, nn.Linear)] if head else []
-        if layers and layers[-1].out_features == dim:
+def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) -> None:
+    """Raise UsageError for features that are class scores, unless the user insists on them.
+
+    A last linear layer counts as a classifier if a module states as many classes, if it is called
+    like one, or if it has few outputs. Raises UsageError too where the user insists in vain.
+    """
+    name = find_last_linear(module, size)
+    parts = name.split(".") if name is not None else []
+    counts = {getattr(part, "num_classes", None) for part in module.modules()}
+    is_head = dim in counts or bool(HEAD_NAMES & set(parts)) or dim < SMALLEST_FEATURES
+    if name is None or not is_head:
+        if insists:
             raise UsageError(
-                f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
-                fix=f"set module.{name} = torch.nn.Identity() first",
+                f"--features head: {ref} does not end in a classifier", fix="leave it out"
             )
+        return
+    if not insists:
+        place = "".join(f"[{p}]" if p.isdecimal() else f".{p}" for p in parts)
+        raise UsageError(
+            f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
+            fix=f"take it off where you make the network: model{place} = torch.nn.Identity(); or "
+            "evaluate its class scores: --features head (in Python features='head')",
+        )
+
+
+def find_last_linear(module: nn.Module, size: int) -> str | None:
+    """Return the name of the linear layer that gives the output, also if a softmax follows it."""
+    outputs: dict[str, Tensor] = {}
+    handles = []
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Linear) and name:
+
+            def keep(layer: nn.Module, inputs: object, output: Tensor, name: str = name) -> None:
+                outputs.pop(name, None)
+                outputs[name] = output.clone()
+
+            handles.append(layer.register_forward_hook(keep))
+    try:
+        with torch.no_grad():
+            out = module(torch.linspace(-2, 2, 2 * 3 * size**2).view(2, 3, size, size))
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not outputs:
+        return None
+    name, scores = outputs.popitem()
+    same = (scores, scores.softmax(-1), scores.log_softmax(-1))
+    return name if any(torch.equal(out, values) for values in same) else None
 
 
 def source_code_mark(module: nn.Module) -> str:

@@ -35,7 +35,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.core import io
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import ImageSpec, digest
+from fsbench.core.specs import NATIVE_FEATURES, ImageSpec, digest
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres
@@ -279,8 +279,10 @@ class FeatureStore:
         import PIL
 
         facts = backbone.facts
-        module = {"module": backbone.fingerprint} if backbone.fingerprint else {}
-        return module | {
+        choices: dict[str, Any] = {"module": backbone.fingerprint} if backbone.fingerprint else {}
+        if facts.feature_spec != NATIVE_FEATURES:
+            choices["feature_spec"] = facts.feature_spec.model_dump(mode="json")
+        return choices | {
             "version": VERSION,
             "weights_hash": facts.weights_hash,
             "architecture": facts.architecture,

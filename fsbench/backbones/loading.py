@@ -15,16 +15,16 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.base import Backbone, feature_dim, freeze_module
+from fsbench.backbones.base import Backbone
 from fsbench.backbones.checkpoint import SUFFIXES
-from fsbench.backbones.normalization import count_affine
-from fsbench.backbones.sources import BackboneRequest, BackboneSource, LoadedNetwork, run
-from fsbench.backbones.weights import check_finite, weights_hash
+from fsbench.backbones.sources import BackboneRequest, BackboneSource, run
+from fsbench.backbones.weights import check_finite
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import BACKBONE_SOURCES, Registry
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
+from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
 
 
 def _source(module: ModuleType) -> BackboneSource:
@@ -104,12 +104,13 @@ def load_backbone(
     device: str = "cpu",
     report: Reporter = SILENT,
     trusted: bool = True,
+    features: FeatureSpec = NATIVE_FEATURES,
 ) -> Backbone:
     """Load the head-free backbone of a reference: frozen, in eval mode, on `device`.
 
     arch: architecture of a checkpoint file; random_init: seed of random weights instead of the
-    pretrained ones; trusted=False refuses references that run code (`py:`). Raises UsageError,
-    UnknownName, CheckpointError.
+    pretrained ones; trusted=False refuses references that run code (`py:`); features: how they are
+    taken. Raises UsageError, UnknownName, CheckpointError.
     """
     name, rest = parse_reference(ref)
     if arch is not None and name != "file":
@@ -120,32 +121,9 @@ def load_backbone(
     request = BackboneRequest(ref, rest, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
-    module = freeze_module(loaded.module)
-    check_finite(module.state_dict(), ref)
-    facts = describe_backbone(request, name.replace("_", "-"), loaded, module)
-    module = module.to(torch.device(device)).to(memory_format=torch.channels_last)
-    return Backbone(facts, module)
-
-
-def describe_backbone(
-    request: BackboneRequest, source: str, loaded: LoadedNetwork, module: nn.Module
-) -> BackboneFacts:
-    """Return the facts of a backbone that every result records."""
-    fields = {
-        "ref": request.ref,
-        "source": source,
-        "architecture": loaded.architecture,
-        "feature_dim": feature_dim(module, loaded.input_size, request.ref),
-        "features": loaded.features,
-        "input_size": loaded.input_size,
-        "mean": loaded.mean,
-        "std": loaded.std,
-        "n_parameters": sum(p.numel() for p in module.parameters()),
-        "n_affine": count_affine(module),
-        "weights_hash": weights_hash(module.state_dict()),
-        "random_init": request.random_init,
-    }
-    return BackboneFacts.model_validate(fields | loaded.more)
+    backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init)
+    module = backbone.module.to(torch.device(device)).to(memory_format=torch.channels_last)
+    return Backbone(backbone.facts, module)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from fsbench.core.specs import Frozen, Spec
+from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen, Spec
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.core.training import Training
 
@@ -122,6 +122,29 @@ class BackboneFacts(Frozen):
         exclude_if=lambda value: value is None,
         description="recipe and cost, for a run of our own",
     )
+    feature_spec: FeatureSpec = Field(
+        NATIVE_FEATURES,
+        exclude_if=lambda value: value == NATIVE_FEATURES,
+        description="choices about features, where they differ from the source's",
+    )
+
+    @property
+    def identity(self) -> str:
+        """Return the sha-256 that backbones share if and only if weights and features are equal.
+
+        It is the weights hash where features are taken as the source states.
+        """
+        if self.feature_spec == NATIVE_FEATURES:
+            return self.weights_hash
+        text = f"{self.weights_hash} {self.feature_spec.canonical()}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @model_validator(mode="after")
+    def _features_as_specified(self) -> Self:
+        for name in ("mean", "std"):
+            if getattr(self.feature_spec, name) not in (None, getattr(self, name)):
+                raise ValueError(f"{name} differs from that of feature_spec")
+        return self
 
     @model_validator(mode="after")
     def _one_recipe(self) -> Self:

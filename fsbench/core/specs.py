@@ -23,6 +23,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PositiveFloat,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -49,6 +50,9 @@ AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 SELECTS: tuple[Select, ...] = get_args(Select)
 METRICS: tuple[Metric, ...] = get_args(Metric)
+Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+Triple = tuple[float, float, float]
 
 
 class Sampling(NamedTuple):
@@ -101,6 +105,51 @@ class ImageSpec(Frozen):
     def resize(self) -> int:
         """Side of the square before the crop: 224 -> 257, 64 -> 73, 32 -> 36."""
         return int(self.resize_factor * self.input_size)
+
+
+class FeatureSpec(Frozen):
+    """How features are taken from a network, where that differs from what its source states.
+
+    pool: how tokens or maps become one vector; layers: `last`, `last4` for the last four blocks, or
+    the name of a module; head: features are the outputs of a classifier that was left on; mean,
+    std: normalisation instead of the source's. Canonical text has no field at its default.
+    """
+
+    pool: Pooling = Field("native", exclude_if=lambda value: value == "native")
+    layers: str = Field("last", pattern=r"^[\w.-]{1,200}$", exclude_if=lambda v: v == "last")
+    head: bool = Field(False, exclude_if=lambda value: not value)
+    mean: Triple | None = Field(None, exclude_if=lambda value: value is None)
+    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = Field(
+        None, exclude_if=lambda value: value is None
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.head and not self.is_native:
+            raise ValueError("the outputs of a classifier have no pooling and no layers")
+        return self
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether the network's own output is taken."""
+        return (self.pool, self.layers) == ("native", "last")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the choices that differ from the defaults, as in names of results."""
+        pool = () if self.pool == "native" else (self.pool,)
+        layers = () if self.layers == "last" else (self.layers,)
+        values = {"mean": self.mean, "std": self.std}
+        statistics = (f"{name}={shorten_triple(v)}" for name, v in values.items() if v)
+        return (*pool, *layers, *(("head",) if self.head else ()), *statistics)
+
+
+NATIVE_FEATURES = FeatureSpec()
+
+
+def shorten_triple(values: Triple) -> str:
+    """Return three numbers as text, or one if they are equal, e.g. 0.485,0.456,0.406."""
+    return ",".join(f"{value:g}" for value in (values if len(set(values)) > 1 else values[:1]))
 
 
 class EpisodeSpec(Frozen):

@@ -22,7 +22,15 @@ from fsbench.results.provenance import describe_differences
 from fsbench.results.summary import Records, digest_records, summarize
 from fsbench.results.verification import Loaded, read_cells
 
-SAME_BACKBONE = ("weights_hash", "architecture", "feature_dim", "features", "mean", "std")
+SAME_BACKBONE = (
+    "weights_hash",
+    "architecture",
+    "feature_dim",
+    "features",
+    "mean",
+    "std",
+    "feature_spec",
+)
 """Facts that change outcomes; the reference and training facts may be written differently."""
 
 

@@ -1,8 +1,8 @@
 """Names that follow from facts: the folder of a model, the file name of a result.
 
-results/<model>/<weights12>/model.json
-results/<model>/<weights12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
-results/<model>/<weights12>/analyses/<what>-<digest8>.json
+results/<model>/<identity12>/model.json
+results/<model>/<identity12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
+results/<model>/<identity12>/analyses/<what>-<digest8>.json
 """
 
 from __future__ import annotations
@@ -31,14 +31,19 @@ def safe_name(text: str) -> str:
 
 
 def model_name(facts: BackboneFacts) -> str:
-    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; ckpt/a.pt -> a."""
+    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; ckpt/a.pt -> a.
+
+    The seed of random weights and choices about features follow: timm-resnet18-random0-max. A
+    module in memory has the name that its user chose.
+    """
     ref = facts.ref.removeprefix(f"{facts.source}:")
     if facts.source == "run":
         ref = PurePosixPath(ref.replace("\\", "/")).name
     elif facts.source == "file":
         ref = PurePosixPath(ref.replace("\\", "/")).stem
-    suffix = "" if facts.random_init is None else f"-random{facts.random_init}"
-    return safe_name(ref) + suffix
+    seed = () if facts.random_init is None else (f"random{facts.random_init}",)
+    choices = () if facts.source == "module" else facts.feature_spec.words
+    return "-".join([safe_name(ref), *map(safe_name, (*seed, *choices))])
 
 
 def file_stem(spec: Spec) -> str:

@@ -4,7 +4,7 @@ Results are append-only. Finished blocks of an unfinished result are small Parqu
 folder whose name depends on weights, images and environment, so a killed run finds its blocks again
 and never mixes in others. A block's file name ends in the digest of its records: a damaged block is
 recognised, dropped and computed again. Findings lie in
-results/<model>/<weights12>/analyses/<what>-<digest8>.json.
+results/<model>/<identity12>/analyses/<what>-<digest8>.json.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class ResultStore:
     ) -> ResultPlace:
         """Return the place of one result; `model` replaces the name that the reference gives."""
         name = safe_name(model) if model else model_name(facts)
-        folder = self.root / name / facts.weights_hash[:12]
+        folder = self.root / name / facts.identity[:12]
         return ResultPlace(folder, name, facts, dataset, spec, self.environment, self.report)
 
 
@@ -151,7 +151,7 @@ class ResultPlace:
         self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
         self.spec = spec
         self.path = home / dataset.name / f"{file_stem(spec)}.json"
-        key = {"weights": facts.weights_hash, "images": dataset.identity, **environment}
+        key = {"weights": facts.identity, "images": dataset.identity, **environment}
         episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()
         self.journal = BlockJournal(self.path.parent, file_stem(spec), key, episode, report)
         self.environment = dict(environment)
@@ -311,7 +311,7 @@ def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
     """Return the path of the record of a question."""
-    home = root / model_name(facts) / facts.weights_hash[:12]
+    home = root / model_name(facts) / facts.identity[:12]
     return home / ANALYSES / f"{question.stem}.json"
 
 
@@ -321,7 +321,7 @@ def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analys
     if not path.is_file():
         return None
     analysis = read_record(path, Analysis)
-    if analysis.question != question or analysis.backbone.weights_hash != facts.weights_hash:
+    if analysis.question != question or analysis.backbone.identity != facts.identity:
         raise ValidationFailed(
             f"{path} answers another question than its name says",
             fix="give --overwrite to replace it, or another folder with -o",

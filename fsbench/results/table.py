@@ -68,9 +68,9 @@ def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[st
     """Model names, with the weights hash where one name stands for several weights."""
     weights: dict[str, set[str]] = {}
     for result, model in zip(results, models, strict=True):
-        weights.setdefault(model, set()).add(result.backbone.weights_hash)
+        weights.setdefault(model, set()).add(result.backbone.identity)
     return [
-        model if len(weights[model]) == 1 else f"{model} {result.backbone.weights_hash[:6]}"
+        model if len(weights[model]) == 1 else f"{model} {result.backbone.identity[:6]}"
         for result, model in zip(results, models, strict=True)
     ]
 

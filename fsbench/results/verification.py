@@ -61,7 +61,7 @@ class Loaded:
         """The model's folder in a results tree, else the name that its reference gives."""
         facts = self.result.backbone
         parents = self.path.resolve().parents
-        in_tree = len(parents) > 2 and parents[1].name == facts.weights_hash[:12]
+        in_tree = len(parents) > 2 and parents[1].name == facts.identity[:12]
         return safe_name(parents[2].name) if in_tree else model_name(facts)
 
     def problem(self, code: str, value: object, expected: object, fix: str = AGAIN) -> Problem:

@@ -182,7 +182,7 @@ class Board:
 
 def write_entry(folder: Path, submission: Submission) -> None:
     """Write an entry folder from parsed records; no submitted file is copied."""
-    home = folder / submission.model / submission.facts.weights_hash[:12]
+    home = folder / submission.model / submission.facts.identity[:12]
     write_record(home / MODEL_FILE, submission.facts)
     for loaded in submission.cells:
         path = home / loaded.result.dataset.name / loaded.path.name

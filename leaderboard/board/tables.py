@@ -155,7 +155,7 @@ def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackC
     networks_by_head: dict[str, set[str]] = defaultdict(set)
     for result in results:
         if result.column in table.names and not result.task.probe:
-            networks_by_head[result.column.adaptation].add(result.backbone.weights_hash)
+            networks_by_head[result.column.adaptation].add(result.backbone.identity)
     networks = set().union(*networks_by_head.values())
     if table.track is None or all(some == networks for some in networks_by_head.values()):
         return [table]

@@ -50,7 +50,7 @@ def build_chain(results: Sequence[Loaded]) -> HashChain:
     links = [
         ChainLink(
             cell="/".join(loaded.path.parts[-2:]),
-            weights=loaded.result.backbone.weights_hash,
+            weights=loaded.result.backbone.identity,
             data=loaded.result.dataset.identity,
             manifest=loaded.result.manifest_hash,
             spec=loaded.result.spec_digest,

@@ -117,7 +117,7 @@ def read_submissions(
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
             continue
-        groups[loaded.model, loaded.result.backbone.weights_hash].append(budget.add(loaded))
+        groups[loaded.model, loaded.result.backbone.identity].append(budget.add(loaded))
     submissions = [
         Submission(declaration, model, tuple(results), tuple(broken))
         for (model, _), results in sorted(select_models(groups, models).items())
@@ -146,5 +146,5 @@ def select_models(
 def add_model_suffix(submission: Submission, submissions: Sequence[Submission]) -> Submission:
     """Name a submission NAME-MODEL; add a part of the weights hash if two models share a name."""
     twins = [other for other in submissions if other.model == submission.model]
-    tail = f"-{submission.facts.weights_hash[:6]}" if len(twins) > 1 else ""
+    tail = f"-{submission.facts.identity[:6]}" if len(twins) > 1 else ""
     return submission.with_name(f"{submission.name}-{submission.model}{tail}"[:200])

@@ -67,7 +67,7 @@ def test_a_module_in_memory_is_copied_and_frozen() -> None:
     assert not any(p.requires_grad for p in made.module.parameters())
 
 
-@pytest.mark.parametrize(("pool", "dim"), [("avg", 6), ("none", None)])
+@pytest.mark.parametrize(("pool", "dim"), [("avg", 6), ("native", None)])
 def test_pooling_of_maps(pool: str, dim: int | None) -> None:
     net = nn.Conv2d(3, 6, 3)
     if dim is None:
@@ -87,7 +87,7 @@ def test_tokens_are_pooled_by_the_first_or_by_their_mean() -> None:
             return images.flatten(2).transpose(1, 2)
 
     images = torch.rand(2, 3, 8, 8)
-    for pool, expected in (("token", lambda x: x[:, :, 0, 0]), ("avg", lambda x: x.mean((2, 3)))):
+    for pool, expected in (("cls", lambda x: x[:, :, 0, 0]), ("avg", lambda x: x.mean((2, 3)))):
         made = fsbench.Backbone.from_module(Tokens(), name="t", input_size=8, pool=pool)
         assert torch.allclose(made.features(images), expected(made.normalised(images)), atol=1e-6)
 
@@ -103,12 +103,12 @@ def test_a_classifier_and_an_unknown_pooling_are_refused() -> None:
 
     with pytest.raises(UsageError, match="classifier 'fc' with 10 outputs") as error:
         fsbench.Backbone.from_module(Classifier(), name="net", input_size=8)
-    assert "module.fc = torch.nn.Identity()" in error.value.fix
+    assert "model.fc = torch.nn.Identity()" in error.value.fix
     for name in ("", "../up", "<b>net", "-x"):
         with pytest.raises(UsageError, match="model name"):
             fsbench.Backbone.from_module(network(), name=name, input_size=32)
     with pytest.raises(UnknownName, match="pool"):
-        fsbench.Backbone.from_module(network(), name="net", pool="max")  # type: ignore[arg-type]
+        fsbench.Backbone.from_module(network(), name="net", pool="sum")  # type: ignore[arg-type]
 
 
 def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from torch import nn
 
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
-
-Triple = tuple[float, float, float]
+from fsbench.core.specs import Triple
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
@@ -40,7 +39,8 @@ class LoadedNetwork:
     """A head-free module and the facts that its source states.
 
     features: how they are computed; input_size: training side (px); more: further fields of
-    BackboneFacts (recipe, steps, ...).
+    BackboneFacts (recipe, steps, ...); blocks: names of the modules that end its blocks, where the
+    source has them and the module has no `forward_intermediates`.
     """
 
     module: nn.Module
@@ -50,6 +50,7 @@ class LoadedNetwork:
     mean: Triple = IMAGENET_MEAN
     std: Triple = IMAGENET_STD
     more: dict[str, Any] = field(default_factory=dict)
+    blocks: tuple[str, ...] = ()
 
 
 class BackboneSource(Protocol):

@@ -12,10 +12,11 @@ from torch import nn
 
 from fsbench.backbones import checkpoint, normalization
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, Triple, fsbench
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.backbones.weights import load_weights
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import Sha256
+from fsbench.core.specs import Triple
 from fsbench.core.training import Training
 
 FORM = "run:DIR"
@@ -90,6 +91,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         mean=record.mean,
         std=record.std,
         more=more,
+        blocks=fresh.blocks,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from fsbench.backbones import checkpoint
+from fsbench.backbones.pooling import timm_pool
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
 from fsbench.core.errors import CheckpointError, UsageError
 
@@ -67,13 +68,11 @@ def create_timm_network(name: str, **options: Any) -> Any:
 
 def describe_features(model: nn.Module) -> str:
     """Describe the features of a headless network, e.g. 'timm, num_classes=0: cls token'."""
-    head = getattr(model, "head", None)
-    pool = next(
-        (p for owner in (model, head) if (p := getattr(owner, "global_pool", None)) is not None), ""
-    )
-    kind = str(getattr(pool, "pool_type", pool if isinstance(pool, str) else "")) or "its own"
+    kind = timm_pool(model) or "its own"
     wide = getattr(model, "head_hidden_size", None) not in {None, getattr(model, "num_features", 0)}
     how = POOLS.get(kind, f"{kind} pooling")
+    if kind == "token" and getattr(model, "dist_token", None) is not None:
+        how = "average of the cls and distillation tokens"
     return f"timm, num_classes=0: {how}{', pre_logits' if wide else ''}"
 
 

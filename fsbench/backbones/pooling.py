@@ -1,0 +1,248 @@
+"""Features of a network: the layers that are read, and the pooling of their outputs.
+
+`FeatureSpec` (fsbench/core/specs.py) states the choice. A network with `forward_features`, as in
+timm, gives its last tokens or maps there, and `forward_intermediates` gives those of its blocks;
+the output of any module is read by its name. Tokens (B, N, D) start with `num_prefix_tokens` ones
+that are no patches, the cls token first where the network has a `cls_token` (torchvision:
+`class_token`).
+
+The last 4 blocks are those of a transformer, or the stages of a convolutional network. As in the
+linear evaluation of DINOv2 (Oquab et al. 2023, https://arxiv.org/abs/2304.07193;
+https://github.com/facebookresearch/dinov2, dinov2/eval/linear.py), their cls tokens are
+concatenated, and `cls+avg` adds the average of the last block's patches alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.normalization import has_channels_first
+from fsbench.backbones.sources import unknown_name_error
+from fsbench.core.errors import UsageError
+from fsbench.core.specs import FeatureSpec, Pooling
+
+WORDS: dict[Pooling, str] = {
+    "cls": "cls token",
+    "avg": "global average pooling",
+    "cls+avg": "cls token and average of the patches",
+    "max": "global max pooling",
+}
+TIMM_POOLS: dict[str, Pooling] = {"token": "cls", "avg": "avg"}
+N_BLOCKS = 4
+LAST_BLOCKS = f"last{N_BLOCKS}"
+
+
+class LayerOutput(NamedTuple):
+    """Output of a layer: its cls token (B, D), if any, and its positions (B, N, D)."""
+
+    token: Tensor | None
+    positions: Tensor
+
+
+class FeatureReader(nn.Module):
+    """A network followed by the pooling of the layers that a FeatureSpec names.
+
+    blocks: names of the modules whose outputs are those of the last blocks, for networks without
+    `forward_intermediates`; size: side (px) of a test image, which decides what `native` means.
+    Raises UsageError if the network cannot give such features.
+    """
+
+    def __init__(
+        self, module: nn.Module, spec: FeatureSpec, ref: str, size: int, blocks: Sequence[str] = ()
+    ) -> None:
+        super().__init__()
+        self.module, self.layers, self.ref = module, spec.layers, ref
+        self.blocks = tuple(blocks)[-N_BLOCKS:]
+        if spec.layers not in {"last", LAST_BLOCKS}:
+            names = [name for name, _ in module.named_modules() if name]
+            if spec.layers not in names:
+                raise unknown_name_error(f"layer of {ref}", spec.layers, names)
+            self.blocks = (spec.layers,)
+        with torch.no_grad():
+            outputs = self.outputs(torch.zeros(2, 3, size, size))
+        self.pool = self.resolve_pool(spec.pool, outputs)
+
+    @property
+    def words(self) -> str:
+        """How features are taken, e.g. 'global max pooling of layer3'."""
+        where = f"the last {N_BLOCKS} blocks" if self.layers == LAST_BLOCKS else self.layers
+        pool = WORDS.get(self.pool, "output")
+        return pool if self.layers == "last" else f"{pool} of {where}"
+
+    def forward(self, images: Tensor) -> Tensor:
+        outputs = self.outputs(images)
+        if self.pool == "native":
+            vectors = [output for output in outputs if isinstance(output, Tensor)]
+        else:
+            vectors = [self.normalise(vector) for vector in self.pooled(outputs)]
+        return torch.cat(vectors, dim=1)
+
+    def outputs(self, images: Tensor) -> list[LayerOutput | Tensor]:
+        """Return the outputs of the layers; Tensor: one vector (B, D) per image."""
+        if self.layers == LAST_BLOCKS and hasattr(self.module, "forward_intermediates"):
+            return [self.split(output) for output in self.intermediates(images)]
+        if self.layers != "last":
+            return [self.split(output) for output in self.named_outputs(images)]
+        forward = getattr(self.module, "forward_features", self.module)
+        return [self.split(forward(images))]
+
+    def intermediates(self, images: Tensor) -> list[Any]:
+        """Return the outputs of the last blocks, after the last norm where that is one of tokens.
+
+        Maps (B, C, H, W), or pairs of them with the tokens that are no patches.
+        """
+        forward: Any = self.module.forward_intermediates
+        options: dict[str, Any] = {"indices": N_BLOCKS, "intermediates_only": True}
+        if "return_prefix_tokens" in inspect.signature(forward).parameters:
+            options |= {"return_prefix_tokens": True, "norm": True}
+        try:
+            return list(forward(images, **options))
+        except AssertionError as error:
+            raise UsageError(
+                f"--layers {LAST_BLOCKS}: {self.ref} has fewer than {N_BLOCKS} blocks",
+                fix="leave --layers out, or name a module",
+            ) from error
+
+    def named_outputs(self, images: Tensor) -> list[Any]:
+        """Return the outputs of the modules `blocks`, in their order."""
+        if not self.blocks:
+            raise UsageError(
+                f"--layers {LAST_BLOCKS}: {self.ref} does not say which modules are its blocks",
+                fix=f"name one module, e.g. --layers {list_layers(self.module)[-1]}",
+            )
+        outputs: dict[str, Any] = {}
+        handles = []
+        for name in self.blocks:
+
+            def keep(module: nn.Module, inputs: Any, output: Any, name: str = name) -> None:
+                # a later module may work in place
+                outputs[name] = output.clone() if isinstance(output, Tensor) else output
+
+            handles.append(self.module.get_submodule(name).register_forward_hook(keep))
+        try:
+            self.module(images)
+        finally:
+            for handle in handles:
+                handle.remove()
+        if unused := [name for name in self.blocks if name not in outputs]:
+            raise UsageError(
+                f"--layers {unused[0]}: {self.ref} does not call this module",
+                fix=f"name another one, e.g. {', '.join(list_layers(self.module)[-3:])}",
+            )
+        return [outputs[name] for name in self.blocks]
+
+    def split(self, output: Any) -> LayerOutput | Tensor:
+        """Separate cls token and positions of an output. Raise UsageError for unusable ones."""
+        if isinstance(output, tuple) and len(output) == 2 and output[0].ndim == 4:
+            maps, prefix = output
+            token = prefix[:, 0] if self.has_token and prefix.shape[1] else None
+            return LayerOutput(token, maps.flatten(2).transpose(1, 2))
+        if isinstance(output, Tensor) and output.ndim == 2:
+            return output
+        if isinstance(output, Tensor) and output.ndim == 4:
+            last = getattr(self.module, "output_fmt", "NCHW") == "NHWC"
+            if last and self.layers != LAST_BLOCKS:
+                return LayerOutput(None, output.flatten(1, 2))
+            return LayerOutput(None, output.flatten(2).transpose(1, 2))
+        if isinstance(output, Tensor) and output.ndim == 3:
+            n_prefix = getattr(self.module, "num_prefix_tokens", int(self.has_token))
+            plain = not hasattr(self.module, "forward_features")  # its user says what is first
+            token = output[:, 0] if self.has_token or plain else None
+            return LayerOutput(token, output[:, n_prefix:])
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise UsageError(
+            f"{self.ref}: {self.layers} gives {shape}, neither maps (B, C, H, W) nor tokens "
+            "(B, N, D)",
+            fix="choose another module with --layers, or leave --pool and --layers out",
+        )
+
+    @property
+    def has_token(self) -> bool:
+        """Whether the first of the network's tokens is its cls token."""
+        names = ("cls_token", "class_token")
+        return any(getattr(self.module, name, None) is not None for name in names)
+
+    def resolve_pool(self, pool: Pooling, outputs: Sequence[LayerOutput | Tensor]) -> Pooling:
+        """Return the pooling that `native` stands for; native: vectors that need none."""
+        if not all(isinstance(output, LayerOutput) for output in outputs):
+            if pool != "native":
+                raise UsageError(
+                    f"--pool {pool}: {self.ref} gives one vector per image, nothing to pool",
+                    fix="leave --pool out, or name a layer with --layers, e.g. "
+                    f"{', '.join(list_layers(self.module)[-3:]) or 'NAME'}",
+                )
+            return "native"
+        tokens = [output.token for output in outputs if isinstance(output, LayerOutput)]
+        if pool == "native":
+            pool = native_pool(self.module, tokens[-1] is None, self.ref)
+        if "cls" in pool and any(token is None for token in tokens):
+            raise UsageError(
+                f"--pool {pool}: {self.ref} has no cls token", fix="use --pool avg or max"
+            )
+        return pool
+
+    def pooled(self, outputs: Sequence[LayerOutput | Tensor]) -> list[Tensor]:
+        """Return the vectors (B, D) to concatenate."""
+        split = [output for output in outputs if isinstance(output, LayerOutput)]
+        tokens = [output.token for output in split if output.token is not None]
+        positions = [output.positions for output in split]
+        if self.pool == "cls+avg":
+            return [*tokens, positions[-1].mean(1)]
+        if self.pool == "cls":
+            return tokens
+        return [x.amax(1) if self.pool == "max" else x.mean(1) for x in positions]
+
+    def normalise(self, vector: Tensor) -> Tensor:
+        """Apply the norm that a network of timm has between its pooling and its classifier."""
+        norm, head = getattr(self.module, "fc_norm", None), getattr(self.module, "head", None)
+        if self.layers not in {"last", LAST_BLOCKS}:
+            return vector
+        if norm is None and self.layers == "last" and hasattr(head, "global_pool"):
+            norm = getattr(head, "norm", None)
+        if not isinstance(norm, nn.Module):
+            return vector
+        shaped = vector[..., None, None] if has_channels_first(norm) else vector
+        normalised: Tensor = norm(shaped)
+        return normalised.flatten(1)
+
+
+def native_pool(module: nn.Module, no_token: bool, ref: str) -> Pooling:
+    """Return the pooling that a network states for itself; average for maps.
+
+    Raises UsageError where it states none and has tokens.
+    """
+    stated = timm_pool(module)
+    if stated in TIMM_POOLS:
+        return TIMM_POOLS[stated]
+    if not stated and no_token:
+        return "avg"
+    if not stated and hasattr(module, "class_token"):
+        return "cls"
+    raise UsageError(
+        f"{ref} {f'pools by {stated!r}' if stated else 'states no pooling of its tokens'}",
+        fix="choose one with --pool cls, avg, cls+avg or max",
+    )
+
+
+def timm_pool(module: nn.Module) -> str:
+    """Return what timm calls the pooling of a network: token, avg, map, ...; '' for none."""
+    head = getattr(module, "head", None)
+    pool = next(
+        (p for owner in (module, head) if (p := getattr(owner, "global_pool", None)) is not None),
+        "",
+    )
+    return str(getattr(pool, "pool_type", pool if isinstance(pool, str) else ""))
+
+
+def list_layers(module: nn.Module) -> list[str]:
+    """Return the names of the parts of a network, for messages."""
+    return [
+        name
+        for name, child in module.named_children()
+        if next(child.parameters(), None) is not None
+    ]

@@ -1,0 +1,242 @@
+"""Pooling, layers and classifiers left on: what is taken, and what is refused with a way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+from torch import Tensor, nn
+
+import fsbench
+from fsbench import backbones
+from fsbench.backbones.base import feature_spec
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
+from fsbench.results.names import model_name
+
+SIDE = 160
+
+
+def load(name: str, pool: str = "native", layers: str = "last") -> backbones.Backbone:
+    return backbones.load_backbone(name, random_init=0, features=feature_spec(pool, layers))
+
+
+def images(backbone: backbones.Backbone, side: int = SIDE) -> Tensor:
+    return backbone.normalised(torch.linspace(0, 1, 2 * 3 * side**2).view(2, 3, side, side))
+
+
+@pytest.mark.parametrize("pool", ["cls", "avg", "cls+avg", "max"])
+def test_pooling_of_tokens_without_registers(pool: str) -> None:
+    torch.manual_seed(0)
+    net: Any = timm.create_model("test_vit", num_classes=0, reg_tokens=3).eval()
+    backbone = fsbench.Backbone.from_module(net, name="registers", input_size=SIDE, pool=pool)
+    tokens = net.forward_features(x := images(backbone))
+    cls, patches = tokens[:, 0], tokens[:, 4:]
+    expected = {
+        "cls": cls,
+        "avg": patches.mean(1),
+        "cls+avg": torch.cat([cls, patches.mean(1)], 1),
+        "max": patches.amax(1),
+    }[pool]
+    torch.testing.assert_close(backbone.module(x), expected)
+
+
+def test_choices_are_part_of_the_identity_and_of_the_name() -> None:
+    native, pooled = load("timm/test_vit").facts, load("timm/test_vit", "avg", "last4").facts
+    assert native.weights_hash == pooled.weights_hash
+    assert pooled.identity != native.identity == native.weights_hash
+    assert model_name(pooled) == "timm-test_vit-random0-avg-last4"
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_vit4", "test_resnet", "test_convnext"])
+def test_native_equals_the_pooling_that_the_facts_state(name: str) -> None:
+    native = load(f"timm/{name}")
+    pool = "cls" if native.facts.features.endswith("cls token") else "avg"
+    x = images(native)
+    torch.testing.assert_close(load(f"timm/{name}", pool).module(x), native.module(x))
+
+
+@pytest.mark.parametrize("pool", ["cls", "avg", "cls+avg"])
+def test_last4_follows_the_linear_evaluation_of_dinov2(pool: str) -> None:
+    backbone = load("timm/test_vit", pool, "last4")
+    net: Any = backbone.module.get_submodule("module")
+    outputs: list[Tensor] = []
+    hooks = [b.register_forward_hook(lambda m, i, o: outputs.append(o)) for b in net.blocks[-4:]]
+    with torch.no_grad():
+        got = backbone.module(x := images(backbone))
+    for hook in hooks:
+        hook.remove()
+    del x
+    normed = [net.norm(output) for output in outputs[: len(hooks)]]
+    tokens, means = [o[:, 0] for o in normed], [o[:, 1:].mean(1) for o in normed]
+    expected = {"cls": tokens, "avg": means, "cls+avg": [*tokens, means[-1]]}[pool]
+    torch.testing.assert_close(got, torch.cat(expected, 1))
+    assert "last 4 blocks" in backbone.facts.features
+
+
+def test_last4_of_our_own_networks_takes_their_blocks() -> None:
+    backbone = load("fsbench/toy_resnet", layers="last4")
+    assert backbone.facts.feature_dim == 8 + 16 + 32 + 64
+    last = load("fsbench/toy_resnet")
+    x = images(last, 32)
+    torch.testing.assert_close(backbone.module(x)[:, -64:], last.module(x))
+
+
+def test_a_module_by_its_name_before_later_ones_change_it_in_place() -> None:
+    backbone = load("torchvision/resnet18", "max", "bn1")
+    net: Any = backbone.module.get_submodule("module")
+    x = images(backbone, 224)[:, :, :64, :64]
+    torch.testing.assert_close(backbone.module(x), net.bn1(net.conv1(x)).amax((2, 3)))
+    assert backbone.facts.features == "global max pooling of bn1"
+    assert backbone.on("cpu") is backbone
+
+
+def test_a_copy_reads_its_own_layers() -> None:
+    import copy
+
+    backbone = load("timm/test_resnet", layers="layer2")
+    twin = copy.deepcopy(backbone.module)
+    for parameter in twin.parameters():
+        parameter.zero_()
+    assert backbone.module(images(backbone)).abs().max() > 0 == twin(images(backbone)).abs().max()
+
+
+@pytest.mark.parametrize(
+    ("ref", "pool", "layers", "message", "fix"),
+    [
+        ("timm/test_resnet", "cls", "last", "has no cls token", "avg or max"),
+        ("timm/mixer_s32_224", "cls", "last", "has no cls token", "avg or max"),
+        ("timm/test_resnet", "avg", "layer5", "unknown layer .* 'layer5'", "layer4"),
+        ("fsbench/toy_resnet", "max", "last", "one vector per image", "--layers"),
+        ("torchvision/resnet18", "native", "last4", "does not say which", "--layers layer4"),
+        ("timm/test_resnet", "avg", "global_pool", "one vector per image", "--pool out"),
+        ("timm/test_vit", "native", "patch_embed.proj", "has no cls token", "avg or max"),
+    ],
+)
+def test_features_that_a_network_does_not_have(
+    ref: str, pool: str, layers: str, message: str, fix: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        load(ref, pool, layers)
+    assert fix in caught.value.fix
+
+
+def test_choices_that_make_no_sense() -> None:
+    with pytest.raises(UnknownName, match="pool 'mean'"):
+        feature_spec("mean")
+    with pytest.raises(UsageError, match="no pooling and no layers"):
+        feature_spec("avg", features="head")
+    with pytest.raises(UsageError, match="without its classifier"):
+        backbones.load_backbone(
+            "timm/test_resnet", random_init=0, features=feature_spec(features="head")
+        )
+
+
+def test_facts_without_choices_are_written_as_before() -> None:
+    facts = load("fsbench/toy_resnet").facts
+    assert "feature_spec" not in facts.model_dump(mode="json")
+    pooled = load("timm/test_vit", "avg", "last4").facts
+    assert pooled.model_dump(mode="json")["feature_spec"] == {"pool": "avg", "layers": "last4"}
+    assert BackboneFacts.model_validate_json(pooled.model_dump_json()) == pooled
+    assert FeatureSpec() == NATIVE_FEATURES
+    with pytest.raises(ValueError, match="mean differs"):
+        BackboneFacts.model_validate(
+            {**dict(facts), "feature_spec": {"mean": [0.1, 0.1, 0.1], "std": None}}
+        )
+
+
+class Scores(nn.Module):
+    """Features of 80 dimensions and a classifier under any name."""
+
+    def __init__(self, name: str, classes: int, softmax: bool = False) -> None:
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Conv2d(3, 80, 3), nn.ReLU())
+        self.place, self.softmax = name, softmax
+        self.add_module(name, nn.Linear(80, classes))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = getattr(self, self.place)(self.trunk(x).mean((2, 3)))
+        return scores.softmax(-1) if self.softmax else scores
+
+
+def wrap(module: nn.Module, **options: Any) -> fsbench.Backbone:
+    return fsbench.Backbone.from_module(module, name="net", input_size=16, **options)
+
+
+def classifiers() -> dict[str, nn.Module]:
+    named = Scores("output", 200)
+    named.num_classes = 200  # type: ignore[assignment]
+    torchvision_like = Scores("fc", 1000)
+    listed = nn.Sequential(nn.Conv2d(3, 80, 16), nn.Flatten(), nn.Linear(80, 70), nn.Linear(70, 10))
+    return {
+        "few outputs": Scores("output", 10),
+        "softmax": Scores("output", 10, softmax=True),
+        "num_classes": named,
+        "name": torchvision_like,
+        "sequence": listed,
+        "timm": timm.create_model("test_resnet", num_classes=100),
+    }
+
+
+@pytest.mark.parametrize("kind", classifiers())
+def test_a_classifier_is_refused_and_the_fix_works_as_it_is_printed(kind: str) -> None:
+    model = classifiers()[kind]
+    with pytest.raises(UsageError, match="ends in its classifier") as caught:
+        wrap(model)
+    code = caught.value.fix.split("network: ")[1].split(";")[0]
+    exec(code, {"model": model, "torch": torch})
+    assert wrap(model).facts.feature_dim >= 64
+
+
+@pytest.mark.parametrize("kind", classifiers())
+def test_class_scores_for_those_who_insist(kind: str) -> None:
+    made = wrap(classifiers()[kind], features="head")
+    assert made.facts.feature_spec.head
+    assert made.facts.identity != made.facts.weights_hash
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Conv2d(3, 8, 16), nn.Flatten()),
+        nn.Sequential(nn.Flatten(), nn.Linear(768, 32), nn.ReLU()),
+        nn.Sequential(nn.Flatten(), nn.Linear(768, 128)),
+    ],
+)
+def test_few_features_and_projections_are_no_classifiers(module: nn.Module) -> None:
+    wrap(module)
+    with pytest.raises(UsageError, match="does not end in a classifier"):
+        wrap(module, features="head")
+
+
+def test_tokens_of_ones_own_network_need_a_choice() -> None:
+    class Tokens(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.flatten(2).transpose(1, 2)
+
+    with pytest.raises(CheckpointError, match="not two feature vectors") as caught:
+        wrap(Tokens())
+    assert "--pool avg" in caught.value.fix
+    x = torch.rand(2, 3, 16, 16)
+    assert torch.equal(wrap(Tokens(), pool="cls").module(x), x[:, :, 0, 0])
+    assert wrap(Tokens(), pool="cls+avg").facts.feature_dim == 6
+
+
+def test_a_py_function_that_keeps_its_classifier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept_head.py").write_text(
+        "import timm\ndef net():\n    return timm.create_model('test_resnet', num_classes=100)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="classifier 'fc' with 100 outputs"):
+        backbones.load_backbone("py:kept_head:net")
+    spec = feature_spec(features="head")
+    assert backbones.load_backbone("py:kept_head:net", features=spec).facts.feature_dim == 100
+    pooled = backbones.load_backbone("py:kept_head:net", features=feature_spec("max"))
+    assert pooled.facts.feature_dim == 96
+    assert pooled.facts.features.startswith("global max pooling (source ")
