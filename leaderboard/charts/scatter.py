@@ -132,16 +132,11 @@ def add_lines(axes: Axes, chart: Scatter) -> None:
         high = min(axes.get_xlim()[1], axes.get_ylim()[1])
         if low < high:
             axes.plot([low, high], [low, high], **GUIDE)
-    corners = front_corners(axes, chart)
-    if corners:
-        axes.plot(*zip(*corners, strict=True), color=GAIN, linewidth=1.5)
-
-
-def front_corners(axes: Axes, chart: Scatter) -> list[tuple[float, float]]:
-    """Return the line of the front: level to the next point, then up."""
     places = [(chart.scaled_x(point), 100 * point.y) for point in chart.best]
-    steps = [corner for a, b in pairwise(places) for corner in ((b[0], a[1]), b)]
-    return [*places[:1], *steps, *((axes.get_xlim()[1], y) for _, y in places[-1:])]
+    if places:  # level to the next point, then up
+        steps = [corner for a, b in pairwise(places) for corner in ((b[0], a[1]), b)]
+        corners = [places[0], *steps, (axes.get_xlim()[1], places[-1][1])]
+        axes.plot(*zip(*corners, strict=True), color=GAIN, linewidth=1.5)
 
 
 class LabelBox(NamedTuple):

@@ -47,9 +47,8 @@ class StandardizedOutcomes:
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
         square = np.zeros(len(gaps))
         for a, b in zip(self.blocks, others.blocks, strict=True):
-            square += (
-                sum(compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)) ** 2
-            )
+            parts = [compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)]
+            square += sum(parts) ** 2
         return gaps, np.sqrt(square) / self.means.shape[1]
 
 
@@ -74,10 +73,8 @@ class AlignedEntries:
     @cached_property
     def right(self) -> list[NDArray[Any]]:
         """The correct counts (N, n) of each column."""
-        return [
-            np.stack([o.right for o in column])
-            for column in zip(*self.outcomes.values(), strict=True)
-        ]
+        columns = zip(*self.outcomes.values(), strict=True)
+        return [np.stack([o.right for o in column]) for column in columns]
 
     @cached_property
     def draws(self) -> list[str]:
@@ -99,9 +96,8 @@ class AlignedEntries:
             values = counts[:, row] / np.float64(self.columns[column].out_of)
             means.append(values.mean(axis=1))
             groups.setdefault(draws[column], []).append(values)
-        return StandardizedOutcomes(
-            np.stack(means, axis=1), tuple(map(standardize, groups.values()))
-        )
+        blocks = tuple(map(standardize, groups.values()))
+        return StandardizedOutcomes(np.stack(means, axis=1), blocks)
 
     def shared(self, other: AlignedEntries) -> tuple[Positions, Positions]:
         """Return the positions of the shared outcomes in both, column by column."""
@@ -116,9 +112,11 @@ def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float6
     """Return columns (N, n) over the same draws as blocks of StandardizedOutcomes."""
     equal_length = len({values.shape for values in group}) == 1
     blocks = [np.sum(group, axis=0)] if equal_length else group
+    # nan for one outcome, which has no spread
+    scales = [math.sqrt(n * (n - 1)) if n > 1 else math.nan for _, n in (b.shape for b in blocks)]
     return tuple(
-        (block - block.mean(axis=1, keepdims=True)) / compute_standardizer(block.shape[1])
-        for block in blocks
+        (block - block.mean(axis=1, keepdims=True)) / scale
+        for block, scale in zip(blocks, scales, strict=True)
     )
 
 
@@ -127,11 +125,6 @@ def compute_distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> ND
     apart = many - one
     lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return lengths
-
-
-def compute_standardizer(n: int) -> float:
-    """Return sqrt(n (n - 1)); nan for one outcome, which has no spread."""
-    return math.sqrt(n * (n - 1)) if n > 1 else math.nan
 
 
 class PairwiseGaps:

@@ -18,7 +18,7 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Frozen
-from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking
+from leaderboard.ranking.tiers import Contenders, Ranking
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -57,61 +57,42 @@ def bootstrap_ranks(
 
     Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
     """
-    ranked = sort_by_overall(ranking)
+    ranked = [standing for tier in ranking.tiers for standing in tier]
+    ranked.sort(key=lambda s: (-(s.overall or 0.0), s.name))  # a tier may skip an entry
     if len(ranked) < 2:
         number = "one ranked entry" if ranked else "no ranked entry"
         raise UsageError(f"rank intervals of {number}", fix="they need two or more")
     names = sorted(standing.name for standing in ranked)
-    draws = join_draws(names, contenders, ranking.columns)
+    groups: dict[str, list[str]] = {}
+    for column in ranking.columns:
+        groups.setdefault(contenders[names[0]][column].draws, []).append(column)
+    draws = tuple(join_columns(names, contenders, group) for group in groups.values())
     sampled = resample_ranks(draws, len(ranking.columns), resamples)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
     observed = rank_means(np.array([s.overall for s in ranked], np.float64))
-    return RankIntervals(
-        entries=tuple(
-            widen_interval(
-                s, int(rank), int(low[names.index(s.name)]), int(high[names.index(s.name)])
-            )
-            for s, rank in zip(ranked, observed, strict=True)
-        ),
-        resamples=resamples,
-        level=LEVEL,
-    )
-
-
-def widen_interval(standing: RankedEntry, rank: int, low: int, high: int) -> RankInterval:
-    """Return the percentile interval, widened to contain the observed rank."""
-    return RankInterval(
-        name=standing.name,
-        tier=standing.tier or 0,
-        overall=standing.overall or 0.0,
-        rank=rank,
-        low=min(low, rank),
-        high=max(high, rank),
-    )
-
-
-def sort_by_overall(ranking: Ranking) -> list[RankedEntry]:
-    """Return the ranked entries by overall mean, then by name; a tier may skip an entry."""
-    ranked = [standing for tier in ranking.tiers for standing in tier]
-    return sorted(ranked, key=lambda s: (-(s.overall or 0.0), s.name))
-
-
-def join_draws(names: Sequence[str], contenders: Contenders, columns: Sequence[str]) -> Draws:
-    """Return the outcomes of the episodes that all entries have in all columns of a draw.
-
-    Raise UsageError if these are fewer than two.
-    """
-    groups: dict[str, list[str]] = {}
-    for column in columns:
-        groups.setdefault(contenders[names[0]][column].draws, []).append(column)
-    return tuple(join_columns(names, contenders, group) for group in groups.values())
+    entries = []
+    for standing, rank in zip(ranked, observed.astype(int), strict=True):
+        row = names.index(standing.name)
+        interval = RankInterval(
+            name=standing.name,
+            tier=standing.tier or 0,
+            overall=standing.overall or 0.0,
+            rank=int(rank),
+            low=int(min(low[row], rank)),  # widened to contain the observed rank
+            high=int(max(high[row], rank)),
+        )
+        entries.append(interval)
+    return RankIntervals(entries=tuple(entries), resamples=resamples, level=LEVEL)
 
 
 def join_columns(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the outcomes (shared episodes, entries), summed over the columns of one draw."""
+    """Return the outcomes (shared episodes, entries), summed over the columns of one draw.
+
+    Raise UsageError if the entries share fewer than two episodes.
+    """
     by_column = [[contenders[name][column] for name in names] for column in columns]
     numberings = {o.index.tobytes(): o.index for row in by_column for o in row}  # mostly one
     shared = reduce(np.intersect1d, numberings.values())

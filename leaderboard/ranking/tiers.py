@@ -72,18 +72,14 @@ def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = 
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, remaining)
         tied = [n for n in remaining if not (n in gaps and is_worse(gaps[n], adjusted[n], alpha))]
+        place = len(tiers) + 1
         tiers.append(
             tuple(
-                RankedEntry(
-                    *(name, scores[name], (), overall[name], len(tiers) + 1),
-                    behind=gaps.get(name),
-                    p=adjusted.get(name),
-                )
-                for name in tied
+                RankedEntry(n, scores[n], (), overall[n], place, gaps.get(n), adjusted.get(n))
+                for n in tied
             )
         )
-        gone = set(tied)
-        remaining = [name for name in remaining if name not in gone]
+        remaining = [name for name in remaining if name not in set(tied)]
     unranked = tuple(
         RankedEntry(name, scores[name], tuple(c for c in columns if c not in scores[name]))
         for name in sorted(scores.keys() - overall.keys())

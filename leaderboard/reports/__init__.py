@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fsbench.core.registry import Registry
@@ -25,10 +24,9 @@ class ReportFormat:
     make: Callable[[Sequence[ReportTable]], str]
 
 
-def load_format(module: ModuleType) -> ReportFormat:
-    return ReportFormat(module.SUFFIX, module.make)
-
-
 FORMATS: Registry[ReportFormat] = Registry(
-    "format", "leaderboard.reports", load_format, machinery=("render", "report", "table")
+    "format",
+    "leaderboard.reports",
+    lambda module: ReportFormat(module.SUFFIX, module.make),
+    machinery=("render", "report", "table"),
 )

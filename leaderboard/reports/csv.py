@@ -34,30 +34,21 @@ def make(tables: Sequence[ReportTable]) -> str:
 
 def make_csv_lines(table: ReportTable, row: ReportRow) -> Iterator[list[str]]:
     scores = [(c, row.cells[c]) for c in table.columns if c in row.cells]
+    texts = (table.title, table.track, row.name, format_csv_number(row.tier))
+    names = [guard_formula(text) for text in texts]
     for column, cell in [*scores, *([("overall", row.overall)] if row.overall else [])]:
-        yield [*make_csv_names(table, row, column), *make_csv_numbers(table, cell)]
+        yield [*names, guard_formula(column), *make_csv_numbers(table, cell)]
     if row.source is not None:
-        empty = [""] * (len(HEADER) - 6)
-        yield [*make_csv_names(table, row, "source"), repr(row.source), *empty]
-
-
-def make_csv_names(table: ReportTable, row: ReportRow, column: str) -> list[str]:
-    shown = [table.title, table.track, row.name, format_csv_number(row.tier), column]
-    return [guard_formula(name) for name in shown]
+        yield [*names, "source", repr(row.source), *[""] * (len(HEADER) - len(names) - 2)]
 
 
 def make_csv_numbers(table: ReportTable, cell: ReportScore) -> list[str]:
     mean, ci95, n = cell.score
     gap = [None, None] if cell.gap is None else [cell.gap.gap, finite_or_none(cell.gap.ci95)]
     control = guard_formula(table.control) if table.control and cell.gap else ""
-    shown = [
-        format_csv_number(mean),
-        format_csv_number(finite_or_none(ci95)),
-        format_csv_number(n),
-        format_csv_number(int(cell.best)),
-        control,
-    ]
-    return [*shown, *map(format_csv_number, (*gap, cell.p)), guard_formula(" ".join(cell.flags))]
+    score = map(format_csv_number, (mean, finite_or_none(ci95), n, int(cell.best)))
+    comparison = map(format_csv_number, (*gap, cell.p))
+    return [*score, control, *comparison, guard_formula(" ".join(cell.flags))]
 
 
 def format_csv_number(value: float | None) -> str:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from leaderboard.reports import table as caption
 from leaderboard.reports.render import format_mean_interval, to_percent
 from leaderboard.reports.table import ReportTable
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 SUFFIX = "html"
 TEMPLATE = "_report.html.j2"
@@ -20,17 +15,12 @@ TEMPLATE = "_report.html.j2"
 
 def make(tables: Sequence[ReportTable]) -> str:
     """Return one HTML page; every text is escaped."""
-    return load_template().render(
-        sheets=tables, caption=caption, interval=format_mean_interval, percent=to_percent
-    )
-
-
-@cache
-def load_template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     source = files("leaderboard.reports").joinpath(TEMPLATE).read_text(encoding="utf8")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(source)
+    return environment.from_string(source).render(
+        sheets=tables, caption=caption, interval=format_mean_interval, percent=to_percent
+    )

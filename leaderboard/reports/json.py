@@ -7,23 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.reports.render import build_score_json, finite_or_none
-from leaderboard.reports.table import (
-    ReportRow,
-    ReportScore,
-    ReportTable,
-    make_caption_title,
-    write_caption,
-)
+from leaderboard.reports.render import build_gap_json, build_score_json
+from leaderboard.reports.table import ReportScore, ReportTable, make_caption_title, write_caption
 
 SUFFIX = "json"
 
 
 def make(tables: Sequence[ReportTable]) -> str:
     """Return a JSON list with one object per table."""
-    return (
-        json.dumps([build_table_json(table) for table in tables], indent=1, allow_nan=False) + "\n"
-    )
+    data = [build_table_json(table) for table in tables]
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def build_table_json(table: ReportTable) -> dict[str, Any]:
@@ -35,30 +28,23 @@ def build_table_json(table: ReportTable) -> dict[str, Any]:
         "control": table.control,
         "alpha": ALPHA,
         "notes": write_caption(table),
-        "entries": [build_row_json(row) for row in table.rows],
-    }
-
-
-def build_row_json(row: ReportRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "tier": row.tier,
-        "overall": row.overall and build_report_score_json(row.overall),
-        "source_accuracy": row.source,
-        "scores": {column: build_report_score_json(cell) for column, cell in row.cells.items()},
+        "entries": [
+            {
+                "name": row.name,
+                "tier": row.tier,
+                "overall": row.overall and build_report_score_json(row.overall),
+                "source_accuracy": row.source,
+                "scores": {c: build_report_score_json(cell) for c, cell in row.cells.items()},
+            }
+            for row in table.rows
+        ],
     }
 
 
 def build_report_score_json(cell: ReportScore) -> dict[str, Any]:
-    gap = cell.gap and {
-        "gap": cell.gap.gap,
-        "ci95": finite_or_none(cell.gap.ci95),
-        "p_holm": cell.p,
-        "n": cell.gap.n,
-    }
     return {
         **build_score_json(cell.score),
         "best": cell.best,
-        "over_control": gap,
+        "over_control": build_gap_json(cell.gap, cell.p),
         "flags": list(cell.flags),
     }

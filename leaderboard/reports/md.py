@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.reports.render import escape_markdown, format_mean_interval
+from leaderboard.reports.render import escape_markdown, format_mean_interval, shorten_columns
 from leaderboard.reports.table import (
     ReportScore,
     ReportTable,
@@ -12,7 +12,6 @@ from leaderboard.reports.table import (
     format_superscript,
     list_extra_columns,
     make_caption_title,
-    shorten_labels,
     write_caption,
 )
 
@@ -25,7 +24,11 @@ def make(tables: Sequence[ReportTable]) -> str:
 
 
 def make_markdown_table(table: ReportTable) -> str:
-    head = ["model", *map(escape_markdown, shorten_labels(table)), *list_extra_columns(table)]
+    head = [
+        "model",
+        *map(escape_markdown, shorten_columns(table.columns)[0]),
+        *list_extra_columns(table),
+    ]
     rule = ["---", *["---:"] * (len(head) - 1)]
     body = [format_row(table, row, format_markdown_number, escape_markdown) for row in table.rows]
     lines = [f"| {' | '.join(cells)} |" for cells in (head, rule, *body)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fsbench.core.statistics import Score
+from fsbench.core.statistics import Paired, Score
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, list_shared_tasks
@@ -37,10 +37,8 @@ class TextTable:
 
 def make_board_tables(view: BoardTable) -> list[TextTable]:
     """Return the table of measured entries, then tables of published ones."""
-    return [
-        make_measured_table(view),
-        *(t for t in (make_published_table(view), make_in_domain_table(view)) if t.rows),
-    ]
+    published = (make_published_table(view), make_in_domain_table(view))
+    return [make_measured_table(view), *(table for table in published if table.rows)]
 
 
 def make_measured_table(view: BoardTable) -> TextTable:
@@ -51,9 +49,8 @@ def make_measured_table(view: BoardTable) -> TextTable:
     title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
     rows = [format_entry(standing, view) for standing in view.ranking.entries]
     note = TIER_NOTE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
-    return TextTable(
-        title, ("tier", "entry", "overall", *short, "source", "flags"), tuple(rows), note
-    )
+    header = ("tier", "entry", "overall", *short, "source", "flags")
+    return TextTable(title, header, tuple(rows), note)
 
 
 def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
@@ -149,17 +146,8 @@ def render_table(table: TextTable) -> str:
     head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
     rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
     body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
-    return "\n".join(
-        [
-            f"### {escape_markdown(table.title)}",
-            "",
-            head,
-            rule,
-            *body,
-            "",
-            escape_markdown(table.note),
-        ]
-    )
+    title, note = escape_markdown(table.title), escape_markdown(table.note)
+    return "\n".join([f"### {title}", "", head, rule, *body, "", note])
 
 
 def escape_markdown(text: str) -> str:
@@ -184,20 +172,13 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
 
 
 def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
-    behind = standing.behind
     return {
         "name": standing.name,
         "tier": standing.tier,
         "overall": standing.overall,
         "scores": {c: build_score_json(score) for c, score in standing.scores.items()},
         "missing": list(standing.missing),
-        "behind_leader": behind
-        and {
-            "gap": behind.gap,
-            "ci95": finite_or_none(behind.ci95),
-            "p_holm": standing.p,
-            "n": behind.n,
-        },
+        "behind_leader": build_gap_json(standing.behind, standing.p),
         "source_accuracy": view.sources[standing.name],
         "flags": list(view.flags[standing.name]),
         "link": view.links[standing.name],
@@ -206,6 +187,12 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
 
 def build_score_json(score: Score) -> dict[str, Any]:
     return {"mean": score.mean, "ci95": finite_or_none(score.ci95), "n": score.n}
+
+
+def build_gap_json(gap: Paired | None, p: float | None) -> dict[str, Any] | None:
+    """Return a gap as data. p: of that gap, adjusted by Holm."""
+    ends = gap and {"gap": gap.gap, "ci95": finite_or_none(gap.ci95), "p_holm": p, "n": gap.n}
+    return ends or None
 
 
 def finite_or_none(value: float) -> float | None:

@@ -32,9 +32,8 @@ def report_board(
     report: Reporter = SILENT,
 ) -> list[ReportTable]:
     """Return one table per track of a board. Raises ValidationFailed, UsageError, UnknownName."""
-    return require_control(
-        [build_report_table(view, control) for view in rank_board(folder, cache, report)], control
-    )
+    tables = [build_report_table(view, control) for view in rank_board(folder, cache, report)]
+    return require_control(tables, control)
 
 
 def report_results(paths: Sequence[Path], control: str | None = None) -> list[ReportTable]:
@@ -66,11 +65,11 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
 def report_models(models: ResultsByModel, table: TrackColumns, control: str | None) -> ReportTable:
     """Rank models over the columns of one track like the entries of a board."""
     labels = label_columns(table.columns)
-    selected = {
+    labelled = {
         name: {labels[c]: loaded for c, loaded in by_column.items() if c in labels}
         for name, by_column in models.items()
     }
-    selected = {name: by_column for name, by_column in selected.items() if by_column}
+    selected = {name: by_column for name, by_column in labelled.items() if by_column}
     contenders = {
         name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
         for name, by_column in selected.items()
@@ -92,9 +91,8 @@ def report_models(models: ResultsByModel, table: TrackColumns, control: str | No
             for name, by_column in selected.items()
         },
     )
-    return build_report_table(
-        view, control, [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
-    )
+    notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
+    return build_report_table(view, control, notes)
 
 
 def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:

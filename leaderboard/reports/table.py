@@ -2,8 +2,7 @@
 
 Best: the highest mean of a column and every entry that is not significantly worse than it (the
 leader rule of leaderboard/ranking/tiers.py on that column alone). Against the control: paired over
-shared
-outcomes, Holm over the column's comparisons with the control.
+shared outcomes, Holm over the column's comparisons with the control.
 """
 
 from __future__ import annotations
@@ -123,19 +122,15 @@ def build_report_table(
     for entry in view.ranking.entries:
         name = entry.name
         flags = view.cell_flags.get(name, {})
-        scores = {
-            c: replace(cells[c][name], flags=flags.get(c, ()))
-            for c in columns
-            if c in outcomes[name]
-        }
+        measured = [c for c in columns if c in outcomes[name]]
+        scores = {c: replace(cells[c][name], flags=flags.get(c, ())) for c in measured}
         mean = overall.get(name)
         mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*flags.values()))))
         rows.append(ReportRow(name, entry.tier, scores, mean, view.sources[name]))
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
-    return ReportTable(
-        title, track.label if track else "", columns, tuple(rows), control, tuple(notes)
-    )
+    label = track.label if track else ""
+    return ReportTable(title, label, columns, tuple(rows), control, tuple(notes))
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
@@ -154,13 +149,10 @@ def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
     """
     ranked = [s for s in view.ranking.entries if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
-    gaps = (
-        compare_with_control(PairwiseGaps(whole), list(whole), control) if control in whole else {}
-    )
+    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control)
     best = {s.name for s in ranked if s.tier == 1}
-    return mark_scores(
-        {name: average_outcomes(columns) for name, columns in whole.items()}, best, gaps
-    )
+    scores = {name: average_outcomes(columns) for name, columns in whole.items()}
+    return mark_scores(scores, best, gaps)
 
 
 def mark_scores(
@@ -205,11 +197,6 @@ def make_caption_title(table: ReportTable) -> str:
     """Return the name of the table and what all its columns share."""
     kind = shorten_columns(table.columns)[1] or table.track
     return f"{table.title}: {kind}" if kind else table.title
-
-
-def shorten_labels(table: ReportTable) -> list[str]:
-    """Return the column labels without what all share."""
-    return shorten_columns(table.columns)[0]
 
 
 def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
