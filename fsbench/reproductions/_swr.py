@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fsbench.core.panels import Curve, Panel
-from fsbench.reproductions import ClaimVerdict, _runs, choose_verdict
+from fsbench.reproductions import ClaimFigure, ClaimVerdict, _runs, choose_verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pretrain.method import Method
     from pretrain.recipes.recipe import Recipe
     from pretrain.training.context import Context
+
+_Trace = TypeVar("_Trace")
 
 ABOVE = (
     "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
@@ -78,8 +80,11 @@ class PairedDifference(NamedTuple):
     mean: float
     error: float
 
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:+{spec}} ± {self.error:{spec}}"
+
     def __str__(self) -> str:
-        return f"{self.mean:+.2f} ± {self.error:.2f}"
+        return f"{self:.2f}"
 
 
 def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
@@ -93,6 +98,20 @@ def judge_above(gain: PairedDifference) -> ClaimVerdict:
     return choose_verdict(gain.mean > 2 * gain.error, gain.mean > 0)
 
 
+def judge_difference(
+    what: str,
+    above: Sequence[float],
+    below: Sequence[float],
+    published: str = "above 0",
+    spec: str = ".2f",
+) -> ClaimFigure:
+    """Judge by the rule ABOVE, seed by seed; spec: format of the difference."""
+    gain = compute_paired_difference(above, below)
+    return ClaimFigure(
+        what=what, published=published, ours=f"{gain:{spec}}", verdict=judge_above(gain)
+    )
+
+
 def average_curves(label: str, runs: Sequence[Sequence[float]], first: int = 0) -> Curve:
     """Return the mean over runs, point by point; first: start of the axis."""
     values = [mean(point) for point in zip(*runs, strict=True)]
@@ -100,8 +119,12 @@ def average_curves(label: str, runs: Sequence[Sequence[float]], first: int = 0) 
 
 
 def epoch_panel(
-    title: str, y: str, runs: Mapping[str, Sequence[Sequence[float]]], first: int = 0
+    title: str,
+    y: str,
+    runs: Mapping[str, Sequence[_Trace]],
+    measure: Callable[[_Trace], Sequence[float]],
+    first: int = 0,
 ) -> Panel:
-    """Plot one quantity by epoch for every method, means over seeds."""
-    curves = tuple(average_curves(method, values, first) for method, values in runs.items())
-    return Panel(title=title, x="epoch", y=y, curves=curves)
+    """Plot one measure of the runs by epoch for every method, means over seeds."""
+    curves = (average_curves(m, list(map(measure, traces)), first) for m, traces in runs.items())
+    return Panel(title=title, x="epoch", y=y, curves=tuple(curves))

@@ -11,6 +11,7 @@ measuring a step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,6 +86,10 @@ class BoundsTrace(NamedTuple):
         return self.total[-1] - self.total[len(self.total) // 2]
 
 
+Runs = list[BoundsTrace]
+"""Traces of all seeds of a method."""
+
+
 def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
     """Run both methods over this many seeds. Raises UsageError for fewer than two."""
     require_two_seeds(seeds)
@@ -115,12 +120,22 @@ def _trace_run(job: tuple[str, int]) -> BoundsTrace:
     return trace._replace(accuracy=accuracies.epochs)
 
 
-def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
+def judge_bounds(runs: dict[str, Runs]) -> tuple[ClaimFigure, ...]:
     """Judge every statement of the paper by the rule."""
     vanilla, swr = runs["vanilla"], runs["SWR"]
     share = max(norm / top for trace in swr for norm, top in _pair_with_bounds(trace))
-    growth = {name: [trace.late_growth for trace in traces] for name, traces in runs.items()}
-    grown = _swr.compute_paired_difference(growth["vanilla"], [0.0] * len(vanilla))
+    growths = [trace.late_growth for trace in vanilla]
+    comparisons: tuple[tuple[str, Runs, Runs, Callable[[BoundsTrace], float]], ...] = (
+        ("growth of the norm, last half: vanilla - SWR", vanilla, swr, lambda t: t.late_growth),
+        ("balancedness: SWR - vanilla", swr, vanilla, lambda t: mean(t.balance)),
+        (
+            "Definition 2, change of the layers' ratios: vanilla - SWR",
+            vanilla,
+            swr,
+            lambda t: mean(t.imbalance),
+        ),
+        ("test accuracy: SWR - vanilla", swr, vanilla, lambda t: mean(t.accuracy)),
+    )
     return (
         ClaimFigure(
             what="SWR: norms under the bound of Theorem 2",
@@ -128,24 +143,14 @@ def judge_bounds(runs: dict[str, list[BoundsTrace]]) -> tuple[ClaimFigure, ...]:
             ours=f"{share:.2f} of it",
             verdict=choose_verdict(share <= 1),
         ),
-        ClaimFigure(
-            what="vanilla: growth of the norm, last half",
-            published="above 0",
-            ours=str(grown),
-            verdict=_swr.judge_above(grown),
+        _swr.judge_difference(
+            "vanilla: growth of the norm, last half", growths, [0.0] * len(growths)
         ),
-        _judge_sides(
-            "growth of the norm, last half: vanilla - SWR", growth["vanilla"], growth["SWR"]
-        ),
-        _judge_sides(
-            "balancedness: SWR - vanilla", *([mean(s.balance) for s in x] for x in (swr, vanilla))
-        ),
-        _judge_sides(
-            "Definition 2, change of the layers' ratios: vanilla - SWR",
-            *([mean(s.imbalance) for s in x] for x in (vanilla, swr)),
-        ),
-        _judge_sides(
-            "test accuracy: SWR - vanilla", *([mean(s.accuracy) for s in x] for x in (swr, vanilla))
+        *(
+            _swr.judge_difference(
+                what, list(map(measure, above)), list(map(measure, below)), spec=".3f"
+            )
+            for what, above, below, measure in comparisons
         ),
     )
 
@@ -157,29 +162,12 @@ def _pair_with_bounds(trace: BoundsTrace) -> list[tuple[float, float]]:
     return [pair for norms in trace.norms for pair in zip(norms, tops, strict=True)]
 
 
-def _judge_sides(what: str, above: list[float], below: list[float]) -> ClaimFigure:
-    """Judge the statement that the first measurements are above the second, seed by seed."""
-    gain = _swr.compute_paired_difference(above, below)
-    return ClaimFigure(
-        what=what,
-        published="above 0",
-        ours=f"{gain.mean:+.3f} ± {gain.error:.3f}",
-        verdict=_swr.judge_above(gain),
-    )
-
-
-def _build_panels(runs: dict[str, list[BoundsTrace]]) -> tuple[Panel, ...]:
+def _build_panels(runs: dict[str, Runs]) -> tuple[Panel, ...]:
     """Plot norm, balancedness and test accuracy by epoch, means over seeds."""
     return (
+        _swr.epoch_panel("Norm of all weights", "norm", runs, lambda trace: trace.total),
         _swr.epoch_panel(
-            "Norm of all weights", "norm", {m: [s.total for s in x] for m, x in runs.items()}
+            "Balancedness", "smallest / current norm", runs, lambda trace: trace.balance
         ),
-        _swr.epoch_panel(
-            "Balancedness",
-            "smallest / current norm",
-            {m: [s.balance for s in x] for m, x in runs.items()},
-        ),
-        _swr.epoch_panel(
-            "Test accuracy", "%", {m: [s.accuracy for s in x] for m, x in runs.items()}, 1
-        ),
+        _swr.epoch_panel("Test accuracy", "%", runs, lambda trace: trace.accuracy, first=1),
     )

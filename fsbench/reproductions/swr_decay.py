@@ -75,12 +75,8 @@ def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
         seeds,
         figures,
         panels=(
-            _swr.epoch_panel(
-                "Norm of all weights", "norm", {m: [s.norm for s in r] for m, r in runs.items()}
-            ),
-            _swr.epoch_panel(
-                "Test accuracy", "%", {m: [s.accuracy for s in r] for m, r in runs.items()}, 1
-            ),
+            _swr.epoch_panel("Norm of all weights", "norm", runs, lambda trace: trace.norm),
+            _swr.epoch_panel("Test accuracy", "%", runs, lambda trace: trace.accuracy, first=1),
         ),
     )
 
@@ -124,12 +120,8 @@ def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
 
 def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
     """Judge the accuracy of re-anchored against plain SWR at the end."""
-    sides = [[trace.accuracy[-1] for trace in runs[m]] for m in ("SWR + re-init", "SWR")]
-    gain = _swr.compute_paired_difference(*sides)
+    again, swr = ([trace.accuracy[-1] for trace in runs[m]] for m in ("SWR + re-init", "SWR"))
     printed = PUBLISHED["SWR + re-init"] - PUBLISHED["SWR"]
-    return ClaimFigure(
-        what="test accuracy: SWR + re-init - SWR",
-        published=f"{printed:+.2f} (MNIST)",
-        ours=str(gain),
-        verdict=_swr.judge_above(gain),
+    return _swr.judge_difference(
+        "test accuracy: SWR + re-init - SWR", again, swr, f"{printed:+.2f} (MNIST)"
     )

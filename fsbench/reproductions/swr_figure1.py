@@ -11,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
-
-import numpy as np
 
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
@@ -38,7 +35,7 @@ from pretrain.recipes.recipe import ActingOrder, Neutral
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from fsbench.data.source import SourceDataset, Split
+    from fsbench.data.source import SourceDataset
     from pretrain.training.context import Context
 
 FIRST, MORE, BATCH = 30, 15, 32
@@ -116,7 +113,7 @@ def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
 def _run_job(job: tuple[str, int]) -> ScalingResult:
     """Train a network with a seed; scale it at all c, with and without the correction."""
     network, seed = job
-    source = enlarge_source(_runs.load_digits_source(seed), NETWORKS[network])
+    source = _runs.load_digits_source(seed, zoom=NETWORKS[network])
     size = source.train.images.shape[-1]
     models: list[nn.Module] = []
     layers: list[str] = []
@@ -196,16 +193,6 @@ def continue_training(model: nn.Module, source: SourceDataset, seed: int) -> flo
                 _swr.build_swr_recipe(StartWeights(start=start), seed, MORE, BATCH), source
             ).epochs
         )
-
-
-def enlarge_source(source: SourceDataset, times: int) -> SourceDataset:
-    """Enlarge every pixel to `times` x `times`."""
-
-    def split(part: Split) -> Split:
-        images = part.images.repeat(times, axis=2).repeat(times, axis=3)
-        return replace(part, images=np.ascontiguousarray(images))
-
-    return replace(source, train=split(source.train), val=split(source.val))
 
 
 def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
 import torch
 from support.rules import build, images
@@ -23,14 +22,6 @@ def test_the_correction_scales_the_function() -> None:
     plain = swr_figure1.rescale_copy(model, roles.weighted, 0.5, corrected=False)
     for (name, before), after in zip(model.named_parameters(), plain.parameters(), strict=True):
         assert torch.equal(after, before * (0.5 if name.endswith("weight") else 1))
-
-
-def test_enlarged_pixels() -> None:
-    source = _runs.load_digits_source(0, 4)
-    large = swr_figure1.enlarge_source(source, 2)
-    assert large.train.images.shape == (4, 3, 16, 16)
-    for row in (0, 1):
-        assert np.array_equal(large.val.images[:, :, row::2, 1::2], source.val.images)
 
 
 def test_predictions_are_the_largest_logits() -> None:
