@@ -8,10 +8,11 @@ to `normal`, and any run resumes exactly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes.recipe import MethodSettings
+from pretrain.recipes.plan import scenario_fields
+from pretrain.recipes.recipe import ActingOrder, MethodSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,3 +115,25 @@ def require_stages(method: MethodSettings, recipe: Recipe) -> None:
             " stage",
             fix="give the plan more stages (--scenario warm-start)",
         )
+
+
+class RoundMethod(Method):
+    """Base of methods that act at the start of every round but the first."""
+
+    RANK: ClassVar = ActingOrder.ROUND
+    PLAIN_ROUND_0: ClassVar = True
+
+    def check(self, recipe: Recipe) -> None:
+        require_rounds(self, recipe)
+
+
+class StageMethod(Method):
+    """Base of methods that act when new data arrive: at the start of every stage but the first."""
+
+    RANK: ClassVar = ActingOrder.ROUND
+    PLAIN_ROUND_0: ClassVar = True
+    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
+    TOY: ClassVar = scenario_fields("warm-start")
+
+    def check(self, recipe: Recipe) -> None:
+        require_stages(self, recipe)

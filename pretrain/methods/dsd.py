@@ -31,13 +31,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
 from pretrain.weights import masks
 
 
-class Dsd(Method):
+class Dsd(RoundMethod):
     """Settings of DSD.
 
     sparse_epochs: epochs of a round under the mask; events: rounds that redraw, null: all.
@@ -50,12 +50,10 @@ class Dsd(Method):
     events: int | None = Field(None, ge=1)
 
     SOURCE: ClassVar = "reinitialization study, section 1; Han et al. 2017"
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
 
     def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
+        super().check(recipe)
         if self.sparse_epochs >= recipe.plan.epochs:
             raise UsageError(
                 f"dsd.sparse_epochs={self.sparse_epochs} leaves no dense epoch in a round of"

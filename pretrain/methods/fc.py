@@ -25,8 +25,8 @@ from typing import ClassVar, Literal
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.roles import below
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import surgery
 
@@ -38,21 +38,13 @@ def select_tail(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:
     return tuple(name for name in names[first:] if not below(name, convolutions))
 
 
-class Fc(Method):
-    """Settings of FC.
-
-    scope: all fully-connected layers, or the head alone.
-    """
+class Fc(RoundMethod):
+    """Settings of FC. scope: all fully-connected layers, or the head alone."""
 
     scope: Literal["all", "head"] = "all"
 
     SOURCE: ClassVar = "reinitialization study, section 1; RIFLE; Zhao et al. 2018"
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always redraws the head"
-
-    def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:

@@ -22,15 +22,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain.method import Method, require_stages
+from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
-from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import penalties, surgery
 
 
-class FullReset(Method):
+class FullReset(StageMethod):
     """Settings of the full reset.
 
     running_stats: also reset the running statistics of batch norm.
@@ -42,15 +41,8 @@ class FullReset(Method):
         "Soft Weight Rescaling, section 4, without warm-start; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the network"
-    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = scenario_fields("warm-start")
     PAPER: ClassVar = swr_study.scenario_rows("full_reset", "full_reset")
-
-    def check(self, recipe: Recipe) -> None:
-        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         names = penalties.parameter_names(ctx)

@@ -28,9 +28,9 @@ Differences: none known; the paper reports no accuracy on TinyImageNet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -39,18 +39,16 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.method import Method
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
     ScaleOptimizer,
+    ScaleSearch,
     gradients_of,
     parameters_by_kind,
-    require_double_backward,
     search_mode,
 )
 
@@ -125,7 +123,7 @@ def learn_step_scales(
     return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
 
 
-class Gradinit(Method):
+class Gradinit(ScaleSearch):
     """Settings of GradInit.
 
     batch_size: both halves together; iterations: 0 leaves the network as it is.
@@ -137,15 +135,9 @@ class Gradinit(Method):
     rate: float = Field(1e-3, gt=0)
     batch_size: int = Field(128, ge=8)
     iterations: int = Field(390, ge=0)
-    scale_redraws: bool = False
 
     SOURCE: ClassVar = "GradInit (Zhu et al. 2021), Algorithm 1; official code zhuchen03/gradinit"
-    RANK: ClassVar = ActingOrder.INIT
-    NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
-    TOY: ClassVar[Mapping[str, object]] = {"gradinit.iterations": 5, "gradinit.rate": 0.02}
-
-    def check(self, recipe: Recipe) -> None:
-        require_double_backward(self, recipe)
+    TOY: ClassVar = {"gradinit.iterations": 5, "gradinit.rate": 0.02}
 
     def setup(self, ctx: Context) -> None:
         if ctx.resumed or self.iterations == 0:
@@ -156,6 +148,3 @@ class Gradinit(Method):
         adam = ctx.recipe.optimizer == "adam"
         halves = ctx.loader.passes(half, 0, names)
         log_scales(ctx, learn_step_scales(ctx.model, halves, probes, self, adam))
-
-    def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
-        return memory.get("factors", {}) if self.scale_redraws else {}

@@ -25,10 +25,9 @@ from typing import ClassVar, Literal
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.roles import below
-from pretrain.method import Method, require_stages
+from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
-from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import penalties
 from pretrain.weights.surgery import has_tensor
@@ -46,7 +45,7 @@ def select_layers(roles: RoleMap, scope: ResetScope) -> tuple[str, ...]:
     return roles.fully_connected
 
 
-class HeadReset(Method):
+class HeadReset(StageMethod):
     """Settings of the head reset.
 
     scope: which layers; fresh_draw: new initial values each time instead of the stored ones.
@@ -59,15 +58,8 @@ class HeadReset(Method):
         "Nikishin et al. 2022; Soft Weight Rescaling, appendix D.2; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always resets the head"
-    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = scenario_fields("warm-start")
     PAPER: ClassVar = swr_study.scenario_rows("head_reset", "head_reset")
-
-    def check(self, recipe: Recipe) -> None:
-        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         layers = select_layers(ctx.roles, self.scope)

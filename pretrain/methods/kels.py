@@ -16,7 +16,7 @@ convolutions follow the filters; biases of linear layers and norm layers are unt
 |---------|-----------------|-----------------|------|
 | keep    | split rate 0.5  | split_rate 0.5  | 0.5  |
 
-The slim part is itself a network (`slim`): with every other weight at zero, the dense network gives
+The slim part is itself a network: with every other weight at zero, the dense network gives
 the same outputs (eval mode, batch norm).
 
 Differences: the official code for convolution biases refers to an undefined name and fails; here
@@ -27,7 +27,6 @@ channels are not the first ones. The paper reports no accuracy on TinyImageNet.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -36,8 +35,8 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
 from pretrain.weights.surgery import build_on_meta
@@ -98,20 +97,7 @@ def build_redraw_masks(model: nn.Module, name: str, n_out: int, n_in: int) -> di
     return outside
 
 
-def extract_slim(weights: Mapping[str, Tensor], sizes: SlimSizes, keep: float) -> dict[str, Tensor]:
-    """Cut the state dict of the slim network out of that of the plain one."""
-    small = {}
-    for name, value in weights.items():
-        owner = name.rpartition(".")[0]
-        n_out, n_in = sizes.get(owner, (0, 0))
-        if owner in sizes:
-            small[name] = value[:n_out, :n_in] if value.ndim > 1 else value[:n_out]
-        else:
-            small[name] = value[: compute_slim_size(keep, len(value))] if value.ndim else value
-    return small
-
-
-class Kels(Method):
+class Kels(RoundMethod):
     """Settings of KELS.
 
     keep: part of the outputs and of the inputs of every layer that is never redrawn.
@@ -120,12 +106,10 @@ class Kels(Method):
     keep: float = Field(0.5, gt=0, le=1)
 
     SOURCE: ClassVar = "KELS (Taha et al. 2021); code ahmdtaha/knowledge_evolution"
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"keep": 1.0}
 
     def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
+        super().check(recipe)
         compute_slim_sizes(*build_on_meta(recipe), self.keep)
 
     def round_start(self, ctx: Context) -> None:

@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import PaperRecipe, PublishedFigure, Recipe
 from pretrain.training.context import Context
 from pretrain.weights import surgery
 
@@ -40,7 +40,7 @@ def redraw_late_layers(ctx: Context, threshold: str) -> None:
     ctx.redraw(surgery.kernel_names(ctx.roles.layers, late), f"later layers from {name}")
 
 
-class LLF(Method):
+class LLF(RoundMethod):
     """Settings of later-layer forgetting.
 
     threshold: name of the first module that is redrawn, or `auto`; `end` redraws nothing.
@@ -49,8 +49,6 @@ class LLF(Method):
     threshold: str = surgery.AUTO
 
     SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; code hlml/fortuitous_forgetting"
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar = {"threshold": surgery.END}
     PAPER: ClassVar = (
         PaperRecipe(
@@ -65,7 +63,7 @@ class LLF(Method):
     )
 
     def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
+        super().check(recipe)
         surgery.find_threshold(recipe, self.threshold)
 
     def resolved(self, recipe: Recipe) -> Mapping[str, object]:

@@ -36,10 +36,7 @@ PREFIX = "rate."
 
 
 class Metasgd(InnerLoop):
-    """Settings of Meta-SGD.
-
-    inner_lr: initial value of all step sizes.
-    """
+    """Settings of Meta-SGD. inner_lr: initial value of all step sizes."""
 
     steps: int = Field(1, ge=1)
 

@@ -44,7 +44,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -53,17 +53,16 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.errors import UsageError
-from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
 from pretrain.weights.init_scales import (
     KERNELS,
     NORMS,
     ScaleOptimizer,
+    ScaleSearch,
     gradients_of,
     parameters_by_kind,
-    require_double_backward,
     search_mode,
 )
 
@@ -165,7 +164,7 @@ def learn_scales(
     return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))
 
 
-class Nio(Method):
+class Nio(ScaleSearch):
     """Settings of NIO.
 
     parts, batch_size, overlap: D, B, r; iterations: 0 leaves the network as it is.
@@ -178,19 +177,12 @@ class Nio(Method):
     rate: float = Field(3e-3, gt=0)
     gamma: float | None = Field(None, gt=0, description="null: 10 ln(classes) / ln 1000")
     iterations: int = Field(100, ge=0)
-    scale_redraws: bool = False
 
     SOURCE: ClassVar = "NIO, Algorithms 2 and 3; official code HarborYuan/GradCosine"
-    RANK: ClassVar = ActingOrder.INIT
-    NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
-    TOY: ClassVar[Mapping[str, object]] = {
-        "nio.iterations": 5,
-        "nio.parts": 2,
-        "nio.rate": 0.02,
-    }
+    TOY: ClassVar = {"nio.iterations": 5, "nio.parts": 2, "nio.rate": 0.02}
 
     def check(self, recipe: Recipe) -> None:
-        require_double_backward(self, recipe)
+        super().check(recipe)
         if self.batch_size < self.parts:
             raise UsageError(
                 f"nio cannot cut {self.batch_size} images into {self.parts} parts",
@@ -211,9 +203,6 @@ class Nio(Method):
         batches = ctx.loader.passes(self.batch_size, 0, names)
         gamma = self.gamma or 10 * math.log(ctx.classes) / math.log(1000)
         log_scales(ctx, learn_scales(ctx.model, batches, probes, self, gamma))
-
-    def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
-        return memory.get("factors", {}) if self.scale_redraws else {}
 
 
 def log_scales(ctx: Context, learned: LearnedScales) -> None:

@@ -29,8 +29,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
 
@@ -56,21 +56,13 @@ def restore_sizes(
     ctx.rewrite({n: old[n] * (sizes[n] / current[n]) for n in scalable}, note)
 
 
-class Rescale(Method):
-    """Settings of rescaling.
-
-    statistic: what is restored to its initial value.
-    """
+class Rescale(RoundMethod):
+    """Settings of rescaling. statistic: what is restored to its initial value."""
 
     statistic: Statistic = "norm"
 
     SOURCE: ClassVar = "reinitialization study, appendix B; Niehaus et al. 2024"
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = "it always rescales"
-
-    def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         weights = masks.effective_kernels(ctx)

@@ -25,10 +25,7 @@ from pretrain.weights import surgery
 
 
 class SealReverse(Seal):
-    """Settings of SEAL + Reverse.
-
-    head_descends: the head descends although it is a late layer.
-    """
+    """Settings of SEAL + Reverse. head_descends: the head descends although it is a late layer."""
 
     head_descends: bool = False
 

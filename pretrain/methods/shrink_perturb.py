@@ -32,10 +32,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pretrain.method import Method, require_stages
+from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
-from pretrain.recipes.plan import scenario_fields
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import penalties, surgery
 from pretrain.weights.surgery import has_tensor
@@ -54,7 +53,7 @@ def shrink_and_add(
     return shrink * weight + noise * gaussian.to(weight.device)
 
 
-class ShrinkPerturb(Method):
+class ShrinkPerturb(StageMethod):
     """Settings of shrink and perturb.
 
     lam: part of the way, from 0 (none) to 1; fresh_draw: move to new initial weights instead of the
@@ -71,15 +70,8 @@ class ShrinkPerturb(Method):
         "Ash & Adams 2020; Soft Weight Rescaling, appendix D.2; "
         "code CILAB-RL-TEAM/soft-weight-rescaling"
     )
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = scenario_fields("warm-start")
     PAPER: ClassVar = swr_study.scenario_rows("shrink_perturb", "shrink_perturb")
-
-    def check(self, recipe: Recipe) -> None:
-        require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         if self.form == "paper" and not self.fresh_draw:

@@ -27,17 +27,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import masks
 
 
-class Wels(Method):
-    """Settings of WELS.
-
-    fraction: part of the elements to redraw, the same ones in every round.
-    """
+class Wels(RoundMethod):
+    """Settings of WELS. fraction: part of the elements to redraw, the same ones in every round."""
 
     fraction: float = Field(0.2, ge=0, le=1)
 
@@ -45,12 +42,7 @@ class Wels(Method):
         "WELS (Taha et al. 2021), code ahmdtaha/knowledge_evolution; "
         "reinitialization study, section 1"
     )
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
-
-    def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
 
     def setup(self, ctx: Context) -> None:
         for name, weight in masks.effective_kernels(ctx).items():

@@ -25,13 +25,13 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.method import RoundMethod
+from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import masks
 
 
-class Welsr(Method):
+class Welsr(RoundMethod):
     """Settings of WELSR.
 
     fraction: part of the elements to redraw; exact: exactly that part of every kernel.
@@ -44,12 +44,7 @@ class Welsr(Method):
         "WELSR (Taha et al. 2021), code ahmdtaha/knowledge_evolution; "
         "reinitialization study, section 1"
     )
-    RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"fraction": 0.0}
-
-    def check(self, recipe: Recipe) -> None:
-        require_rounds(self, recipe)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:

@@ -70,25 +70,6 @@ def build_optimizer(
     return optimizer
 
 
-def optimizer_state(
-    optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]
-) -> OptimizerState:
-    """Return the tensors of the optimizer's state by parameter name."""
-    buffers_by_name: OptimizerState = {}
-    for name, parameter in parameters.items():
-        buffers = optimizer.state.get(parameter, {})
-        tensors = {key: value for key, value in buffers.items() if isinstance(value, Tensor)}
-        if tensors:
-            buffers_by_name[name] = tensors
-    return buffers_by_name
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of every group to lr times the group's scale."""
-    for group in optimizer.param_groups:
-        group["lr"] = lr * group["lr_scale"]
-
-
 Memory = dict[str, Any]
 """State of one method: tensors, numbers, strings; saved with every checkpoint."""
 Drop = Literal["none", "touched", "all"]
@@ -244,7 +225,18 @@ class Context:
         """Return the optimizer's buffers by parameter name, or those that it will start with."""
         if self._optimizer is None:
             return self.carried
-        return optimizer_state(self._optimizer, self.parameters)
+        buffers_by_name: OptimizerState = {}
+        for name, parameter in self.parameters.items():
+            buffers = self._optimizer.state.get(parameter, {})
+            tensors = {key: value for key, value in buffers.items() if isinstance(value, Tensor)}
+            if tensors:
+                buffers_by_name[name] = tensors
+        return buffers_by_name
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate of every group to lr times the group's scale."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr * group["lr_scale"]
 
     def rebuild_optimizer(self, drop: Drop) -> None:
         """Build a new optimizer over the groups that the methods return now.

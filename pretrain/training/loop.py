@@ -48,7 +48,7 @@ from fsbench.data.source import SourceDataset
 from pretrain.recipes import schedules
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.recipes.schedules import PlateauSchedule
-from pretrain.training import checkpoint, context, run_folder
+from pretrain.training import checkpoint, run_folder
 from pretrain.training.batches import Batch
 from pretrain.training.checkpoint import pack_state, unpack_state
 from pretrain.training.context import Context
@@ -212,7 +212,7 @@ class Trainer:
         """Take one optimizer step."""
         ctx, recipe = self.ctx, self.recipe
         self.lr = recipe.lr * schedules.lr_factor(recipe, ctx.clock, steps, self.plateau)
-        context.set_learning_rate(ctx.optimizer, self.lr)
+        ctx.set_learning_rate(self.lr)
         batch = ctx.loader.batch(ctx.clock, self.ranks)
         names = (*recipe.stream("step"), *ctx.clock.names, *self.ranks.names)
         with self.cost.step(ctx.clock.epoch == ctx.clock.batch == 0):

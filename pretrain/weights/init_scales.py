@@ -12,8 +12,9 @@ there, and it may come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from fsbench.core.errors import FsbenchError, UsageError
 from pretrain.method import Method
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.validation import eval_mode
 
 KERNELS = (_ConvNd, nn.Linear)
@@ -82,15 +83,6 @@ def explain_double_backward() -> Iterator[None]:
             f"an operation of this network cannot be differentiated twice: {error}",
             fix="use a network without fused or custom operations",
         ) from error
-
-
-def require_double_backward(method: Method, recipe: Recipe) -> None:
-    """Raise UsageError if the recipe's network has no double backward."""
-    if recipe.sync_bn:
-        raise UsageError(
-            f"{method.name} differentiates twice, which torch.nn.SyncBatchNorm cannot",
-            fix="--set sync_bn=false",
-        )
 
 
 def gradients_of(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
@@ -159,3 +151,23 @@ class ScaleOptimizer:
     def factors(self) -> dict[str, float]:
         """Return m by tensor name."""
         return dict(zip(self.live, self.m.tolist(), strict=True))
+
+
+class ScaleSearch(Method):
+    """Base of the methods that learn initial scales; scale_redraws: fresh draws get them too."""
+
+    iterations: int
+    scale_redraws: bool = False
+
+    RANK: ClassVar = ActingOrder.INIT
+    NEUTRAL: ClassVar[Neutral] = {"iterations": 0}
+
+    def check(self, recipe: Recipe) -> None:
+        if recipe.sync_bn:
+            raise UsageError(
+                f"{self.name} differentiates twice, which torch.nn.SyncBatchNorm cannot",
+                fix="--set sync_bn=false",
+            )
+
+    def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:
+        return memory.get("factors", {}) if self.scale_redraws else {}

@@ -8,7 +8,6 @@ import pytest
 import torch
 from support.pretrain import epochs, lines, tiny, trainer
 
-from pretrain.training import context
 from pretrain.training.context import Context
 
 
@@ -20,7 +19,7 @@ def after_one_epoch(out: Path, *assignments: str) -> Context:
 
 
 def momenta(ctx: Context) -> dict[str, torch.Tensor]:
-    state = context.optimizer_state(ctx.optimizer, ctx.parameters)
+    state = ctx.optimizer_state()
     return {name: held["momentum_buffer"].clone() for name, held in state.items()}
 
 

@@ -8,16 +8,29 @@ import pytest
 import torch
 from support.events import at_event, changed, finish_epoch, kernel_names, open_round, train_round
 from support.pretrain import tiny
-from torch import nn
+from torch import Tensor, nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.methods.kels import (
+    SlimSizes,
     build_redraw_masks,
     compute_slim_size,
     compute_slim_sizes,
-    extract_slim,
 )
+
+
+def extract_slim(weights: dict[str, Tensor], sizes: SlimSizes, keep: float) -> dict[str, Tensor]:
+    """Cut the state dict of the slim network out of that of the plain one."""
+    small = {}
+    for name, value in weights.items():
+        owner = name.rpartition(".")[0]
+        n_out, n_in = sizes.get(owner, (0, 0))
+        if owner in sizes:
+            small[name] = value[:n_out, :n_in] if value.ndim > 1 else value[:n_out]
+        else:
+            small[name] = value[: compute_slim_size(keep, len(value))] if value.ndim else value
+    return small
 
 
 def test_the_first_filters_and_channels_keep_their_bits(tmp_path: Path) -> None:
