@@ -31,9 +31,9 @@ from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import MetaLearner, meta_learner_of
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.batches import Batch, BatchLoader, InputNormalizer, load_split
+from pretrain.training.batches import Batch, BatchLoader
 from pretrain.training.context import Context
-from pretrain.training.validation import autocast, eval_mode, use_batch_statistics
+from pretrain.training.validation import Validation, autocast, eval_mode, use_batch_statistics
 
 Indices = NDArray[np.int64]
 
@@ -92,23 +92,17 @@ class EpisodeLoader(BatchLoader):
         return Batch(loaded.images, labels, loaded.share)
 
 
-class EpisodicValidation:
+class EpisodicValidation(Validation):
     """Accuracy on tasks 0 .. val_episodes - 1 of the validation split; processes share them."""
 
     column = "episodic_accuracy"
 
     def __init__(
-        self,
-        recipe: Recipe,
-        source: SourceDataset,
-        device: torch.device,
-        ranks: Ranks = ALONE,
+        self, recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
     ) -> None:
-        self.recipe, self.device, self.learner = recipe, device, meta_learner_of(recipe)
-        self.ranks = ranks
-        self.images, labels = load_split(source.val, device)
-        self.normalise = InputNormalizer(source, device, recipe.channels_last)
-        classes, name = labels.cpu().numpy(), f"{source.name}/val"
+        super().__init__(recipe, source, device, ranks)
+        self.learner = meta_learner_of(recipe)
+        classes, name = self.labels.cpu().numpy(), f"{source.name}/val"
         self.tasks = EpisodeSource(self.learner, 0, name, np.arange(len(classes)), classes)
         self.queries = self.learner.way * self.learner.queries
 

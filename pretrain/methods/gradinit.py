@@ -37,20 +37,12 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
-from pretrain.weights.init_scales import (
-    KERNELS,
-    NORMS,
-    ScaleOptimizer,
-    ScaleSearch,
-    gradients_of,
-    parameters_by_kind,
-    search_mode,
-)
+from pretrain.weights import init_scales
+from pretrain.weights.init_scales import SCALED, ScaleOptimizer, ScaleSearch
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
 """Parts and overlap for measuring GC and GN before and after: NIO's defaults."""
@@ -86,10 +78,10 @@ def compute_step_objective(
     model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: Gradinit, adam: bool
 ) -> tuple[Tensor, bool]:
     """Return the value that this iteration minimises, and whether it is the constraint."""
-    tensors = parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm))
+    tensors = init_scales.parameters_by_kind(model, SCALED)
     images, labels = join_halves(halves[0], halves[1])
     loss = functional.cross_entropy(model(images), labels)
-    gradients = gradients_of(loss, list(tensors.values()), graph=True)
+    gradients = init_scales.gradients_of(loss, list(tensors.values()), graph=True)
     norm = compute_total_norm(gradients, adam)
     if norm > gradinit.gamma:
         return norm, True
@@ -110,10 +102,8 @@ def learn_step_scales(
     adam: bool = False,
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""
-    scales = ScaleOptimizer(
-        parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), gradinit.rate
-    )
-    with search_mode(model):
+    scales = ScaleOptimizer(init_scales.parameters_by_kind(model, SCALED), gradinit.rate)
+    with init_scales.search_mode(model):
         before = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
         for _ in range(gradinit.iterations):
             first, second, third = next(halves), next(halves), next(halves)

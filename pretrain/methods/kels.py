@@ -39,7 +39,6 @@ from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
 from pretrain.weights import masks, surgery
-from pretrain.weights.surgery import build_on_meta
 
 SlimSizes = dict[str, tuple[int, int]]
 """Layer -> number of outputs and inputs of its kernel in the slim part, from the first one on."""
@@ -110,7 +109,7 @@ class Kels(RoundMethod):
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)
-        compute_slim_sizes(*build_on_meta(recipe), self.keep)
+        compute_slim_sizes(*surgery.build_on_meta(recipe), self.keep)
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pretrain.method import RoundMethod
-from pretrain.recipes.recipe import PaperRecipe, PublishedFigure, Recipe
+from pretrain.recipes.recipe import Recipe, seal_rows
 from pretrain.training.context import Context
 from pretrain.weights import surgery
 
@@ -50,17 +50,7 @@ class LLF(RoundMethod):
 
     SOURCE: ClassVar = "LLF (Zhou et al. 2022); SEAL, section 4.1; code hlml/fortuitous_forgetting"
     NEUTRAL: ClassVar = {"threshold": surgery.END}
-    PAPER: ClassVar = (
-        PaperRecipe(
-            name="llf",
-            paper="SEAL",
-            row="Table 2",
-            figures=(
-                PublishedFigure(accuracy=0.5612, at="generation 3", overrides=("plan.rounds=3",)),
-                PublishedFigure(accuracy=0.5692, at="generation 10"),
-            ),
-        ),
-    )
+    PAPER: ClassVar = seal_rows("llf", 0.5612, 0.5692)
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

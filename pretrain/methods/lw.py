@@ -55,7 +55,6 @@ from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
 from pretrain.weights import surgery
-from pretrain.weights.surgery import build_on_meta
 
 EPSILON = 1e-6
 
@@ -111,19 +110,11 @@ class Lw(Method):
     def check(self, recipe: Recipe) -> None:
         if self.generations or not self.normalize:
             require_rounds(self, recipe)
-        self._check_one_order()
-        if self.order is not None:
-            self._check_order(self.order, recipe)
-        elif not self.generations:
-            self._check_rounds(recipe)
         if self.freeze_kept and self.head_block:
             raise UsageError(
                 "lw.freeze_kept with lw.head_block would train nothing once the head is kept",
                 fix="leave one of them out",
             )
-
-    def _check_one_order(self) -> None:
-        """Raise UsageError if two settings define which blocks a round keeps."""
         is_set = {"generations": self.generations, "order": self.order is not None}
         is_set |= {"repeats": self.repeats > 1}
         names = [f"lw.{name}" for name, used in is_set.items() if used]
@@ -132,22 +123,10 @@ class Lw(Method):
                 f"{' and '.join(names)} each define which blocks a round keeps",
                 fix="leave all but one of them out",
             )
-
-    def _check_order(self, order: tuple[int, ...], recipe: Recipe) -> None:
-        """Raise UsageError unless every round has a number of blocks, 1 or more, never falling."""
         rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
-        steady = all(1 <= k <= blocks for k in order) and list(order) == sorted(order)
-        if len(order) != rounds or not steady:
-            raise UsageError(
-                f"lw.order={list(order)} does not fit {rounds} rounds over the {blocks} blocks of"
-                f" {recipe.architecture}",
-                fix=f"give {rounds} numbers from 1 to {blocks}, none smaller than the one before",
-            )
-
-    def _check_rounds(self, recipe: Recipe) -> None:
-        """Raise UsageError unless the plan has N rounds per block, as Algorithm 1 needs."""
-        rounds, blocks = recipe.plan.total_rounds, self.blocks(recipe)
-        if rounds != blocks * self.repeats:
+        if self.order is not None:
+            self._check_order(self.order, rounds, blocks, recipe.architecture)
+        elif not self.generations and rounds != blocks * self.repeats:
             raise UsageError(
                 f"lw goes through {blocks} blocks of {recipe.architecture}, {self.repeats} rounds"
                 f" each; the plan has {rounds} rounds",
@@ -155,9 +134,20 @@ class Lw(Method):
                 " to spread the blocks over the plan's rounds",
             )
 
+    @staticmethod
+    def _check_order(order: tuple[int, ...], rounds: int, blocks: int, network: str) -> None:
+        """Raise UsageError unless every round has a number of blocks, 1 or more, never falling."""
+        steady = all(1 <= k <= blocks for k in order) and list(order) == sorted(order)
+        if len(order) != rounds or not steady:
+            raise UsageError(
+                f"lw.order={list(order)} does not fit {rounds} rounds over the {blocks} blocks of"
+                f" {network}",
+                fix=f"give {rounds} numbers from 1 to {blocks}, none smaller than the one before",
+            )
+
     def blocks(self, recipe: Recipe) -> int:
         """Return K, the number of blocks."""
-        return len(build_on_meta(recipe)[1].blocks) + self.head_block
+        return len(surgery.build_on_meta(recipe)[1].blocks) + self.head_block
 
     def kept_blocks(self, ctx: Context) -> int:
         """Return the number of blocks that the current round keeps."""
@@ -229,9 +219,8 @@ class Lw(Method):
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.freeze_kept or ctx.clock.round == 0:
             return groups
-        modules = [
-            module for block in ctx.roles.blocks[: self.kept_blocks(ctx)] for module in block
-        ]
+        blocks = ctx.roles.blocks[: self.kept_blocks(ctx)]
+        modules = [module for block in blocks for module in block]
         return [
             replace(g, names=tuple(n for n in g.names if not below(n, modules))) for g in groups
         ]

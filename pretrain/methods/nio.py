@@ -50,21 +50,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.errors import UsageError
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
-from pretrain.weights.init_scales import (
-    KERNELS,
-    NORMS,
-    ScaleOptimizer,
-    ScaleSearch,
-    gradients_of,
-    parameters_by_kind,
-    search_mode,
-)
+from pretrain.weights import init_scales
+from pretrain.weights.init_scales import KERNELS, NORMS, SCALED, ScaleOptimizer, ScaleSearch
 
 Objective = Literal["gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt"]
 PROBES = 2
@@ -83,9 +75,12 @@ def compute_part_gradients(
     model: nn.Module, batch: Batch, borders: list[tuple[int, int]], graph: bool
 ) -> Tensor:
     """Return g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
-    tensors = list(parameters_by_kind(model, (*KERNELS, *NORMS)).values())
+    tensors = list(init_scales.parameters_by_kind(model, (*KERNELS, *NORMS)).values())
     losses = functional.cross_entropy(model(batch.images), batch.labels, reduction="none")
-    rows = (gradients_of(losses[start:stop].mean(), tensors, graph) for start, stop in borders)
+    rows = (
+        init_scales.gradients_of(losses[start:stop].mean(), tensors, graph)
+        for start, stop in borders
+    )
     return torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
 
 
@@ -150,8 +145,8 @@ def learn_scales(
     model: nn.Module, batches: Iterator[Batch], probes: list[Batch], nio: Nio, gamma: float
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""
-    scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, _BatchNorm)), nio.rate)
-    with search_mode(model):
+    scales = ScaleOptimizer(init_scales.parameters_by_kind(model, SCALED), nio.rate)
+    with init_scales.search_mode(model):
         before = measure_gradients(model, probes, nio.parts, nio.overlap)
         for batch in islice(batches, nio.iterations):
             borders = compute_part_borders(len(batch.labels), nio.parts, nio.overlap)

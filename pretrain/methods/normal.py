@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from pretrain.method import Method
 from pretrain.recipes import reinit_study, swr_study
-from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure
+from pretrain.recipes.recipe import ActingOrder, PaperRecipe, PublishedFigure, seal_rows
 
 
 class Normal(Method):
@@ -46,15 +46,7 @@ class Normal(Method):
             overrides={"plan.rounds": 1},
             figures=(PublishedFigure(accuracy=0.5437, at="generation 1"),),
         ),
-        PaperRecipe(
-            name="normal_long",
-            paper="SEAL",
-            row="Table 2",
-            figures=(
-                PublishedFigure(accuracy=0.5116, at="generation 3", overrides=("plan.rounds=3",)),
-                PublishedFigure(accuracy=0.4927, at="generation 10"),
-            ),
-        ),
+        *seal_rows("normal_long", 0.5116, 0.4927),
         PaperRecipe(
             name="normal_long_single_cycle",
             paper="SEAL",

@@ -39,17 +39,14 @@ from torch import nn
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import ActingOrder, Neutral, PaperRecipe, PublishedFigure, Recipe
+from pretrain.recipes.recipe import (
+    ActingOrder,
+    Neutral,
+    Recipe,
+    seal_rows,
+)
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights import surgery
-from pretrain.weights.surgery import build_on_meta
-
-
-def build_paper_row(name: str, third: float, tenth: float, table: str) -> tuple[PaperRecipe, ...]:
-    """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
-    short = PublishedFigure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
-    figures = (short, PublishedFigure(accuracy=tenth, at="generation 10"))
-    return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
 
 
 class Seal(Method):
@@ -68,7 +65,7 @@ class Seal(Method):
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
-    PAPER: ClassVar = build_paper_row("seal", 0.5825, 0.5922, "Table 2")
+    PAPER: ClassVar = seal_rows("seal", 0.5825, 0.5922)
 
     def check(self, recipe: Recipe) -> None:
         threshold = surgery.find_threshold(recipe, self.threshold)
@@ -81,7 +78,7 @@ class Seal(Method):
                 f" {recipe.plan.epochs} rounds down to 0 epochs",
                 fix="use at least 4 epochs per round (--set plan.epochs=4)",
             )
-        if not self.ascent_set(*build_on_meta(recipe), threshold):
+        if not self.ascent_set(*surgery.build_on_meta(recipe), threshold):
             raise UsageError(
                 f"{self.name} would never ascend: threshold {threshold} of {recipe.architecture}"
                 " leaves no early layer",

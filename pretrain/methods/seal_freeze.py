@@ -21,7 +21,8 @@ from typing import ClassVar
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pretrain.methods.seal import Seal, build_paper_row
+from pretrain.methods.seal import Seal
+from pretrain.recipes.recipe import seal_rows
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights import surgery
 
@@ -35,7 +36,7 @@ class SealFreeze(Seal):
     freeze_norm: bool = False
 
     SOURCE: ClassVar = "SEAL Table 7, + Freeze; code amiiir-sarfi/SEAL"
-    PAPER: ClassVar = build_paper_row("seal_freeze", 0.5245, 0.5117, "Table 7")
+    PAPER: ClassVar = seal_rows("seal_freeze", 0.5245, 0.5117, "Table 7")
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.ascending(ctx):

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from pretrain.method import require_rounds
 from pretrain.methods.llf import redraw_late_layers
-from pretrain.methods.seal import Seal, build_paper_row
-from pretrain.recipes.recipe import Neutral, Recipe
+from pretrain.methods.seal import Seal
+from pretrain.recipes.recipe import Neutral, Recipe, seal_rows
 from pretrain.training.context import Context
 from pretrain.weights.surgery import END
 
@@ -26,7 +26,7 @@ class SealReinit(Seal):
 
     SOURCE: ClassVar = "SEAL Table 7, + Reinit; code amiiir-sarfi/SEAL"
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
-    PAPER: ClassVar = build_paper_row("seal_reinit", 0.5682, 0.5887, "Table 7")
+    PAPER: ClassVar = seal_rows("seal_reinit", 0.5682, 0.5887, "Table 7")
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

@@ -20,7 +20,8 @@ from typing import ClassVar
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from pretrain.methods.seal import Seal, build_paper_row
+from pretrain.methods.seal import Seal
+from pretrain.recipes.recipe import seal_rows
 from pretrain.weights import surgery
 
 
@@ -30,7 +31,7 @@ class SealReverse(Seal):
     head_descends: bool = False
 
     SOURCE: ClassVar = "SEAL Table 7, + Reverse; code amiiir-sarfi/SEAL"
-    PAPER: ClassVar = build_paper_row("seal_reverse", 0.5025, 0.4105, "Table 7")
+    PAPER: ClassVar = seal_rows("seal_reverse", 0.5025, 0.4105, "Table 7")
 
     def ascent_set(self, model: nn.Module, roles: RoleMap, threshold: str) -> tuple[str, ...]:
         late = surgery.split_parameters(model, threshold)[1]

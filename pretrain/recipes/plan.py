@@ -140,22 +140,17 @@ class TrainingClock:
 
     def state(self) -> dict[str, int]:
         """Return the counters, for a checkpoint."""
-        return {
-            "round": self.round,
-            "epoch": self.epoch,
-            "batch": self.batch,
-            "step": self.step,
-            "converged": self.converged,
-        }
+        counters = ("round", "epoch", "batch", "step", "converged")
+        return {name: getattr(self, name) for name in counters}
 
 
 CHUNKS = 10
 SCENARIOS: Mapping[str, tuple[Stage, ...]] = {
     "stationary": (Stage(),),
     "warm-start": (Stage(stop=0.5), Stage()),
-    "continual-full": tuple(Stage(stop=k / CHUNKS) for k in range(1, CHUNKS + 1)),
+    "continual-full": tuple(Stage(stop=(k + 1) / CHUNKS) for k in range(CHUNKS)),
     "continual-limited": tuple(
-        Stage(start=(k - 1) / CHUNKS, stop=k / CHUNKS) for k in range(1, CHUNKS + 1)
+        Stage(start=k / CHUNKS, stop=(k + 1) / CHUNKS) for k in range(CHUNKS)
     ),
 }
 """Scenarios of arriving source images ("Soft Weight Rescaling", section 4 and appendix E): all at

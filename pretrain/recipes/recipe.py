@@ -68,6 +68,15 @@ class PaperRecipe(Frozen):
     figures: tuple[PublishedFigure, ...] = ()
 
 
+def seal_rows(
+    name: str, third: float, tenth: float, table: str = "Table 2"
+) -> tuple[PaperRecipe, ...]:
+    """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
+    short = PublishedFigure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
+    figures = (short, PublishedFigure(accuracy=tenth, at="generation 10"))
+    return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
+
+
 Neutral = Mapping[str, object] | str
 """Settings at which a method equals `normal`, or the reason why there are none."""
 

@@ -16,8 +16,8 @@ from the last weights of the one before, as in the official codes of the other m
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pretrain.recipes.plan import TrainingClock
 
@@ -48,26 +48,9 @@ class PlateauSchedule:
         elif epoch - self.since >= wait:
             self.since, self.drops, self.fell = epoch, self.drops + 1, True
 
-    def state(self) -> dict[str, Any]:
-        """Return the fields, for a checkpoint."""
-        return asdict(self)
-
 
 ROUND_START = PlateauSchedule()
 """The state at the start of a round."""
-
-
-def cosine_factor(position: float, length: float, warmup: float) -> float:
-    """Return half a cosine from 1 at `warmup` to 0 at `length`; all in epochs."""
-    return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
-
-
-def step_factor(
-    position: float, length: float, milestones: tuple[float, ...], gamma: float
-) -> float:
-    """Return gamma to the power of the number of milestones (fractions of `length`) passed."""
-    reached: float = gamma ** sum(position >= fraction * length for fraction in milestones)
-    return reached
 
 
 def lr_factor(
@@ -90,8 +73,9 @@ def lr_factor(
     if recipe.schedule == "plateau":
         return float(recipe.plateau_factor**plateau.drops)
     if recipe.schedule == "step":
-        return step_factor(position, length, recipe.milestones, recipe.gamma)
-    return cosine_factor(position, length, warmup)
+        drops = sum(position >= fraction * length for fraction in recipe.milestones)
+        return float(recipe.gamma**drops)
+    return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
 def drop_epochs(recipe: Recipe) -> tuple[int, ...]:

@@ -177,12 +177,10 @@ class Context:
 
     def log(self, names: tuple[str, ...], fraction_changed: float, note: str) -> None:
         """Write a line of rewrites.jsonl for the acting method."""
+        position = {name: getattr(self.clock, name) for name in ("step", "stage", "round", "epoch")}
         self.log_rewrite(
             Rewrite(
-                step=self.clock.step,
-                stage=self.clock.stage,
-                round=self.clock.round,
-                epoch=self.clock.epoch,
+                **position,
                 method=self.acting,
                 tensors=names,
                 fraction_changed=fraction_changed,

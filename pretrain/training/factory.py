@@ -85,7 +85,7 @@ def build_context(
 
 def build_validation(
     recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
-) -> Validation | EpisodicValidation:
+) -> Validation:
     """Return the validation that fits the recipe's loader."""
     kind = EpisodicValidation if recipe.loader == "episodes" else Validation
     return kind(recipe, source, device, ranks)

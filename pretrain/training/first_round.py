@@ -17,13 +17,11 @@ import torch
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import write_atomic
-from fsbench.core.process import postponed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.source import SourceDataset
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training import checkpoint, run_folder
-from pretrain.training.factory import deterministic_kernels
 from pretrain.training.loop import Trainer
 
 
@@ -44,24 +42,6 @@ def shared_recipe(recipe: Recipe) -> Recipe:
     return registry.control_recipe(recipe)
 
 
-class FirstRoundTrainer(Trainer):
-    """Trainer that stops after round 0, with a checkpoint instead of an export."""
-
-    def run(self) -> None:
-        self._start()
-        clock, size = self.ctx.clock, self.recipe.batch_size
-        plan = self.recipe.plan
-        total = self.ctx.loader.steps(0) * plan.epochs * size
-        what = f"round 0 of {self.recipe.name}"
-        with (
-            deterministic_kernels(self.recipe.deterministic),
-            self.report.task(what, total, "images", clock.step * size) as advance,
-            postponed() as self.stop,
-        ):
-            while clock.round == 0:
-                self._epoch(advance)
-
-
 def train_first_round(
     recipe: Recipe,
     source: SourceDataset,
@@ -74,7 +54,8 @@ def train_first_round(
     recipe = fit_round_steps(recipe, source)
     with run_folder.claim_folder(out, recipe, source):
         if not has_ended(out):
-            FirstRoundTrainer(recipe, source, out, torch.device(device), report).run()
+            trainer = Trainer(recipe, source, out, torch.device(device), report)
+            trainer.train(1, f"round 0 of {recipe.name}")
     return out
 
 
@@ -102,10 +83,10 @@ def start_from_first_round(recipe: Recipe, source: SourceDataset, shared: Path, 
         run_folder.check_identity(shared, shared_recipe(recipe), source)
         if not has_ended(shared):
             raise UsageError(f"round 0 has not ended in {shared}", fix="train it first")
-        copy_first_round(shared, out)
+        _copy(shared, out)
 
 
-def copy_first_round(shared: Path, out: Path) -> None:
+def _copy(shared: Path, out: Path) -> None:
     """Copy the checkpoint and logs of round 0; the sidecar that makes them valid comes last."""
     sidecar = json.loads((shared / checkpoint.SIDECAR).read_text(encoding="utf8"))
     identity = json.loads((shared / "recipe.json").read_text(encoding="utf8"))

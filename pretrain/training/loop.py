@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,17 +128,21 @@ class Trainer:
 
     def run(self) -> None:
         """Train from the folder's checkpoint, or from the start, to a finished run."""
+        self.train(self.recipe.plan.total_rounds, f"pretrain {self.recipe.name}")
+        self._finish()
+
+    def train(self, rounds: int, what: str) -> None:
+        """Train from the folder's checkpoint, or from the start, until `rounds` rounds are over."""
         self._start()
-        clock, size = self.ctx.clock, self.recipe.batch_size
-        total, done = self.ctx.loader.total_steps * size, clock.step * size
+        clock, size, plan = self.ctx.clock, self.recipe.batch_size, self.recipe.plan
+        steps = plan.epochs * sum(self.ctx.loader.steps(r // plan.rounds) for r in range(rounds))
         with (
             deterministic_kernels(self.recipe.deterministic),
-            self.report.task(f"pretrain {self.recipe.name}", total, "images", done) as advance,
+            self.report.task(what, steps * size, "images", clock.step * size) as advance,
             postponed() as self.stop,
         ):
-            while not clock.done:
+            while clock.round < rounds:
                 self._epoch(advance)
-        self._finish()
 
     def _start(self) -> None:
         """Set up the methods and restore the checkpoint, if there is one."""
@@ -161,9 +166,8 @@ class Trainer:
         """Continue from a checkpoint."""
         ctx = self.ctx
         self.report.log(f"resuming {self.out} at step {state['clock']['step']}")
-        warn_if_bits_may_differ(
-            state["machine"], machine_facts(ctx.device, self.ranks), self.report
-        )
+        now = machine_facts(ctx.device, self.ranks)
+        warn_if_bits_may_differ(state["machine"], now, self.report)
         self.sums.load(tensors.pop("seen"))
         unpack_state(ctx, tensors, state)
         self.saves, self.accuracy, self.lr = state["saves"], state["accuracy"], state["lr"]
@@ -184,9 +188,8 @@ class Trainer:
         while clock.batch < steps:
             self._step(steps)
             advance(self.recipe.batch_size)
-            signal = 0
-            if self._reads_device:
-                signal = self.ranks.largest(self.stop.number, self.ctx.device)
+            reads = self._reads_device
+            signal = self.ranks.largest(self.stop.number, self.ctx.device) if reads else 0
             if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
             if signal:
@@ -294,11 +297,9 @@ class Trainer:
         if not all(torch.isfinite(value).all() for value in floats):
             self._fail("a weight is not finite")
         state |= {"saves": self.saves, "accuracy": self.accuracy, "lr": self.lr}
-        state |= {"plateau": self.plateau.state(), "cost": self.cost.state()}
-        state |= {
-            "logs": self.journal.positions(),
-            "machine": machine_facts(self.ctx.device, self.ranks),
-        }
+        state |= {"plateau": asdict(self.plateau), "cost": self.cost.state()}
+        state["logs"] = self.journal.positions()
+        state["machine"] = machine_facts(self.ctx.device, self.ranks)
         checkpoint.save_checkpoint(self.out, tensors | {"seen": self.sums.sums()}, state)
         self.saves = state["saves"]
 
@@ -307,6 +308,6 @@ class Trainer:
         with self.cost.event():
             self.ctx.call("finalize")
         if self.ranks.first:
-            log = summarize_rounds(self.journal.read("log.jsonl"))
-            record = run_record(self.ctx, self.source, log, self.cost)
+            rounds = summarize_rounds(self.journal.read("log.jsonl"))
+            record = run_record(self.ctx, self.source, rounds, self.cost)
             run_folder.write_finished_run(self.out, dict(self.ctx.model.state_dict()), record)

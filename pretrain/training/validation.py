@@ -61,11 +61,7 @@ class Validation:
     column = "val_accuracy"
 
     def __init__(
-        self,
-        recipe: Recipe,
-        source: SourceDataset,
-        device: torch.device,
-        ranks: Ranks = ALONE,
+        self, recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
     ) -> None:
         self.recipe, self.device, self.ranks = recipe, device, ranks
         self.images, self.labels = load_split(source.val, device)

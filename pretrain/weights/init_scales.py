@@ -29,6 +29,8 @@ from pretrain.training.validation import eval_mode
 
 KERNELS = (_ConvNd, nn.Linear)
 NORMS = (nn.LayerNorm, nn.GroupNorm)
+SCALED = (*KERNELS, *NORMS, _BatchNorm)
+"""Modules whose tensors get a factor."""
 BETAS, EPSILON, CLIP = (0.9, 0.999), 1e-8, 1.0
 MIN_WEIGHT, MIN_BIAS = 0.01, 0.0
 """Smallest factors of weights and of biases."""

@@ -20,41 +20,28 @@ from pretrain.weights import surgery
 
 def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:
     """Add lam w to the gradients of these effective tensors, if they are trained."""
-    plain, mapped = _split(ctx, names)
-    values = [ctx.parameters[name].detach() for name in plain]
-    _add(ctx, plain, values, lam)
-    for name in mapped:
-        _pull_through_map(ctx.model, name, 0.0, lam)
+    _pull(ctx, dict.fromkeys(names), lam)
 
 
 def pull_to_anchors(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> None:
     """Add lam (w - anchor) to the gradients of the anchored effective tensors."""
-    plain, mapped = _split(ctx, anchors)
-    values = [ctx.parameters[name].detach() for name in plain]
+    _pull(ctx, anchors, lam)
+
+
+def _pull(ctx: Context, anchors: Mapping[str, Tensor | None], lam: float) -> None:
+    """Add lam (w - anchor) to gradients, lam w where the anchor is None."""
+    trained = {n: ctx.parameters[n] for n in anchors if n in ctx.parameters}
+    trained = {name: parameter for name, parameter in trained.items() if parameter.grad is not None}
+    values = [parameter.detach() for parameter in trained.values()]
+    stored = [anchor for name in trained if (anchor := anchors[name]) is not None]
+    if stored:
+        values = list(torch._foreach_sub(values, stored))
     if values:
-        values = list(torch._foreach_sub(values, [anchors[name] for name in plain]))
-    _add(ctx, plain, values, lam)
-    for name in mapped:
-        _pull_through_map(ctx.model, name, anchors[name], lam)
-
-
-def _split(ctx: Context, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the names of plain parameters with a gradient, and of reparametrized ones."""
-    plain, mapped = [], []
-    for name in names:
-        parameter = ctx.parameters.get(name)
-        if parameter is None:
-            mapped.append(name)
-        elif parameter.grad is not None:
-            plain.append(name)
-    return plain, mapped
-
-
-def _add(ctx: Context, names: list[str], values: list[Tensor], lam: float) -> None:
-    """Add lam times the values to the gradients of these parameters."""
-    if names:
-        gradients = [cast("Tensor", ctx.parameters[name].grad) for name in names]
+        gradients = [cast("Tensor", parameter.grad) for parameter in trained.values()]
         torch._foreach_add_(gradients, values, alpha=lam)
+    for name, anchor in anchors.items():
+        if name not in ctx.parameters:
+            _pull_through_map(ctx.model, name, 0.0 if anchor is None else anchor, lam)
 
 
 def _pull_through_map(model: nn.Module, name: str, anchor: Tensor | float, lam: float) -> None:
