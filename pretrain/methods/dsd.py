@@ -38,10 +38,7 @@ from pretrain.weights import masks
 
 
 class Dsd(RoundMethod):
-    """Settings of DSD.
-
-    sparse_epochs: epochs of a round under the mask; events: rounds that redraw, null: all.
-    """
+    """Settings of DSD; events: the number of rounds that redraw, null: all."""
 
     fraction: float = Field(0.2, ge=0, le=1)
     scope: masks.Scope = "layer"

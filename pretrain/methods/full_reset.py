@@ -30,10 +30,7 @@ from pretrain.weights import penalties, surgery
 
 
 class FullReset(StageMethod):
-    """Settings of the full reset.
-
-    running_stats: also reset the running statistics of batch norm.
-    """
+    """Settings of the full reset; running_stats: also reset those of batch norm."""
 
     running_stats: bool = False
 

@@ -114,10 +114,7 @@ def learn_step_scales(
 
 
 class Gradinit(ScaleSearch):
-    """Settings of GradInit.
-
-    batch_size: both halves together; iterations: 0 leaves the network as it is.
-    """
+    """Settings of GradInit; iterations: 0 leaves the network as it is."""
 
     eta: float = Field(0.1, gt=0)
     gamma: float = Field(1.0, gt=0)

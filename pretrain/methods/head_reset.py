@@ -46,10 +46,7 @@ def select_layers(roles: RoleMap, scope: ResetScope) -> tuple[str, ...]:
 
 
 class HeadReset(StageMethod):
-    """Settings of the head reset.
-
-    scope: which layers; fresh_draw: new initial values each time instead of the stored ones.
-    """
+    """Settings of the head reset; fresh_draw: new initial values each time, not the stored ones."""
 
     scope: ResetScope = "paper"
     fresh_draw: bool = False

@@ -53,10 +53,7 @@ def prune(
 
 
 class Imp(Method):
-    """Settings of iterative magnitude pruning.
-
-    fraction: part of the remaining weights to prune per round; the others: see the table.
-    """
+    """Settings of IMP; fraction: part of the remaining weights to prune per round."""
 
     fraction: float = Field(0.2, ge=0, lt=1)
     head_fraction: float | None = Field(None, ge=0, lt=1)

@@ -97,10 +97,7 @@ def build_redraw_masks(model: nn.Module, name: str, n_out: int, n_in: int) -> di
 
 
 class Kels(RoundMethod):
-    """Settings of KELS.
-
-    keep: part of the outputs and of the inputs of every layer that is never redrawn.
-    """
+    """Settings of KELS; keep: part of every layer's outputs and inputs that is never redrawn."""
 
     keep: float = Field(0.5, gt=0, le=1)
 

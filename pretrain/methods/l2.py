@@ -37,10 +37,7 @@ from pretrain.weights import masks, penalties
 
 
 class L2(Method):
-    """Settings of L2 regularization.
-
-    lam: strength; half: with the paper's factor 1/2; on: which parameters are penalised.
-    """
+    """Settings of L2 regularization; half: with the paper's factor 1/2."""
 
     lam: float = Field(1e-5, ge=0)
     half: bool = True

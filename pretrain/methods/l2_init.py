@@ -34,11 +34,7 @@ from pretrain.weights import penalties
 
 
 class L2Init(Method):
-    """Settings of L2 Init.
-
-    lam: strength; half: with the paper's factor 1/2; reanchor_on_new_data: replace theta_0 by the
-    current parameters when new data arrive.
-    """
+    """Settings of L2 Init; reanchor_on_new_data: theta_0 <- theta when new data arrive."""
 
     lam: float = Field(1e-5, ge=0)
     half: bool = True

@@ -41,10 +41,7 @@ def redraw_late_layers(ctx: Context, threshold: str) -> None:
 
 
 class LLF(RoundMethod):
-    """Settings of later-layer forgetting.
-
-    threshold: name of the first module that is redrawn, or `auto`; `end` redraws nothing.
-    """
+    """Settings of LLF; threshold: first module that is redrawn, `auto`, or `end`: none."""
 
     threshold: str = surgery.AUTO
 

@@ -160,10 +160,7 @@ def learn_scales(
 
 
 class Nio(ScaleSearch):
-    """Settings of NIO.
-
-    parts, batch_size, overlap: D, B, r; iterations: 0 leaves the network as it is.
-    """
+    """Settings of NIO; iterations: 0 leaves the network as it is."""
 
     objective: Objective = "gc_gn_sqrt"
     parts: int = Field(4, ge=2)

@@ -59,10 +59,7 @@ class PowerMap(Elementwise):
 
 
 class Powerprop(ElementwiseReparametrization):
-    """Settings of powerpropagation.
-
-    alpha: the power, 1 for plain training; decay: weight decay on w or on v.
-    """
+    """Settings of powerpropagation; alpha: the power, 1 for plain training."""
 
     alpha: float = Field(2.0, ge=1)
     decay: Literal["w", "v"] = "w"

@@ -39,12 +39,7 @@ from torch import nn
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.recipes.recipe import (
-    ActingOrder,
-    Neutral,
-    Recipe,
-    seal_rows,
-)
+from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe, seal_rows
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.weights import surgery
 

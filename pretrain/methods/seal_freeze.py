@@ -28,10 +28,7 @@ from pretrain.weights import surgery
 
 
 class SealFreeze(Seal):
-    """Settings of SEAL + Freeze.
-
-    freeze_norm: also freeze the running statistics of the late batch-norm layers.
-    """
+    """Settings of SEAL + Freeze; freeze_norm: also freeze the late running statistics."""
 
     freeze_norm: bool = False
 

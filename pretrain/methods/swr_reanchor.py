@@ -41,10 +41,7 @@ LAMBDAS = {
 
 
 class SwrReanchor(Swr):
-    """Settings of SWR + re-init.
-
-    on: events that re-anchor; every_epochs: also re-anchor at this interval in a round, 0: never.
-    """
+    """Settings of SWR + re-init; every_epochs: also re-anchor at this interval in a round."""
 
     on: Literal["lr_drop", "new_data", "both", "none"] = "lr_drop"
     every_epochs: int = Field(0, ge=0)

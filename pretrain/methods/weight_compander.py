@@ -88,12 +88,7 @@ class Compander(Elementwise):
     clamped: Tensor
 
     def __init__(
-        self,
-        function: CompandingFunction,
-        a: Scalar,
-        b: Scalar,
-        raw: bool,
-        device: torch.device,
+        self, function: CompandingFunction, a: Scalar, b: Scalar, raw: bool, device: torch.device
     ) -> None:
         super().__init__(raw)
         self.function, self.a, self.b = function, a, b
@@ -152,10 +147,7 @@ def make_companders(
 
 
 class WeightCompander(ElementwiseReparametrization):
-    """Settings of weight compander.
-
-    decay: where weight decay acts; null follows the paper (w if a and b are fixed, else v).
-    """
+    """Settings of weight compander; decay: on w or v, null: w if a and b are fixed, else v."""
 
     function: Literal["arctan", "arsinh", "erf", "identity"] = "arctan"
     a: float = Field(0.7, gt=0, description="scale of the weights; start value if learnable")

@@ -75,10 +75,7 @@ class NormalizedMap(WeightMap):
 
 
 class WeightNorm(Reparametrization):
-    """Settings of weight normalization.
-
-    per: one g per output unit or per layer; decay: weight decay on w, or on g and v.
-    """
+    """Settings of weight normalization; per: one g per output unit or per layer."""
 
     per: Literal["channel", "layer"] = "channel"
     decay: Literal["w", "v"] = "w"

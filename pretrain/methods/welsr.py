@@ -32,10 +32,7 @@ from pretrain.weights import masks
 
 
 class Welsr(RoundMethod):
-    """Settings of WELSR.
-
-    fraction: part of the elements to redraw; exact: exactly that part of every kernel.
-    """
+    """Settings of WELSR; exact: exactly this fraction of every kernel."""
 
     fraction: float = Field(0.2, ge=0, le=1)
     exact: bool = False

@@ -12,13 +12,7 @@ from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain.recipes.plan import Plan
-from pretrain.recipes.recipe import (
-    METHODS,
-    MethodSettings,
-    PaperRecipe,
-    PublishedFigure,
-    Recipe,
-)
+from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, PublishedFigure, Recipe
 
 BASES: Mapping[str, Mapping[str, Any]] = {
     # SEAL, section 4.1 and official config.py: ten generations of 160 epochs

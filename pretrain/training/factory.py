@@ -14,7 +14,7 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
 from fsbench.data.source import SourceDataset
-from pretrain.meta.episodes import EpisodeLoader, EpisodicValidation
+from pretrain.meta.learner import EpisodeLoader, EpisodicValidation
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader

@@ -28,7 +28,7 @@ from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
 from fsbench.data.source import SourceDataset
-from pretrain.meta.episodes import describe_episodes
+from pretrain.meta.learner import describe_episodes
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.checkpoint import write_tensors

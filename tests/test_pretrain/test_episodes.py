@@ -18,8 +18,7 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import Split
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.meta.episodes import EpisodeLoader
-from pretrain.meta.learner import TaskImages, meta_learner_of
+from pretrain.meta.learner import EpisodeLoader, TaskImages, meta_learner_of
 from pretrain.recipes import registry
 from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe

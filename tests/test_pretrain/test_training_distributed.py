@@ -19,7 +19,7 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT
-from pretrain.meta.episodes import EpisodeLoader
+from pretrain.meta.learner import EpisodeLoader
 from pretrain.recipes.plan import TrainingClock
 from pretrain.training import factory
 from pretrain.training.batches import BatchLoader
