@@ -49,7 +49,7 @@ def unusual_plan(recipe: Recipe) -> list[str]:
     first that states it briefly.
     """
     control = registry.control_recipe(recipe)
-    plain = registry.build_recipe(recipe.scale, "normal", METHODS.load("normal"), {})
+    plain = registry.build_recipe(f"{recipe.scale}/normal", METHODS.load("normal"), {})
     plain = plain.replace({"seed": recipe.seed})
     if control == plain:
         return []

@@ -60,11 +60,8 @@ def compute_step_direction(
     detached = [g.detach() for g in gradients]
     if adam:
         return [g.sign() for g in detached]
-    return (
-        [g / compute_total_norm(gradients, adam).detach() for g in detached]
-        if normalise
-        else detached
-    )
+    norm = compute_total_norm(gradients, adam).detach() if normalise else 1
+    return [g / norm for g in detached]
 
 
 def compute_total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:

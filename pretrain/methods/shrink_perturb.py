@@ -37,20 +37,6 @@ from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights import penalties, surgery
-from pretrain.weights.surgery import has_tensor
-
-
-def interpolate(start: Tensor, end: Tensor, lam: float) -> Tensor:
-    """Return (1 - lam) start + lam end; at 0 and 1 exactly one of them."""
-    return torch.lerp(start, end, lam)
-
-
-def shrink_and_add(
-    weight: Tensor, shrink: float, noise: float, generator: torch.Generator
-) -> Tensor:
-    """Return shrink * weight + noise * N(0, 1)."""
-    gaussian = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
-    return shrink * weight + noise * gaussian.to(weight.device)
 
 
 class ShrinkPerturb(StageMethod):
@@ -83,33 +69,25 @@ class ShrinkPerturb(StageMethod):
         if self.form == "ash_adams":
             ctx.rewrite(self.perturbed(ctx), f"times {self.shrink:g}, noise {self.noise:g}")
         elif self.lam > 0:
-            note = (
-                f"{self.lam:g} of the way to {'a fresh' if self.fresh_draw else 'the initial'} draw"
-            )
-            ctx.rewrite(self.interpolated(ctx), note)
+            target = "a fresh" if self.fresh_draw else "the initial"
+            ctx.rewrite(self.interpolated(ctx), f"{self.lam:g} of the way to {target} draw")
 
     def interpolated(self, ctx: Context) -> dict[str, Tensor]:
         """Return all parameters, moved by `lam` of the way to theta_0."""
-        fresh = (
-            ctx.fresh(penalties.parameter_names(ctx))
-            if self.fresh_draw
-            else penalties.stored_anchors(ctx)
-        )
-        return {
-            name: interpolate(
-                surgery.get_weight(ctx.model, name).detach(), end.to(ctx.device), self.lam
-            )
-            for name, end in fresh.items()
-        }
+        if self.fresh_draw:
+            ends = ctx.fresh(penalties.parameter_names(ctx))
+        else:
+            ends = penalties.stored_anchors(ctx)
+        starts = {name: surgery.get_weight(ctx.model, name).detach() for name in ends}
+        return {n: torch.lerp(starts[n], ends[n].to(ctx.device), self.lam) for n in ends}
 
     def perturbed(self, ctx: Context) -> dict[str, Tensor]:
         """Return weights and biases of convolutions and linear layers, shrunk and with noise."""
         generator = ctx.generator("noise")
         names = [f"{layer}.{part}" for layer in ctx.roles.layers for part in ("weight", "bias")]
-        return {
-            name: shrink_and_add(
-                surgery.get_weight(ctx.model, name).detach(), self.shrink, self.noise, generator
-            )
-            for name in names
-            if has_tensor(ctx.model, name)
-        }
+        perturbed = {}
+        for name in (name for name in names if surgery.has_tensor(ctx.model, name)):
+            weight = surgery.get_weight(ctx.model, name).detach()
+            gaussian = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+            perturbed[name] = self.shrink * weight + self.noise * gaussian.to(weight.device)
+        return perturbed

@@ -113,9 +113,6 @@ class Compander(Elementwise):
 class IdentityMap(Elementwise):
     """The map w = v: the trained tensor is the weight itself."""
 
-    def __init__(self) -> None:
-        super().__init__(raw=False)
-
     def value(self, v: Tensor) -> Tensor:
         return v
 
@@ -137,9 +134,8 @@ def make_companders(
     """Yield maps without end: with numbers a, b, one shared pair of parameters, or a pair each."""
 
     def pair() -> tuple[Scalar, Scalar]:
-        return nn.Parameter(torch.tensor(a, device=device)), nn.Parameter(
-            torch.tensor(b, device=device)
-        )
+        first, second = (nn.Parameter(torch.tensor(start, device=device)) for start in (a, b))
+        return first, second
 
     shared = pair() if learnable == "coarse" else (a, b)
     for _ in repeat(None):
@@ -198,7 +194,7 @@ class WeightCompander(ElementwiseReparametrization):
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
         if self.function == "identity":
-            yield from (IdentityMap() for _ in layer_modules(ctx))
+            yield from (IdentityMap(raw=False) for _ in layer_modules(ctx))
             return
         endless = make_companders(
             FUNCTIONS[self.function], self.a, self.b, self.learnable, is_adaptive(ctx), ctx.device

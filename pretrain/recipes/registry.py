@@ -8,6 +8,7 @@ steps, same batches and initial weights.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
@@ -53,46 +54,40 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 
 
 def build_recipe(
-    scale: str, row: str, method: type[MethodSettings], overrides: Mapping[str, object]
+    name: str, method: type[MethodSettings], overrides: Mapping[str, object]
 ) -> Recipe:
     """Return the base recipe of a scale with one method, named <scale>/<row>."""
-    plain = Recipe(name=f"{scale}/{row}", methods=(METHODS.load("normal")(),), **BASES[scale])
-    fields = {n: v for n, v in overrides.items() if not n.startswith(f"{_name(method)}.")}
-    settings = {n.partition(".")[2]: v for n, v in overrides.items() if n not in fields}
+    base = BASES[name.partition("/")[0]]
+    plain = Recipe(name=name, methods=(METHODS.load("normal")(),), **base)
+    prefix = method.__module__.rsplit(".", 1)[-1] + "."
+    fields = {n: v for n, v in overrides.items() if not n.startswith(prefix)}
+    settings = {n.removeprefix(prefix): v for n, v in overrides.items() if n not in fields}
     # not validated yet: a method and the fields that it needs are checked together
     draft = Recipe.model_construct(**{**dict(plain), "methods": (method(**settings),)})
     return draft.replace(fields)
 
 
-def _name(method: type[MethodSettings]) -> str:
-    return method.__module__.rsplit(".", 1)[-1]
-
-
 class RecipeRegistry:
     """Recipes by full name, built when they are loaded."""
 
-    def __init__(self) -> None:
-        self._rows: dict[str, PaperRecipe] = {}
-        self._parts: dict[str, tuple[str, str, type[MethodSettings], Mapping[str, object]]] = {}
-
-    def _index(self) -> dict[str, tuple[str, str, type[MethodSettings], Mapping[str, object]]]:
-        if not self._parts:
-            for name, method in METHODS.items():
-                self._parts[f"pilot/{name}"] = ("pilot", name, method, method.PILOT)
-                self._parts[f"toy/{name}"] = ("toy", name, method, method.TOY)
-                for row in method.PAPER:
-                    self._parts[f"paper/{row.name}"] = ("paper", row.name, method, row.overrides)
-                    self._rows[f"paper/{row.name}"] = row
-        return self._parts
+    @cached_property
+    def _parts(self) -> dict[str, tuple[type[MethodSettings], Mapping[str, object]]]:
+        """Method and overrides of every recipe."""
+        parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
+        for name, method in METHODS.items():
+            parts[f"pilot/{name}"] = method, method.PILOT
+            parts[f"toy/{name}"] = method, method.TOY
+            parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
+        return parts
 
     def names(self) -> tuple[str, ...]:
         """Return the full names of all recipes."""
-        return tuple(sorted(self._index()))
+        return tuple(sorted(self._parts))
 
     def load(self, name: str) -> Recipe:
         """Return a recipe. Raises UsageError for a name without scale, UnknownName for others."""
-        if name in self._index():
-            return build_recipe(*self._index()[name])
+        if name in self._parts:
+            return build_recipe(name, *self._parts[name])
         full = [full_name for full_name in self.names() if full_name.split("/")[1] == name]
         if full:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
@@ -100,8 +95,8 @@ class RecipeRegistry:
 
     def paper_row(self, name: str) -> PaperRecipe | None:
         """Return the paper's row of a recipe; None at the other scales."""
-        self._index()
-        return self._rows.get(name)
+        rows = (row for method in METHODS.values() for row in method.PAPER)
+        return next((row for row in rows if name == f"paper/{row.name}"), None)
 
     def figures(self, name: str) -> tuple[PublishedFigure, ...]:
         """Return the accuracies that papers print for the recipe."""

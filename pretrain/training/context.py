@@ -134,18 +134,6 @@ class Context:
         self.acting = method.name
         return getattr(method, hook)(self, *args)
 
-    def methods_with(self, hook: str) -> list[MethodSettings]:
-        """Return the recipe's methods that override the hook, in the order of their rank."""
-        return self._methods[hook]
-
-    def _notify_others(self, names: tuple[str, ...]) -> None:
-        """Call `rewritten` of every method except the acting one."""
-        acting = self.acting
-        for method in self._methods["rewritten"]:
-            if method.name != acting:
-                self.call_method(method, "rewritten", names)
-        self.acting = acting
-
     @property
     def memory(self) -> Memory:
         """Memory of the acting method."""
@@ -170,7 +158,11 @@ class Context:
             surgery.set_weight(self.model, name, value.to(self.device))
         self.touched |= {t for name in weights for t in surgery.trained_names(self.model, name)}
         new = [surgery.get_weight(self.model, name).detach() for name in weights]
-        self._notify_others(tuple(weights))
+        acting = self.acting
+        for method in self._methods["rewritten"]:
+            if method.name != acting:
+                self.call_method(method, "rewritten", tuple(weights))
+        self.acting = acting
         clamped = surgery.total_clamped(self.model, weights) - clamped_before
         suffix = f"; {clamped} elements clamped to the range" if clamped else ""
         self.log(tuple(weights), surgery.fraction_changed(old.values(), new), note + suffix)

@@ -139,8 +139,9 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     """
     recipe = fit_round_steps(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
-    for method in ctx.methods_with("training_step"):
-        ctx.call_method(method, "setup")
+    for method in recipe.methods:
+        if "training_step" in method.hooks:
+            ctx.call_method(method, "setup")
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout
         seconds, flops = measure_step(ctx)

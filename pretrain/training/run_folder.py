@@ -156,20 +156,12 @@ class DiscardedLogs(RunLogs):
         return None
 
 
-def run_plugins(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the packages of plug-in methods and data for the run's record; {} for none."""
-    methods = [method["name"] for method in facts["recipe_fields"]["methods"]]
-    packages = registry.plugin_packages(
-        *((registry.METHODS, name) for name in methods),
-        (registry.PRETRAINING_DATASETS, facts["source"]),
-    )
-    return {"plugins": packages} if packages else {}
-
-
 def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write the finished run: weights first, run.json last."""
+    """Write the finished run: weights first, run.json last; it names the packages of plug-ins."""
     write_tensors(folder / "model.safetensors", weights)
-    whole = facts | RunLogs(folder).shared() | run_plugins(facts)
+    methods = [(registry.METHODS, method["name"]) for method in facts["recipe_fields"]["methods"]]
+    plugins = registry.plugin_packages(*methods, (registry.PRETRAINING_DATASETS, facts["source"]))
+    whole = facts | RunLogs(folder).shared() | ({"plugins": plugins} if plugins else {})
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 
@@ -185,11 +177,9 @@ def log_line(
 
     A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
     """
+    position = {name: getattr(clock, name) for name in ("step", "stage", "round", "epoch")}
     return {
-        "step": clock.step,
-        "stage": clock.stage,
-        "round": clock.round,
-        "epoch": clock.epoch,
+        **position,
         "lr": lr,
         "train_loss": loss,
         "train_accuracy": accuracy,
@@ -233,7 +223,10 @@ def run_record(
     ctx: Context, source: SourceDataset, rounds: list[dict[str, Any]], cost: TrainingCost
 ) -> dict[str, Any]:
     """rounds: as pretrain/training/run_folder.py gives them; cost: of all parts of the run."""
-    recipe, accuracies = ctx.recipe, stage_accuracies(rounds)
+    recipe, accuracies, episodic = ctx.recipe, stage_accuracies(rounds), {}
+    if recipe.loader == "episodes":  # of a meta-learner, whose `source_accuracy` is null
+        episodic["episodic_accuracy"] = rounds[-1]["episodic_accuracy"]
+        episodic["episodic_tasks"] = describe_episodes(recipe)
     return {
         "format": "fsbench-run-1",
         "recipe": recipe.name,
@@ -255,7 +248,7 @@ def run_record(
         "source_fingerprint": source.fingerprint,
         "source_accuracy": accuracies[-1],
         "stage_accuracies": accuracies,
-        **episodic_facts(ctx, rounds),
+        **episodic,
         "rounds": rounds,
         "steps": ctx.clock.step,
         **cost.facts(),
@@ -265,14 +258,6 @@ def run_record(
         **describe_rank_effects(recipe, ctx.model, cost.ranks),
         "fsbench": __version__,
     }
-
-
-def episodic_facts(ctx: Context, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the accuracy of a meta-learner and its tasks; its `source_accuracy` is null."""
-    if ctx.recipe.loader != "episodes":
-        return {}
-    accuracy = rounds[-1]["episodic_accuracy"]
-    return {"episodic_accuracy": accuracy, "episodic_tasks": describe_episodes(ctx.recipe)}
 
 
 def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:

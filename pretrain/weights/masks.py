@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pretrain.training.context import Context
 from pretrain.weights import surgery
@@ -49,9 +49,8 @@ def smallest_masks(
     if scope == "layer":
         return {name: _smallest_mask(value, fraction) for name, value in values.items()}
     flat = torch.cat([value.detach().reshape(-1) for value in values.values()])
-    parts = torch.split(
-        _smallest_mask(flat, fraction), [value.numel() for value in values.values()]
-    )
+    sizes = [value.numel() for value in values.values()]
+    parts = torch.split(_smallest_mask(flat, fraction), sizes)
     return {n: part.view_as(values[n]) for n, part in zip(values, parts, strict=True)}
 
 
@@ -89,7 +88,7 @@ def hold_at_zero(ctx: Context, keep: Masks) -> None:
     keep: bool masks, True where the weight stays. All plain weights take one multiplication; a
     reparametrized weight is assigned through its inverse.
     """
-    plain = [name for name in keep if not _parametrized(ctx.model, name)]
+    plain = [name for name in keep if name in ctx.parameters]
     if plain:
         weights = [surgery.get_weight(ctx.model, name) for name in plain]
         torch._foreach_mul_(weights, mask_factors(keep[name] for name in plain))
@@ -111,8 +110,3 @@ def mask_gradients(ctx: Context, keep: Masks) -> None:
 def mask_factors(masks: Iterable[Tensor]) -> list[Tensor]:
     """Return bool masks as factors 0 and 1 without a copy; bool factors are ten times slower."""
     return [mask.view(torch.uint8) for mask in masks]
-
-
-def _parametrized(model: nn.Module, name: str) -> bool:
-    owner, _, leaf = name.rpartition(".")
-    return nn.utils.parametrize.is_parametrized(model.get_submodule(owner), leaf)

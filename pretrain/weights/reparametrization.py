@@ -70,7 +70,7 @@ class Reparametrization(Method):
         moved = {n: count_clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
         names = tuple(f"{name}.weight" for name, count in moved.items() if count)
         if names and not ctx.resumed:
-            total = sum(weight_size(module) for module in modules)
+            total = sum(int(module.weight.numel()) for module in modules)  # type: ignore[operator]
             fraction = sum(moved.values()) / total
             note = f"{sum(moved.values())} of {total} initial elements clamped to the range"
             ctx.log(names, fraction, note)
@@ -121,11 +121,6 @@ class Reparametrization(Method):
             ctx.log((), 0.0, f"{total} elements were clamped to the range over the whole run")
         for module in modules:
             parametrize.remove_parametrizations(module, "weight")
-
-
-def weight_size(module: nn.Module) -> int:
-    """Return the number of elements of a layer's weight."""
-    return int(module.weight.numel())  # type: ignore[operator]
 
 
 class ElementwiseReparametrization(Reparametrization):

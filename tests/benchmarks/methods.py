@@ -85,7 +85,7 @@ def recipe(name: str, given: argparse.Namespace, iterations: int = FEW) -> Recip
     plan = {n: v for n, v in method.PILOT.items() if n.partition(".")[0] != name or name == "lw"}
     bench = {"architecture": given.architecture, "width": given.width, "input_size": given.side}
     counted = {f"{name}.iterations": iterations} if iterated(name) else {}
-    made = registry.build_recipe("paper", name, method, plan)
+    made = registry.build_recipe(f"paper/{name}", method, plan)
     return made.replace({**bench, "batch_size": given.batch, **DEMANDING.get(name, {}), **counted})
 
 
