@@ -62,9 +62,8 @@ def maml_copy(module: nn.Module, lr: float, first_order: bool) -> AdaptedCopy:
 
 def metasgd_copy(module: nn.Module, rates: Iterable[Tensor], first_order: bool) -> AdaptedCopy:
     """Return a copy that `adapt` moves by -rate gradient; rates have the shapes of parameters."""
-    wrapped = import_learn2learn().algorithms.MetaSGD(
-        module, lrs=list(rates), first_order=first_order
-    )
+    meta_sgd = import_learn2learn().algorithms.MetaSGD
+    wrapped = meta_sgd(module, lrs=list(rates), first_order=first_order)
     return cast("AdaptedCopy", wrapped.clone())
 
 
@@ -73,10 +72,8 @@ def prototype_classifier(support: Tensor, labels: Tensor) -> Callable[[Tensor], 
 
     support: (N, D). labels: (N,); their sorted values are the columns of the logits (B, classes).
     """
-    classifier = import_learn2learn().nn.PrototypicalClassifier(
-        support, labels, distance="euclidean"
-    )
-    return cast("Callable[[Tensor], Tensor]", classifier)
+    classifier = import_learn2learn().nn.PrototypicalClassifier
+    return cast("Callable[[Tensor], Tensor]", classifier(support, labels, distance="euclidean"))
 
 
 def build_taskset(

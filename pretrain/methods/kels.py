@@ -65,9 +65,9 @@ def compute_slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSiz
                 f"kels cannot split {name}: its {n_in} inputs are not those of one earlier layer",
                 fix="use an architecture without concatenated channels and grouped convolutions",
             )
-        inputs = (
-            compute_slim_size(keep, channels) * (n_in // channels) if sizes and channels else n_in
-        )
+        inputs = n_in
+        if sizes and channels:
+            inputs = compute_slim_size(keep, channels) * (n_in // channels)
         sizes[name] = (n_out if name == roles.head else compute_slim_size(keep, n_out), inputs)
         outputs.append(n_out)
     return sizes

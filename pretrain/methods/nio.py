@@ -131,12 +131,10 @@ def measure_gradients(
     """Return (GC, GN) at the current weights, mean over batches."""
     values = []
     for batch in batches:
-        gradients = compute_part_gradients(
-            model, batch, compute_part_borders(len(batch.labels), d, overlap), graph=False
-        )
-        values.append(
-            torch.stack([compute_grad_cosine(gradients), compute_gradient_norms(gradients).mean()])
-        )
+        borders = compute_part_borders(len(batch.labels), d, overlap)
+        gradients = compute_part_gradients(model, batch, borders, graph=False)
+        norm = compute_gradient_norms(gradients).mean()
+        values.append(torch.stack([compute_grad_cosine(gradients), norm]))
     gc, gn = torch.stack(values).mean(dim=0).tolist()
     return gc, gn
 

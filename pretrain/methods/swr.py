@@ -59,12 +59,6 @@ def get_bias_names(ctx: Context) -> dict[int, str]:
     return {i: name for i, name in names if name in ctx.parameters}
 
 
-def find_norm_positions(ctx: Context) -> list[int]:
-    """Return the positions of the norm layers among all layers."""
-    norms = set(ctx.roles.norms)
-    return [i for i, name in enumerate(ctx.roles.weighted) if name in norms]
-
-
 def rescaling_coefficients(now: Tensor, target: Tensor, lam: Tensor) -> Tensor:
     """Return c (L,) with c |W| = lam target + (1 - lam) |W|; 1 where a norm or a target is zero.
 
@@ -180,7 +174,8 @@ class Swr(Method):
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:
-        names, norms = ctx.roles.weighted, find_norm_positions(ctx)
+        names = ctx.roles.weighted
+        norms = [i for i, name in enumerate(names) if name in ctx.roles.norms]
         sizes = frobenius_norms(get_layer_weights(ctx))
         c = rescaling_coefficients(sizes, ctx.memory["norms"], ctx.memory["lambdas"])
         bias = bias_factors(c, norms[-1] if norms else None, self.paper_literal)

@@ -51,6 +51,5 @@ class Wels(RoundMethod):
 
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round > 0:
-            masks.refill_masked(
-                ctx, ctx.memory, f"the fixed random {self.fraction:g} of every kernel"
-            )
+            note = f"the fixed random {self.fraction:g} of every kernel"
+            masks.refill_masked(ctx, ctx.memory, note)

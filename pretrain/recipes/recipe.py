@@ -374,8 +374,9 @@ class Recipe(Frozen):
         for name, value in values.items():
             if name not in fields:
                 raise UnknownName("recipe field", name, fields)
-            owner, leaf = self._field_owner(data, name)
-            owner[leaf] = convert_value(name, fields[name], value)
+            part, _, leaf = name.rpartition(".")
+            owners = {"": data, "plan": data["plan"]} | {m["name"]: m for m in data["methods"]}
+            owners[part][leaf] = convert_value(name, fields[name], value)
         try:
             return Recipe.model_validate(data)
         except ValidationError as error:
@@ -392,16 +393,6 @@ class Recipe(Frozen):
             settings = type(method).model_fields.items()
             fields |= {f"{method.name}.{name}": field for name, field in settings}
         return {name: Annotated[field.annotation, field] for name, field in fields.items()}
-
-    @staticmethod
-    def _field_owner(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
-        """Return the dict of a dumped recipe that contains the field, and the field's key there."""
-        part, dot, leaf = name.partition(".")
-        if not dot:
-            return data, name
-        if part == "plan":
-            return data["plan"], leaf
-        return next(m for m in data["methods"] if m["name"] == part), leaf
 
 
 def parse_overrides(assignments: Iterable[str]) -> dict[str, object]:
@@ -437,20 +428,12 @@ def fit_round_steps(recipe: Recipe, source: SourceDataset) -> Recipe:
     plan = recipe.plan
     if plan.round_steps is None:
         return recipe
-    epochs = count_epochs(plan.round_steps, plan.epochs, longest_epoch(recipe, source))
+    longest = plan.round_steps  # full-batch training repeats the same images without a limit
+    if recipe.loader != "full_batch":
+        n = len(source.train.labels)
+        sizes = [round(stage.stop * n) - round(stage.start * n) for stage in plan.stages]
+        longest = max(1, min(*sizes, plan.epoch_images or n) // recipe.batch_size)
+    epochs = count_epochs(plan.round_steps, plan.epochs, longest)
     images = plan.round_steps // epochs * recipe.batch_size
     plan = plan.model_copy(update={"epochs": epochs, "epoch_images": images})
     return type(recipe).model_validate({**dict(recipe), "plan": plan})
-
-
-def longest_epoch(recipe: Recipe, source: SourceDataset) -> int:
-    """Return the steps of the longest epoch that every stage can fill.
-
-    Full-batch training repeats the same images, so its epochs have no limit.
-    """
-    if recipe.loader == "full_batch":
-        return recipe.plan.round_steps or 1
-    n = len(source.train.labels)
-    sizes = [round(stage.stop * n) - round(stage.start * n) for stage in recipe.plan.stages]
-    images = min(*sizes, recipe.plan.epoch_images or n)
-    return max(1, images // recipe.batch_size)

@@ -49,7 +49,14 @@ class Table2Row(NamedTuple):
 def load_table2() -> tuple[Table2Row, ...]:
     """Return the 72 rows in the order of the paper."""
     data = json.loads((files(__package__) / TABLE).read_text(encoding="utf8"))
-    return tuple(_table2_row(data, *row) for row in data["rows"])
+    rows = []
+    for setting, dataset, network, values in data["rows"]:
+        accuracy, error = (
+            dict(zip(data["methods"], column, strict=True)) for column in zip(*values, strict=True)
+        )
+        sizes = data["datasets"][dataset]
+        rows.append(Table2Row(setting, dataset, network, accuracy, error, **sizes))
+    return tuple(rows)
 
 
 def table2_methods() -> tuple[str, ...]:
@@ -60,19 +67,6 @@ def table2_methods() -> tuple[str, ...]:
 def table2_networks() -> tuple[str, ...]:
     """Return the four networks in the order of the paper."""
     return tuple(dict.fromkeys(row.network for row in load_table2()))
-
-
-def _table2_row(
-    data: dict[str, dict[str, dict[str, int]]],
-    setting: str,
-    dataset: str,
-    network: str,
-    values: list[list[float]],
-) -> Table2Row:
-    accuracy, error = (
-        dict(zip(data["methods"], column, strict=True)) for column in zip(*values, strict=True)
-    )
-    return Table2Row(setting, dataset, network, accuracy, error, **data["datasets"][dataset])
 
 
 ROUNDS: Mapping[str, int] = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
@@ -113,17 +107,11 @@ def study_figures(network: str, setting: str) -> Iterator[PublishedFigure]:
     """Yield the table's accuracies for a recipe: six data sets, six methods."""
     for row in load_table2():
         if (row.network, row.setting) == (network, setting):
+            source = SOURCES.get(row.dataset)
+            overrides = (f"source={source}",) if source else ()
             for method, percent in row.accuracy.items():
-                yield _study_figure(row, method, percent)
-
-
-def _study_figure(row: Table2Row, method: str, percent: float) -> PublishedFigure:
-    source = SOURCES.get(row.dataset)
-    return PublishedFigure(
-        accuracy=percent / 100,
-        at=f"{row.dataset}, {method}",
-        overrides=(f"source={source}",) if source else (),
-    )
+                at = f"{row.dataset}, {method}"
+                yield PublishedFigure(accuracy=percent / 100, at=at, overrides=overrides)
 
 
 def study_rows() -> tuple[PaperRecipe, ...]:

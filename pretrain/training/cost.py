@@ -44,13 +44,7 @@ class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.flops = 0
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: tuple[type, ...],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         formula: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
         if formula is not None:
@@ -145,8 +139,12 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout
         seconds, flops = measure_step(ctx)
+    images = float(len(source.val))
+    if recipe.loader == "episodes":  # adapting to a task costs as much as training on it
+        learner = meta_learner_of(recipe)
+        images = learner.val_episodes * learner.task_images / FORWARD_SHARE
     steps, epochs = ctx.loader.total_steps, recipe.plan.total_epochs
-    validated = count_validation_images(recipe, source) * epochs / recipe.validate_every
+    validated = images * epochs / recipe.validate_every
     validation = validated * seconds / recipe.batch_size * FORWARD_SHARE
     size = sum(t.numel() * t.element_size() for t in ctx.model.state_dict().values())
     # weights, momentum and the export; two checkpoints exist while one replaces the other
@@ -154,14 +152,6 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     disk = size * (2 * (1 + buffers) + 1)
     duration = steps * seconds + validation
     return WorkEstimate(seconds=duration, steps=steps, disk=disk, flops=steps * flops)
-
-
-def count_validation_images(recipe: Recipe, source: SourceDataset) -> float:
-    """Return the forward passes of one validation; adapting to a task costs as much as training."""
-    if recipe.loader != "episodes":
-        return len(source.val)
-    learner = meta_learner_of(recipe)
-    return learner.val_episodes * learner.task_images / FORWARD_SHARE
 
 
 def measure_step(ctx: Context) -> tuple[float, int]:

@@ -14,13 +14,12 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
 from fsbench.data.source import SourceDataset
-from pretrain.meta.learner import EpisodeLoader, EpisodicValidation
+from pretrain.meta.learner import EpisodeLoader
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader
 from pretrain.training.context import Context, Rewrite
 from pretrain.training.distributed import require_enough_images
-from pretrain.training.validation import Validation
 
 
 def add_dropout(head: nn.Module, rate: float) -> None:
@@ -81,14 +80,6 @@ def build_context(
     return Context(
         recipe, architecture, model, loader, TrainingClock(recipe.plan), device, log_rewrite
     )
-
-
-def build_validation(
-    recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
-) -> Validation:
-    """Return the validation that fits the recipe's loader."""
-    kind = EpisodicValidation if recipe.loader == "episodes" else Validation
-    return kind(recipe, source, device, ranks)
 
 
 @contextmanager

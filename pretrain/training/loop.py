@@ -46,6 +46,7 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, StopRequest, postponed
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.data.source import SourceDataset
+from pretrain.meta.learner import EpisodicValidation
 from pretrain.recipes import schedules
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.recipes.schedules import PlateauSchedule
@@ -55,7 +56,7 @@ from pretrain.training.checkpoint import pack_state, unpack_state
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
-from pretrain.training.factory import build_context, build_validation, deterministic_kernels
+from pretrain.training.factory import build_context, deterministic_kernels
 from pretrain.training.run_folder import (
     log_line,
     machine_facts,
@@ -63,7 +64,7 @@ from pretrain.training.run_folder import (
     summarize_rounds,
     warn_if_bits_may_differ,
 )
-from pretrain.training.validation import EpochSums, autocast
+from pretrain.training.validation import EpochSums, Validation, autocast
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint inside an epoch is written when the last one is older than this."""
@@ -121,7 +122,8 @@ class Trainer:
         self.journal = (run_folder.RunLogs if ranks.first else run_folder.DiscardedLogs)(out)
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
-        self.validation = build_validation(recipe, source, device, ranks)
+        kind = EpisodicValidation if recipe.loader == "episodes" else Validation
+        self.validation = kind(recipe, source, device, ranks)
         self.sums, self.plateau = EpochSums(ranks), PlateauSchedule()
         self.cost = TrainingCost(device, ranks)
         self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, StopRequest()

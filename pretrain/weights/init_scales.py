@@ -25,7 +25,7 @@ from torch.nn.modules.conv import _ConvNd
 from fsbench.core.errors import FsbenchError, UsageError
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
-from pretrain.training.validation import eval_mode
+from pretrain.training.validation import eval_mode, use_batch_statistics
 
 KERNELS = (_ConvNd, nn.Linear)
 NORMS = (nn.LayerNorm, nn.GroupNorm)
@@ -58,17 +58,13 @@ def search_mode(model: nn.Module) -> Iterator[None]:
     Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are
     restored, no buffer has changed, and no gradient is left.
     """
-    tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     with eval_mode(model), sdpa_kernel(SDPBackend.MATH):
-        for module in model.modules():
-            if isinstance(module, _BatchNorm):
-                module.training = True
-                module.track_running_stats = False
+        for norm in (m for m in model.modules() if isinstance(m, _BatchNorm)):
+            norm.train()
         try:
-            yield
+            with use_batch_statistics(model):
+                yield
         finally:
-            for module in tracking:
-                module.track_running_stats = True
             model.zero_grad(set_to_none=True)
 
 

@@ -70,7 +70,8 @@ class Reparametrization(Method):
         moved = {n: count_clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
         names = tuple(f"{name}.weight" for name, count in moved.items() if count)
         if names and not ctx.resumed:
-            total = sum(int(module.weight.numel()) for module in modules)  # type: ignore[operator]
+            sizes = [int(module.weight.numel()) for module in modules]  # type: ignore[operator]
+            total = sum(sizes)
             fraction = sum(moved.values()) / total
             note = f"{sum(moved.values())} of {total} initial elements clamped to the range"
             ctx.log(names, fraction, note)
