@@ -1,5 +1,3 @@
 """Pretraining: one training loop; methods differ from plain training by their hooks only."""
 
-from __future__ import annotations
-
 from pretrain.recipes.recipe import METHODS as METHODS

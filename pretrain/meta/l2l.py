@@ -11,8 +11,6 @@ does (learn2learn issue 207), so a prediction depends on the other queries. fsbe
 eval mode (pretrain/meta/learner.py).
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stderr

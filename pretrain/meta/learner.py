@@ -17,8 +17,6 @@ prediction depends on other queries. Published figures of MAML do depend on them
 it falls to chance (toy/maml: 24 % against 38 %); `val_norm=batch` measures as they do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, NamedTuple

@@ -15,8 +15,6 @@ Differences: features of support and query come from two forward passes, so batc
 them in training (learn2learn's example uses one pass).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

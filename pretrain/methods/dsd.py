@@ -24,8 +24,6 @@ biases and norm layers are untouched.
 Differences: none known; neither paper reports an accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import Field

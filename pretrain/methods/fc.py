@@ -18,8 +18,6 @@ every bit. The method equals `lw` after its last block without rescaling and nor
 Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 

@@ -18,8 +18,6 @@ from the same point as the first. This is the cold start that a warm start is co
 Differences: none by default.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pretrain.method import StageMethod

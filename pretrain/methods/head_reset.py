@@ -19,8 +19,6 @@ Differences: none by default. Nikishin et al. reset periodically and draw new va
 (`fresh_draw=true`).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from fsbench.backbones.architectures import RoleMap

@@ -25,8 +25,6 @@ Differences: none known. SEAL cites the method without an accuracy on TinyImageN
 later epoch is that of Frankle et al. 2019, https://arxiv.org/abs/1903.01611.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

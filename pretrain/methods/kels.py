@@ -24,8 +24,6 @@ they are redrawn. Concatenated channels and grouped convolutions are refused, be
 channels are not the first ones. The paper reports no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

@@ -23,8 +23,6 @@ Differences: without the factor 1/2, the official code needs half the lam for th
 logged loss leaves the penalty out.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

@@ -20,8 +20,6 @@ Differences: without the factor 1/2, the official code needs half the lam for th
 logged loss leaves the penalty out; theta_0 stays the same when another method redraws weights.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import Field

@@ -22,8 +22,6 @@ smaller than that of the initial weights; `redraw=kaiming_uniform_sqrt5` does th
 before the threshold; its section 4.1, Figure 1 and code, followed here, of those after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

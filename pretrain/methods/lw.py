@@ -37,8 +37,6 @@ normalisers); `rescaled=all` skips tensors that start at zero, where FF sets tra
 The paper reports no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal

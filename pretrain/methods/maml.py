@@ -20,8 +20,6 @@ Code:  https://github.com/learnables/learn2learn, which takes the inner steps he
 Differences: those of the last two rows.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

@@ -19,8 +19,6 @@ network.
 Differences: those of the last two rows.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

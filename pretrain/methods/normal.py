@@ -22,8 +22,6 @@ all rounds. The rows `vanilla` come from the soft weight rescaling paper
 study (https://arxiv.org/abs/2109.00267, Table 2), whose other methods are selected by --method.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pretrain.method import Method

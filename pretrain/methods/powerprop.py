@@ -19,8 +19,6 @@ A weight that is exactly 0 never moves again, because Psi'(0) = 0: methods that 
 Differences: none known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 

@@ -15,8 +15,6 @@ Code:  https://github.com/learnables/learn2learn, whose classifier is used here
 Differences: those of the table. The head gets no gradient and keeps its initial values.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

@@ -21,8 +21,6 @@ network keeps every prediction.
 Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

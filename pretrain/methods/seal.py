@@ -26,8 +26,6 @@ rate: the same bits with SGD, and correct for adaptive optimizers too. The flip 
 penalties of other methods, which, like the decay, shrink weights in both phases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal

@@ -14,8 +14,6 @@ As in the official code, the optimizer does not hold the late layers during the 
 neither an update nor decay. Other settings and the differences are those of seal.py.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import nn

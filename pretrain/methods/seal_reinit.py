@@ -9,8 +9,6 @@ Code:  https://github.com/amiiir-sarfi/SEAL
 No settings besides those of seal.py; the differences are those of seal.py and llf.py.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pretrain.method import require_rounds

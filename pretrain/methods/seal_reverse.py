@@ -13,8 +13,6 @@ Code:  https://github.com/amiiir-sarfi/SEAL, flag fc_never_ascend
 Other settings and the differences are those of seal.py.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import nn

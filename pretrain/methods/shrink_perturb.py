@@ -24,8 +24,6 @@ field `opt_reset`).
 Differences: none by default.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch

@@ -28,8 +28,6 @@ layer whose norm is or was zero is skipped, because the rule would pull it to ze
 rule does not depend on the learning rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

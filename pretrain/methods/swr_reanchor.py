@@ -20,8 +20,6 @@ training can raise them; the new anchor removes that pull.
 Differences: `every_epochs` re-anchors at fixed intervals, for schedules without drops (cosine).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

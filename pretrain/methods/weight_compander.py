@@ -24,8 +24,6 @@ here. The paper does not constrain a and b; here a learned b keeps |b| >= 1e-3. 
 rate is in effect multiplied by (a/b)^2; the control for that is `normal` with lr (a/b)^2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from itertools import repeat

@@ -20,8 +20,6 @@ only scales w must change g alone. w is no element-wise function of v, so the ad
 weight compander does not apply: Adam acts on g and v, as in the original paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Literal, cast
 

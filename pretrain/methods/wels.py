@@ -21,8 +21,6 @@ Untouched: biases, norm layers and their statistics.
 Differences: none known; the papers report no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import Field

@@ -10,8 +10,6 @@ Reinitialization", section 3.3, trains until convergence within a number of step
 the one in log.jsonl: on the augmented batches, before their step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self

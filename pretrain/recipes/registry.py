@@ -5,8 +5,6 @@ A method file adds `pilot/NAME` and `toy/NAME` (base recipe plus its PILOT or TO
 steps, same batches and initial weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any

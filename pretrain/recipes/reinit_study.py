@@ -17,8 +17,6 @@ The paper does not state the early end for Table 2; a hundred thousand steps tak
 and after convergence the gradient is close to zero. `--set plan.stop_accuracy=null` disables it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache

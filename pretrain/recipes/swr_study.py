@@ -6,8 +6,6 @@ no decay; generalization is 200 epochs, every stage of a scenario 100. With deca
 a tenth at epochs 100 and 150. Warm-start and continual results are curves: rows without a figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pretrain.recipes.plan import scenario_fields

@@ -4,8 +4,6 @@ Every random draw is keyed by (seed, position), so batch i does not depend on ba
 resuming is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple

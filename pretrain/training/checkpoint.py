@@ -4,8 +4,6 @@
 tensor file is removed; whichever moment the process dies at, the sidecar names a complete file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@ It holds the model, the clock, the random streams and the memory of every method
 optimizer and logs every change of weights that is no optimizer step.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

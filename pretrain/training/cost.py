@@ -8,8 +8,6 @@ counted. With several processes the FLOPs of steps are summed; the work of hooks
 process repeats, counts once. Seconds and memory are those of the process that writes.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

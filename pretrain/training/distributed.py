@@ -13,8 +13,6 @@ need unequal weights, and `after_backward` needs the final gradients. One all-re
 backward pass is correct for all of these.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Construction of a run from its recipe: network, loader, context and validation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

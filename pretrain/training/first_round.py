@@ -7,8 +7,6 @@ run that starts from it. Such a run belongs to its recipe from the start; shared
 end, `shared_rounds` of run.json name the run of the copied round. Costs are those of the whole run.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

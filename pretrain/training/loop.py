@@ -26,8 +26,6 @@ position alone, `method` also by the method's name. Several processes can share 
 (pretrain/training/distributed.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import asdict

@@ -6,8 +6,6 @@ another run (first_round.py). checkpoint.* contain the state. run.json is writte
 presence means that the run is complete; `run:DIR` loads it as a backbone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext

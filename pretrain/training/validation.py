@@ -3,8 +3,6 @@
 None of them changes the model, its batch-norm statistics or a random stream.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

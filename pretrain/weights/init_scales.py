@@ -10,8 +10,6 @@ Official codes stop scaling a bias once its factor has reached 0; here its deriv
 there, and it may come back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ WELSR, DSD, WELS, KELS and IMP are all a mask and a fill. A mask is a bool tenso
 its weight, True for the selected elements.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Literal

@@ -9,8 +9,6 @@ step of ResNet-18 at 64 px. Under an adaptive optimizer a map is `raw`: v then r
 of w, from which the adaptive step must be computed (see reparametrization.py).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import cast

@@ -6,8 +6,6 @@ gradient of the trained tensors. Anchors are the parameters at the start, after 
 methods have acted; they are in the method's memory and so in every checkpoint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import cast
 

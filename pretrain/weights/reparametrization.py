@@ -13,8 +13,6 @@ of w and then multiplied by Psi'(v) (powerpropagation, section 3; weight compand
 are `raw`, `before_step` keeps v and Psi'(v), `after_step` rescales what the optimizer did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal

@@ -10,8 +10,6 @@ networks with such a stage. In others it is the first layer with the same fracti
 before it, round(7 K / 16), at least one; with a single block these are the fully-connected layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 
