@@ -53,17 +53,6 @@ def join_halves(a: Batch, b: Batch) -> tuple[Tensor, Tensor]:
     return torch.cat([a.images, b.images]), torch.cat([a.labels, b.labels])
 
 
-def compute_step_direction(
-    gradients: tuple[Tensor, ...], adam: bool, normalise: bool
-) -> list[Tensor]:
-    """Return the direction of the optimizer's first step, without a graph."""
-    detached = [g.detach() for g in gradients]
-    if adam:
-        return [g.sign() for g in detached]
-    norm = compute_total_norm(gradients, adam).detach() if normalise else 1
-    return [g / norm for g in detached]
-
-
 def compute_total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
     """Return the norm of all gradients: Euclidean for SGD, sum of absolute values for Adam."""
     if adam:
@@ -82,10 +71,10 @@ def compute_step_objective(
     norm = compute_total_norm(gradients, adam)
     if norm > gradinit.gamma:
         return norm, True
-    direction = compute_step_direction(gradients, adam, gradinit.normalise)
-    moved = {
-        name: p - gradinit.eta * d for (name, p), d in zip(tensors.items(), direction, strict=True)
-    }
+    length = norm.detach() if gradinit.normalise else 1
+    detached = zip(tensors, (g.detach() for g in gradients), strict=True)
+    direction = {name: g.sign() if adam else g / length for name, g in detached}
+    moved = {name: p - gradinit.eta * direction[name] for name, p in tensors.items()}
     images, labels = join_halves(halves[0], halves[2])
     logits = functional_call(model, moved, (images,))
     return functional.cross_entropy(logits, labels) / gradinit.eta, False
@@ -103,8 +92,8 @@ def learn_step_scales(
     with init_scales.search_mode(model):
         before = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
         for _ in range(gradinit.iterations):
-            first, second, third = next(halves), next(halves), next(halves)
-            objective, bound = compute_step_objective(model, (first, second, third), gradinit, adam)
+            drawn = next(halves), next(halves), next(halves)
+            objective, bound = compute_step_objective(model, drawn, gradinit, adam)
             scales.descend(scales.gradient(objective), bound)
         after = measure_gradients(model, probes, PROBE_PARTS, PROBE_OVERLAP)
     return LearnedScales(scales.factors(), before, after, (scales.steps[0], scales.steps[1]))

@@ -48,10 +48,7 @@ def compute_slim_size(keep: float, n: int) -> int:
 
 
 def compute_slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSizes:
-    """Return the slim part of every layer.
-
-    Raises UsageError for concatenated or grouped channels.
-    """
+    """Return every layer's slim part. Raises UsageError for concatenated or grouped channels."""
     sizes: SlimSizes = {}
     outputs = [0]
     for name in roles.layers:
@@ -72,10 +69,7 @@ def compute_slim_sizes(model: nn.Module, roles: RoleMap, keep: float) -> SlimSiz
 
 
 def _input_channels(layer: nn.Module, n_in: int, outputs: list[int]) -> int | None:
-    """Return the number of channels behind the inputs of a layer; None if unknown.
-
-    outputs: channels of the layers before it.
-    """
+    """Return the channels behind a layer's inputs, None if unknown; outputs: of earlier layers."""
     if isinstance(layer, nn.Conv2d):
         if layer.groups > 1:
             return 1 if layer.groups == layer.in_channels == layer.out_channels else None

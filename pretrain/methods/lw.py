@@ -60,10 +60,7 @@ EPSILON = 1e-6
 def build_block_schedule(
     rounds: int, blocks: int, repeats: int, generations: bool
 ) -> tuple[int, ...]:
-    """Return the number of blocks kept in each round; 0 is a plain round.
-
-    repeats: rounds per block of Algorithm 1; not used with generations.
-    """
+    """Return the number of kept blocks per round, 0 in a plain one; repeats: rounds per block."""
     if not generations:
         return tuple(r // repeats + 1 for r in range(rounds))
     return (0, *(max(1, r * (blocks + 1) // rounds) for r in range(1, rounds)))

@@ -77,10 +77,8 @@ def compute_part_gradients(
     """Return g_i as rows (D, P): one forward pass, one gradient of the mean loss of every part."""
     tensors = list(init_scales.parameters_by_kind(model, (*KERNELS, *NORMS)).values())
     losses = functional.cross_entropy(model(batch.images), batch.labels, reduction="none")
-    rows = (
-        init_scales.gradients_of(losses[start:stop].mean(), tensors, graph)
-        for start, stop in borders
-    )
+    means = [losses[start:stop].mean() for start, stop in borders]
+    rows = (init_scales.gradients_of(mean, tensors, graph) for mean in means)
     return torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
 
 

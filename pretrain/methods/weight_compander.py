@@ -26,7 +26,6 @@ rate is in effect multiplied by (a/b)^2; the control for that is `normal` with l
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
@@ -121,25 +120,6 @@ class IdentityMap(Elementwise):
         return weight
 
 
-def make_companders(
-    function: CompandingFunction,
-    a: float,
-    b: float,
-    learnable: str,
-    raw: bool,
-    device: torch.device,
-) -> Iterator[WeightMap]:
-    """Yield maps without end: with numbers a, b, one shared pair of parameters, or a pair each."""
-
-    def pair() -> tuple[Scalar, Scalar]:
-        first, second = (nn.Parameter(torch.tensor(start, device=device)) for start in (a, b))
-        return first, second
-
-    shared = pair() if learnable == "coarse" else (a, b)
-    for _ in repeat(None):
-        yield Compander(function, *(pair() if learnable == "fine" else shared), raw, device)
-
-
 class WeightCompander(ElementwiseReparametrization):
     """Settings of weight compander; decay: on w or v, null: w if a and b are fixed, else v."""
 
@@ -194,10 +174,16 @@ class WeightCompander(ElementwiseReparametrization):
         if self.function == "identity":
             yield from (IdentityMap(raw=False) for _ in layer_modules(ctx))
             return
-        endless = make_companders(
-            FUNCTIONS[self.function], self.a, self.b, self.learnable, is_adaptive(ctx), ctx.device
-        )
-        yield from (mapping for _, mapping in zip(layer_modules(ctx), endless, strict=False))
+
+        def pair() -> tuple[Scalar, Scalar]:
+            a, b = (nn.Parameter(torch.tensor(v, device=ctx.device)) for v in (self.a, self.b))
+            return a, b
+
+        function, raw = FUNCTIONS[self.function], is_adaptive(ctx)
+        shared = pair() if self.learnable == "coarse" else (self.a, self.b)
+        for _ in layer_modules(ctx):
+            a, b = pair() if self.learnable == "fine" else shared
+            yield Compander(function, a, b, raw, ctx.device)
 
     @torch.no_grad()
     def after_step(self, ctx: Context) -> None:

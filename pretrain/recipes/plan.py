@@ -63,10 +63,7 @@ class Plan(Frozen):
 
 
 def count_epochs(steps: int, least: int, longest: int) -> int:
-    """Return the smallest number of epochs, `least` or more, of equal whole steps up to `longest`.
-
-    Raises UsageError if there are fewer steps than epochs.
-    """
+    """Return the fewest epochs, from `least` on, of equal whole steps, at most `longest` each."""
     for epochs in range(least, steps + 1):
         if steps % epochs == 0 and steps // epochs <= longest:
             return epochs

@@ -45,10 +45,7 @@ class ActingOrder(IntEnum):
 
 
 class PublishedFigure(Frozen):
-    """An accuracy (fraction) that a paper prints for a recipe under these overrides.
-
-    at: which of the row's numbers it is; empty if the row has one number.
-    """
+    """An accuracy (fraction) that a paper prints for these overrides; at: which of several."""
 
     accuracy: float
     at: str = ""

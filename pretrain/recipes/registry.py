@@ -120,9 +120,7 @@ def compose_methods(
     UnknownName for an unknown method, UsageError for methods that cannot be combined.
     """
     current = {method.name: method for method in recipe.methods}
-    methods = [
-        current.get(name) or method_at_scale(name, recipe.scale) for name in names.split("+")
-    ]
+    methods = [current.get(n) or method_at_scale(n, recipe.scale) for n in names.split("+")]
     methods.sort(key=lambda method: (method.RANK, method.name))
     name = f"{recipe.scale}/{'+'.join(method.name for method in methods)}"
     # not validated yet: the methods may need `values`

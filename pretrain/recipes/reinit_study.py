@@ -29,10 +29,7 @@ TABLE = "reinit_table2.json"
 
 
 class Table2Row(NamedTuple):
-    """One setting on one data set and network: accuracies (%) and standard errors by method.
-
-    setting: plain, augmentation or augmentation+dropout (rate 0.25).
-    """
+    """Accuracies (%) and standard errors by method: one setting, data set and network."""
 
     setting: str
     dataset: str

@@ -56,10 +56,7 @@ ROUND_START = PlateauSchedule()
 def lr_factor(
     recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule = ROUND_START
 ) -> float:
-    """Return the factor of the base learning rate at this position.
-
-    steps: optimizer steps per epoch. plateau: state of the schedule `plateau`.
-    """
+    """Return the factor of the base learning rate here; steps: optimizer steps per epoch."""
     unit = 1.0 if recipe.schedule_by == "epoch" else 1.0 / steps
     position = clock.epoch + (0.0 if recipe.schedule_by == "epoch" else clock.batch * unit)
     length, warmup = recipe.plan.epochs, recipe.warmup_epochs

@@ -35,10 +35,7 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Return tensors and state of the folder's checkpoint; None if there is none.
-
-    Raises CheckpointError with the file's name if it is corrupt, foreign or incomplete.
-    """
+    """Return tensors and state, None without a checkpoint. Raises CheckpointError if unusable."""
     sidecar = folder / SIDECAR
     if not sidecar.exists():
         return None

@@ -51,10 +51,7 @@ class FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class TrainingCost:
-    """Totals of a run so far.
-
-    peak_memory_bytes: of the GPU, or the resident memory of the whole process on a CPU.
-    """
+    """Totals of a run so far; peak memory: of the GPU, or of the process on a CPU."""
 
     def __init__(self, device: torch.device, ranks: Ranks = ALONE) -> None:
         self.device, self.ranks = device, ranks
@@ -125,10 +122,7 @@ FORWARD_SHARE = 1 / 3
 
 
 def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> WorkEstimate:
-    """Return the cost of a whole run from its beginning, from a few timed steps.
-
-    Hooks of methods may add to it, and rounds may end early.
-    """
+    """Return the cost of a whole run, from a few timed steps; hooks of methods may add to it."""
     recipe = fit_round_steps(recipe, source)
     ctx = build_context(recipe, source, torch.device(device), lambda rewrite: None)
     for method in recipe.methods:

@@ -55,10 +55,7 @@ def require_enough_images(
 
 
 def copy_first_rank(ctx: Context, ranks: Ranks) -> None:
-    """Copy weights and memories of rank 0 to every rank, after hooks that each rank computes.
-
-    Only needed on GPUs, where equal computations may differ in the last bits.
-    """
+    """Copy weights and memories of rank 0 to every GPU, whose last bits may differ."""
     if ctx.device.type != "cpu":
         values = [value for memory in ctx.memories.values() for value in memory.values()]
         tensors = [v for v in values if isinstance(v, Tensor) and v.device == ctx.device]

@@ -75,9 +75,8 @@ def build_context(
         from timm.layers.norm_act import convert_sync_batchnorm  # torch's drops timm's activations
 
         model = convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    return Context(
-        recipe, architecture, model, loader, TrainingClock(recipe.plan), device, log_rewrite
-    )
+    clock = TrainingClock(recipe.plan)
+    return Context(recipe, architecture, model, loader, clock, device, log_rewrite)
 
 
 @contextmanager

@@ -272,8 +272,6 @@ def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
 def warn_if_bits_may_differ(then: dict[str, Any], now: dict[str, Any], report: Reporter) -> None:
     """Log a warning if a resumed run may differ from an uninterrupted one in the last bits."""
     then, now = ({"processes": 1, "backend": None} | facts for facts in (then, now))
-    changed = [
-        f"{name} {then.get(name)} -> {now[name]}" for name in now if then.get(name) != now[name]
-    ]
+    changed = [f"{key} {then.get(key)} -> {now[key]}" for key in now if then.get(key) != now[key]]
     if changed:
         report.log(f"resumed elsewhere ({', '.join(changed)}): the last digits may differ")

@@ -40,10 +40,7 @@ def uniform_mask(shape: torch.Size, fraction: float, generator: torch.Generator)
 def smallest_masks(
     values: Mapping[str, Tensor], fraction: float, scope: Scope
 ) -> dict[str, Tensor]:
-    """Return masks of the floor(fraction n) smallest |values|, n per tensor or over all tensors.
-
-    Ties go to the earlier element, so that the count is exact.
-    """
+    """Return masks of the floor(fraction n) smallest |values|; ties go to the earlier element."""
     if scope == "layer":
         return {name: _smallest_mask(value, fraction) for name, value in values.items()}
     flat = torch.cat([value.detach().reshape(-1) for value in values.values()])

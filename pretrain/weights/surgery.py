@@ -126,10 +126,7 @@ EARLY_SHARE = 7 / 16
 
 
 def find_threshold(recipe: Recipe, threshold: str) -> str:
-    """Return the threshold module in the recipe's network, or END; `auto` is resolved.
-
-    Raises UnknownName if the network has no such module.
-    """
+    """Return the threshold module, or END; `auto` is resolved. Raises UnknownName."""
     model, roles = build_on_meta(recipe)
     name = default_threshold(roles) if threshold == AUTO else threshold
     split_parameters(model, name)
