@@ -11,6 +11,9 @@ from fsbench.cli import options
 from fsbench.core.errors import DataError
 
 Name = Annotated[str, typer.Argument(help="Data set name or alias, or folder:DIR.")]
+Downloaded = Annotated[
+    str, typer.Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer.")
+]
 Names = Annotated[
     list[str] | None, typer.Argument(help="Data set names or aliases; all by default.")
 ]
@@ -192,21 +195,36 @@ def _percent(fraction: float | None) -> str:
 
 
 @GROUP.command("download")
-def download(name: Name, data: options.Data = None, sha256: Hashes = None) -> None:
-    """Download a data set and check its hashes; run again to resume a broken transfer."""
-    from fsbench.cli.console import reporter
-    from fsbench.data import DataRoots, resolve_alias
-    from fsbench.data.catalog import all_facts, list_archives
-    from fsbench.data.download import download_dataset as fetch
+def download(
+    name: Downloaded,
+    data: options.Data = None,
+    cache: options.Cache = None,
+    sha256: Hashes = None,
+) -> None:
+    """Download, unpack and verify a data set, or print the steps that need an account.
 
-    canonical = resolve_alias(name)
-    facts = all_facts()[canonical]
-    files = list_archives(canonical)
-    if not files:
-        raise DataError(f"{canonical} has no direct download", fix=facts.download)
-    folder = DataRoots.parse(data or [], must_exist=False).destination(facts)
-    fetch(facts, files, folder, sha256 or [], reporter())
-    typer.echo(f"{canonical} is in {folder}; check it: fsbench data verify {canonical}", err=True)
+    Run again to resume a broken transfer; complete data sets are left alone.
+    """
+    from fsbench.api.machine import cache_folder
+    from fsbench.cli.console import log, reporter
+    from fsbench.data import DataRoots
+    from fsbench.data.acquisition import acquire_datasets
+
+    roots = DataRoots.parse(data or [], must_exist=False)
+    missing = []
+    for outcome in acquire_datasets(name, roots, cache_folder(cache), sha256 or [], reporter()):
+        if outcome.folder is not None:
+            state = outcome.note or "the official images"
+            log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
+        if outcome.folder is None or outcome.note:
+            log(outcome.steps)
+        if outcome.folder is None:
+            missing.append(outcome.facts)
+    if missing:
+        raise DataError(
+            f"no direct download: {', '.join(facts.name for facts in missing)}",
+            fix="follow the steps above",
+        )
 
 
 @EPISODES.command("export")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,14 @@ LOW_DISK = 5.0
 def doctor(
     data: options.Data = None, cache: options.Cache = None, as_json: options.Json = False
 ) -> None:
-    """Check packages, devices, data sets and disk; exit 1 if a required package is missing."""
+    """Check packages, devices, data sets and disk; exit 1 if a required package is missing.
+
+    FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
+    of all commands.
+    """
     from fsbench.cli.console import emit_json, table
 
-    rows = [*package_rows(), *device_rows(), *data_rows(data), *disk_rows(cache)]
+    rows = [*package_rows(), *device_rows(), *variable_rows(), *data_rows(data), *disk_rows(cache)]
     if as_json:
         emit_json([dict(zip(("what", "state", "found"), row, strict=True)) for row in rows])
     else:
@@ -61,6 +66,16 @@ def device_rows() -> list[tuple[str, str, str]]:
     gpus = [(f"cuda:{i}", "ok", torch.cuda.get_device_name(i)) for i in range(count)]
     mps = [("mps", "ok", "Apple GPU")] if torch.backends.mps.is_available() else []
     return [("cpu", "ok", cpu), *gpus, *mps]
+
+
+def variable_rows() -> list[tuple[str, str, str]]:
+    """Return the environment variables that set folders."""
+    meanings = {
+        "FSBENCH_DATA": "folders of data sets, as --data takes them, separated like PATH",
+        "FSBENCH_CACHE": "folder for cached features and images, as --cache takes it",
+    }
+    values = {name: os.environ.get(name) for name in meanings}
+    return [(n, "set" if v else "unset", v or meanings[n]) for n, v in values.items()]
 
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:

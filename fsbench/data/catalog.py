@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from fsbench.core.errors import UnknownName
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
@@ -70,12 +72,26 @@ def all_facts() -> dict[str, DatasetFacts]:
     return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
 
-def list_archives(name: str) -> tuple[Archive, ...]:
-    """Return the files that `fsbench data download` fetches; () if users must fetch by hand."""
-    registry: Registry[TargetModule] | Registry[SourceModule]
-    registry = TARGETS if name in TARGETS.names() else SOURCES
-    archives: tuple[Archive, ...] = getattr(registry.load(name), "ARCHIVES", ())
-    return archives
+@dataclass(frozen=True)
+class Distribution:
+    """How the files of a data set are obtained.
+
+    archives: what `fsbench data download` fetches; steps: what users do by hand, "" for nothing;
+    arrange: moves unpacked files to where the loader expects them.
+    """
+
+    archives: tuple[Archive, ...]
+    steps: str
+    arrange: Callable[[Path], None] | None
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the distribution of a target or source by its name."""
+        registry: Registry[TargetModule] | Registry[SourceModule]
+        registry = TARGETS if name in TARGETS.names() else SOURCES
+        module = registry.load(name)
+        archives = tuple(getattr(module, "ARCHIVES", ()))
+        return cls(archives, getattr(module, "STEPS", ""), getattr(module, "arrange", None))
 
 
 def resolve_alias(name: str, *, plugins: bool = True) -> str:
@@ -96,6 +112,7 @@ def dataset_groups() -> dict[str, tuple[str, ...]]:
     toys = tuple(n for n in TARGETS.suite_names() if TARGETS.load(n).FACTS.domain == "toy")
     return {
         "cdfsl": ("chestx", "isic", "eurosat", "cropdisease"),
+        "cdfsl-small": ("eurosat", "cropdisease", "isic"),
         "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),
         "toy": toys,
     }

@@ -1,4 +1,4 @@
-"""Downloads of data sets: fetched with a hash check, resumable, and unpacked within limits."""
+"""Downloads of data sets: checked by hash, resumed, from mirrors, and unpacked within limits."""
 
 from __future__ import annotations
 
@@ -57,16 +57,45 @@ MAX_BYTES = 60 << 30
 class Archive:
     """A file of a publisher: a zip or tar archive, or a single file used as it is.
 
-    known_hash: `md5:...` or `sha256:...`; None if the publisher states none.
+    known_hash: `md5:...`, `sha1:...` or `sha256:...`, None if nobody states one; hash_source: who
+    states it, unless the publisher does; mirrors: other addresses of the same bytes; saved_as: its
+    file name, by default the end of the address; official: whether it holds the official images;
+    inner: archives in it that are unpacked, too.
     """
 
     url: str
     known_hash: str | None = None
+    hash_source: str = ""
+    mirrors: tuple[str, ...] = ()
+    saved_as: str = ""
+    official: bool = True
+    inner: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
         """The file name."""
-        return self.url.rpartition("/")[2]
+        return self.saved_as or self.url.rpartition("/")[2]
+
+    def fetch(self, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
+        """Download the file to `folder` from the first address that has it.
+
+        A broken transfer is resumed as long as that gives more bytes. Raises DataError if no
+        address gives a file of this hash.
+        """
+        part = folder / f"{self.file}.part"
+        errors: list[DataError] = []
+        if self.hash_source:
+            report.log(f"{self.file}: its hash is stated by {self.hash_source}")
+        for url in (self.url, *self.mirrors):
+            done = -1
+            while (size := part.stat().st_size if part.exists() else 0) > done:
+                done = size
+                try:
+                    return fetch_file(url, known_hash, folder, report, self.file)
+                except DataError as error:
+                    report.log(error.message)
+                    errors.append(error)
+        raise errors[-1]
 
 
 class LimitedReader(io.RawIOBase):
@@ -99,7 +128,7 @@ def download_dataset(
     sha256: Sequence[str] = (),
     report: Reporter = SILENT,
 ) -> None:
-    """Fetch all archives of a data set into `folder` and unpack those that are packed.
+    """Fetch all archives of a data set into `folder`, then unpack those that are packed.
 
     sha256: hashes from the user for archives without a known hash, in the order of the archives.
     Raises DataError if a connection or a hash check fails or an archive exceeds the limits, and
@@ -107,11 +136,15 @@ def download_dataset(
     """
     hashes = _hashes(facts, archives, sha256)
     folder.mkdir(parents=True, exist_ok=True)
-    for archive, known_hash in zip(archives, hashes, strict=True):
-        path = fetch_file(archive.url, known_hash, folder, report)
-        if path.name.endswith(PACKED):
-            extract_archive(path, folder, report)
-            path.unlink()
+    paths = [
+        archive.fetch(known_hash, folder, report)
+        for archive, known_hash in zip(archives, hashes, strict=True)
+    ]
+    for archive, path in zip(archives, paths, strict=True):
+        for packed in (path, *(folder / name for name in archive.inner)):
+            if packed.name.endswith(PACKED):
+                extract_archive(packed, folder, report)
+                packed.unlink()
 
 
 def _hashes(
@@ -121,8 +154,8 @@ def _hashes(
     if len(user_hashes) != len(unhashed):
         addresses = ", ".join(archive.url for archive in unhashed) or "none"
         raise UsageError(
-            f"{facts.name}: {len(user_hashes)} hashes given, {len(unhashed)} needed; its publisher "
-            f"states no hash for: {addresses}",
+            f"{facts.name}: {len(user_hashes)} hashes given, {len(unhashed)} needed; no hash is "
+            f"known for: {addresses}",
             fix="fetch by hand and unpack, or pass one --sha256 HASH for each of them, in order",
         )
     if wrong := [text for text in user_hashes if not re.fullmatch("[0-9a-fA-F]{64}", text)]:
@@ -134,17 +167,20 @@ def _hashes(
     return [archive.known_hash or f"sha256:{next(remaining).lower()}" for archive in archives]
 
 
-def fetch_file(url: str, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
-    """Download a file to `folder` and check its hash (`md5:...` or `sha256:...`).
+def fetch_file(
+    url: str, known_hash: str, folder: Path, report: Reporter = SILENT, name: str = ""
+) -> Path:
+    """Download a file to `folder` and check its hash (`md5:...`, `sha1:...` or `sha256:...`).
 
-    An interrupted transfer leaves NAME.part, which the next call continues.
+    name: of the file, by default the end of the address. An interrupted transfer leaves NAME.part,
+    which the next call continues.
     """
     from http.client import HTTPException
 
     import pooch
 
     pooch.get_logger().setLevel("WARNING")
-    name = url.rpartition("/")[2]
+    name = name or url.rpartition("/")[2]
     getter = make_downloader(folder / f"{name}.part", report)
     try:
         path = pooch.retrieve(url, known_hash, fname=name, path=folder, downloader=getter)
@@ -171,7 +207,7 @@ def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object]
         request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
         try:
             with urlopen(request, timeout=TIMEOUT) as response:
-                _append(response, part, done if response.status == 206 else 0, report)
+                append_response(response, part, done if response.status == 206 else 0, report)
         except HTTPError as error:
             # 416: nothing is left to send, the part is complete.
             if error.code != 416 or not done:
@@ -181,7 +217,8 @@ def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object]
     return get
 
 
-def _append(response: HTTPResponse, part: Path, done: int, report: Reporter) -> None:
+def append_response(response: HTTPResponse, part: Path, done: int, report: Reporter) -> None:
+    """Write a response behind the first `done` bytes. Raise OSError if the connection breaks."""
     length = response.headers["Content-Length"]
     total = done + int(length) if length else 0
     with (
@@ -207,7 +244,7 @@ def extract_archive(archive: Path, folder: Path, report: Reporter = SILENT) -> N
     try:
         reader(archive, partial, report)
         for entry in sorted(partial.iterdir()):
-            _merge(entry, folder / entry.name)
+            merge_entry(entry, folder / entry.name)
     except DAMAGED as error:
         raise DataError(f"{archive} is damaged: {error}", fix="remove it, fetch again") from error
     finally:
@@ -265,10 +302,10 @@ def _require_inside(archive: Path, name: str, link: bool) -> None:
         )
 
 
-def _merge(entry: Path, place: Path) -> None:
+def merge_entry(entry: Path, place: Path) -> None:
     """Move an entry into place; existing folders receive the new files."""
     if entry.is_dir() and place.is_dir():
         for below in sorted(entry.iterdir()):
-            _merge(below, place / below.name)
+            merge_entry(below, place / below.name)
     else:
         entry.replace(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,12 +49,11 @@ class DataRoots:
         folder = self.find(facts)
         if folder is None:
             places = ", ".join(str(root / facts.folders[0]) for root in self.roots)
+            searched = f"; searched {places}" if places else "; no --data was given"
             raise DataError(
-                f"{facts.name} not found; "
-                + (f"searched {places}" if places else "no --data was given"),
-                fix=f"pass --data ROOT (with ROOT/{facts.folders[0]}/) or --data "
-                f"{facts.name}=DIR, or set FSBENCH_DATA; layout: {facts.layout}; "
-                f"download: {facts.download}",
+                f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
+                fix=f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
+                f"--data {facts.name}=DIR; layout: {facts.layout}; get it: {facts.download}",
             )
         return folder
 

@@ -74,17 +74,20 @@ class DatasetCheck:
 
 
 def verify_dataset(
-    name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
+    name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT, *, decode: bool = True
 ) -> DatasetCheck:
-    """Check one target or source. Raise like load_target and load_source if it is missing."""
+    """Check one target or source. Raise like load_target and load_source if it is missing.
+
+    decode: also open every image.
+    """
     if name.startswith(USER_DATA):
         is_source = name.startswith(HUB) and HubReference.parse(name).split is None
     else:
         is_source = resolve_alias(name) in SOURCES.names()
     if is_source:
-        return _source(name, roots, cache, report)
-    dataset = load_target(name, roots)
-    openers = [partial(dataset.image, index) for index in range(len(dataset))]
+        return _source(name, roots, cache, report, decode)
+    dataset = load_target(name, roots, cache=cache)
+    openers = [partial(dataset.image, index) for index in range(len(dataset))] if decode else []
     return DatasetCheck(
         facts=dataset.facts,
         images=len(dataset),
@@ -95,16 +98,19 @@ def verify_dataset(
     )
 
 
-def _source(name: str, roots: DataRoots, cache: Path, report: Reporter) -> DatasetCheck:
+def _source(
+    name: str, roots: DataRoots, cache: Path, report: Reporter, decode: bool
+) -> DatasetCheck:
     listing = list_source(name, roots, cache)
     samples = [*listing.train, *listing.val]
+    openers = [sample.open for sample in samples] if decode else []
     return DatasetCheck(
         facts=listing.facts,
         images=len(samples),
         counts=_counts([sample.label for sample in listing.train], listing.facts),
         complete="subset" not in listing.flags,
         notes=(f"{len(listing.val)} validation images",),
-        corrupt=tuple(_corrupt([s.open for s in samples], listing.facts.name, report)),
+        corrupt=tuple(_corrupt(openers, listing.facts.name, report)),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fsbench.core.schema import DatasetFacts
 from fsbench.data import SOURCES, TARGETS, dataset_groups, resolve_alias
-from fsbench.data.catalog import all_facts, list_archives
+from fsbench.data.catalog import Distribution, all_facts
 from fsbench.data.download import PACKED
 
 ALL = all_facts()
@@ -84,17 +84,20 @@ def test_isic_classes_stand_in_the_official_column_order() -> None:
 
 
 def test_groups_name_targets() -> None:
-    assert set(dataset_groups()) == {"cdfsl", "transfer", "toy"}
+    groups = dataset_groups()
+    assert set(groups) == {"cdfsl", "cdfsl-small", "transfer", "toy"}
+    assert set(groups["cdfsl"]) - set(groups["cdfsl-small"]) == {"chestx"}
     assert all(name in TARGETS.names() for names in dataset_groups().values() for name in names)
     assert {ALL[name].domain for name in SOURCES.names()} == {"source", "toy"}
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_archives_are_https_or_lack_a_hash(name: str) -> None:
-    for archive in list_archives(name):
+    for archive in Distribution.of(name).archives:
         assert archive.file.endswith((*PACKED, ".txt", ".mat"))
         assert archive.known_hash is None or archive.url.startswith("https:")
-        assert archive.known_hash is None or re.match("(md5|sha256):[0-9a-f]+$", archive.known_hash)
+        if archive.known_hash is not None:
+            assert re.match("(md5|sha1|sha256):[0-9a-f]+$", archive.known_hash)
 
 
 def test_facts_load_without_torch_and_other_heavy_packages() -> None:

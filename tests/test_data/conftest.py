@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from support.downloads import Server, serve
 
 
 def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
@@ -66,3 +67,10 @@ def eurosat(tmp_path: Path) -> Path:
     for name in ("River/River_2.jpg", "River/River_1.jpg", "Forest/Forest_9.jpg"):
         picture(folder / "2750" / name)
     return folder
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Files by path on this machine."""
+    with serve() as state:
+        yield state

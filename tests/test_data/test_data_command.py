@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fsbench.cli.main import run
-from fsbench.data.download import Archive
 from fsbench.data.targets import eurosat as eurosat_module
 
 
@@ -94,7 +93,9 @@ def test_verify_a_source_of_ones_own(capsys: pytest.CaptureFixture[str], eurosat
         (["verify", "isic", "--data", "/nowhere"], 3, ["/nowhere is not a folder"]),
         (["download", "chestx"], 3, ["kaggle datasets download nih-chest-xrays/data"]),
         (["download", "toy_scan"], 3, ["nothing to fetch"]),
-        (["download", "isic", "--data", "new"], 2, ["_Input.zip", "GroundTruth.zip", "--sha256"]),
+        (["download", "isic", "--data", "new"], 3, ["_Input.zip", "GroundTruth.zip", "--sha256"]),
+        (["download", "mit67", "--data", "new"], 2, ["TrainImages.txt", "--sha256"]),
+        (["download", "cdfsl", "--sha256", "0"], 2, ["for the group cdfsl"]),
         (["download", "eurosat"], 2, ["no folder for eurosat", "--data ROOT"]),
     ],
 )
@@ -106,25 +107,3 @@ def test_errors_name_the_file_and_the_fix(
     assert "fix: " in err
     for text in texts:
         assert text in err
-
-
-def test_download_then_verify(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fetched: list[Path] = []
-
-    def fetch(url: str, known_hash: str, folder: Path, _: object) -> Path:
-        import zipfile
-
-        with zipfile.ZipFile(folder / "e.zip", "w") as archive:
-            archive.writestr("2750/River/River_1.jpg", b"x")
-        fetched.append(folder / "e.zip")
-        return folder / "e.zip"
-
-    monkeypatch.setattr("fsbench.data.download.fetch_file", fetch)
-    monkeypatch.setattr(eurosat_module, "ARCHIVES", (Archive("http://x/e.zip", "md5:0"),))
-    code, _, err = call(capsys, "download", "EuroSAT", "--data", tmp_path / "root")
-    assert code == 0
-    assert "fsbench data verify eurosat" in err
-    assert not fetched[0].exists()
-    assert (tmp_path / "root" / "eurosat" / "2750" / "River" / "River_1.jpg").exists()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
+from fsbench.data.download import Archive
 from fsbench.data.files import find_path, list_folders
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._validation import select_by_hash, split_validation
@@ -65,11 +66,19 @@ FACTS = DatasetFacts(
     layout=f"{BASE}/{TREE}/<class>/image_0001.jpg and on, as torchvision unpacks them",
     folders=(BASE,),
     aliases=("caltech-101",),
-    download="torchvision.datasets.Caltech101(ROOT, download=True)",
+    download="fsbench data download caltech101 --data ROOT",
     license="CC BY 4.0",
     citation="Fei-Fei, Fergus and Perona, Learning Generative Visual Models from Few Training "
     "Examples, CVPR Workshops 2004",
     homepage="https://data.caltech.edu/records/20086",
+)
+ARCHIVES = (
+    Archive(
+        "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
+        "md5:3138e1922a9193bfa496528edbbc45d0",
+        hash_source="torchvision, datasets/caltech.py",
+        inner=("caltech-101/101_ObjectCategories.tar.gz",),
+    ),
 )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
+from fsbench.data.download import Archive
 from fsbench.data.files import find_path
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._validation import split_validation
@@ -53,10 +54,22 @@ FACTS = DatasetFacts(
     layout=f"{BASE}/images/*.jpg and {BASE}/annotations/trainval.txt, as torchvision unpacks them",
     folders=(BASE, "pets"),
     aliases=("oxford-iiit", BASE),
-    download="torchvision.datasets.OxfordIIITPet(ROOT, download=True)",
+    download="fsbench data download pets --data ROOT",
     license="CC BY-SA 4.0",
     citation="Parkhi et al., Cats and Dogs, CVPR 2012",
     homepage="https://www.robots.ox.ac.uk/~vgg/data/pets/",
+)
+ARCHIVES = tuple(
+    Archive(
+        f"https://www.robots.ox.ac.uk/~vgg/data/pets/data/{file}",
+        f"md5:{md5}",
+        hash_source="torchvision, datasets/oxford_iiit_pet.py",
+        mirrors=(f"https://thor.robots.ox.ac.uk/~vgg/data/pets/{file}",),
+    )
+    for file, md5 in (
+        ("images.tar.gz", "5c4f3ee8e5d25df40f4fd59a7f44e54c"),
+        ("annotations.tar.gz", "95a8c909bbe2e81eed6a22bccdf3f68f"),
+    )
 )
 
 

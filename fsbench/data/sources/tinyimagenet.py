@@ -69,13 +69,23 @@ FACTS = DatasetFacts(
     "train-*.parquet and val-*.parquet with the columns image and label",
     folders=("tinyimagenet", "tiny-imagenet-200", "tiny-imagenet"),
     aliases=("tiny-imagenet-200", "tiny-imagenet"),
-    download="fsbench data download tinyimagenet --data ROOT --sha256 HASH, or "
+    download="fsbench data download tinyimagenet --data ROOT, or "
     "--source hf-hub:zh-plus/tiny-imagenet",
     license="a part of ImageNet: non-commercial research and education",
     citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, CS 231N 2015",
     homepage="http://cs231n.stanford.edu",
 )
-ARCHIVES = (Archive("http://cs231n.stanford.edu/tiny-imagenet-200.zip"),)
+ARCHIVES = (
+    Archive(
+        "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "md5:90528d7ca1a48142e341f4ef8d21d0de",
+        hash_source="Avalanche, tiny_imagenet.py (github.com/ContinualAI/avalanche)",
+        mirrors=(
+            "https://zenodo.org/records/10720917/files/tiny-imagenet-200.zip",
+            "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        ),
+    ),
+)
 
 
 def load(folder: Path, cache: Path) -> SourceListing:

@@ -60,14 +60,16 @@ FACTS = DatasetFacts(
     layout=f"{BASE}/data with images/<n>.jpg, variants.txt and images_variant_{{train,test}}.txt",
     folders=(BASE, "aircraft", "aircrafts", "fgvc_aircraft"),
     aliases=("fgvc-aircraft", "aircrafts", BASE),
-    download="fsbench data download aircraft --data ROOT --sha256 HASH",
+    download="fsbench data download aircraft --data ROOT",
     license="non-commercial research",
     citation="Maji et al., Fine-Grained Visual Classification of Aircraft, arXiv:1306.5151",
     homepage="https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/",
 )
 ARCHIVES = (
     Archive(
-        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz"
+        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
+        "md5:d4acdd33327262359767eeaa97a4f732",
+        hash_source="torchvision for R, dataset-fgvc.R (github.com/mlverse/torchvision)",
     ),
 )
 

@@ -53,13 +53,24 @@ FACTS = DatasetFacts(
     folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
     aliases=("ChestX", "chestx-ray14"),
     download="kaggle datasets download nih-chest-xrays/data, or "
-    "https://nihcc.app.box.com/v/ChestXray-NIHCC (42 GB)",
+    "https://nihcc.app.box.com/v/ChestXray-NIHCC (42 GB; -t cdfsl-small does without ChestX)",
     license="no restriction on use; link to the download site, cite the paper, acknowledge the NIH "
     "Clinical Center as the provider",
     citation="Wang et al., ChestX-ray8: Hospital-scale Chest X-ray Database and Benchmarks, "
     "CVPR 2017",
     homepage="https://nihcc.app.box.com/v/ChestXray-NIHCC",
 )
+STEPS = """\
+ChestX-ray14 (42 GB, 45 GB unpacked) needs an account at Kaggle, or a browser at the NIH.
+1. Fetch one of the two copies:
+     kaggle datasets download nih-chest-xrays/data   (an account and ~/.kaggle/kaggle.json)
+     https://nihcc.app.box.com/v/ChestXray-NIHCC     (images_001.tar.gz ... images_012.tar.gz and
+                                                      Data_Entry_2017_v2020.csv)
+2. Unpack below ROOT/chestx; images_001/ ... images_012/ need not be merged:
+     ROOT/chestx/Data_Entry_2017.csv                 (or Data_Entry_2017_v2020.csv)
+     ROOT/chestx/images/00000001_000.png ...         (112,120 images; 25,848 are used)
+3. fsbench data verify chestx --data ROOT
+Without ChestX: -t cdfsl-small evaluates EuroSAT, CropDisease and ISIC."""
 LISTS = StartupLists(
     prefix="ChestX",
     labeled_80_hash="c04d3370961661470b009e27971ebbb80f383afd3ed8a15479c54b25464f6329",

@@ -13,6 +13,7 @@ The train folder holds 80 % of PlantVillage. The lists of STARTUP
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
+from fsbench.data.download import Archive, merge_entry
+from fsbench.data.files import list_folders
 
 COUNTS = (
     ("Apple___Apple_scab", 504),
@@ -77,18 +80,44 @@ FACTS = DatasetFacts(
     folders=("cropdisease", "CropDisease", "CropDiseases", "plant-disease", "plantvillage"),
     aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
     download="kaggle datasets download saroz014/plant-disease, or raw/color of "
-    "github.com/spMohanty/PlantVillage-Dataset with STARTUP's lists",
+    "github.com/spMohanty/PlantVillage-Dataset with STARTUP's lists; fsbench data download "
+    "cropdisease gets all of PlantVillage, marked `subset`",
     license="GPL-2.0 for the Kaggle copy; CC0 1.0 or CC BY-SA 3.0 on others: treat as share-alike",
     citation="Hughes and Salathe, An open access repository of images on plant health, "
     "arXiv:1511.08060",
     homepage="https://www.kaggle.com/datasets/saroz014/plant-disease",
 )
+ARCHIVES = (
+    Archive(
+        "https://data.mendeley.com/public-files/datasets/tywbtsjrjv/files/"
+        "d5652a28-c1d8-4b76-97f3-72fb80f94efc/file_downloaded",
+        "sha256:ac3432453984d02a86197987e775a5429d0d59e7cc7c35bcf5a8f50349b90ff0",
+        hash_source="tensorflow/datasets, datasets/plant_village/checksums.tsv",
+        mirrors=(
+            "https://data.mendeley.com/datasets/tywbtsjrjv/1/files/"
+            "d5652a28-c1d8-4b76-97f3-72fb80f94efc/"
+            "Plant_leaf_diseases_dataset_without_augmentation.zip",
+        ),
+        saved_as="Plant_leaf_diseases_dataset_without_augmentation.zip",
+        official=False,
+    ),
+)
+STEPS = """\
+The official CropDisease images (43,456; about 1 GB) need an account at Kaggle:
+1. kaggle datasets download saroz014/plant-disease   (an account and ~/.kaggle/kaggle.json)
+2. Unpack below ROOT/cropdisease:
+     ROOT/cropdisease/dataset/train/Apple___Apple_scab/*.JPG ...   (38 folders)
+3. fsbench data verify cropdisease --data ROOT
+Without an account: github.com/spMohanty/PlantVillage-Dataset, raw/color as ROOT/cropdisease/color,
+and STARTUP's lists (fsbench/data/README.md) as ROOT/startup_splits."""
 LISTS = StartupLists(
     prefix="CropDisease",
     labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
     suffixed=True,
 )
 COPY = re.compile(r" *copy *\d* *$")
+MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
+"""Folder of the republished PlantVillage, which has renamed files and shorter class names."""
 TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", ".")
 
 
@@ -104,6 +133,18 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
         rows, notes = _kaggle_part(rows, splits)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return dataset.with_groups(get_photo)
+
+
+def arrange(folder: Path) -> None:
+    """Move an unpacked Mendeley copy to color/<Class>/; its background images are dropped."""
+    tree = folder / MENDELEY
+    for entry in list_folders(tree) if tree.is_dir() else ():
+        name = entry.name.replace("Cherry___", "Cherry_(including_sour)___")
+        name = name.replace("Corn___", "Corn_(maize)___").replace("Common_rust", "Common_rust_")
+        if name in FACTS.classes:
+            (folder / "color").mkdir(exist_ok=True)
+            merge_entry(entry, folder / "color" / name)
+    shutil.rmtree(tree, ignore_errors=True)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
@@ -141,6 +182,8 @@ def _kaggle_part(
         return list(rows), (note,)
     ids = _listed_ids(splits)
     selected = [row for row in rows if row.canonical_id in ids]
+    if not selected:
+        return list(rows), (f"{len(rows)} images, none with a name of STARTUP's lists",)
     return selected, (f"{len(selected)} of {len(rows)} images are named by STARTUP's lists",)
 
 

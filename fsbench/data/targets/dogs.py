@@ -75,16 +75,23 @@ FACTS = DatasetFacts(
     layout="Images/<wnid>-<breed>/<wnid>_<n>.jpg, train_list.mat and test_list.mat",
     folders=("dogs", "stanford_dogs", "StanfordDogs", "stanford-dogs"),
     aliases=("stanford-dogs", "stanford_dogs"),
-    download="fsbench data download dogs --data ROOT --sha256 HASH... (two archives; without "
-    "hashes the command prints their addresses)",
+    download="fsbench data download dogs --data ROOT",
     license="a part of ImageNet: non-commercial research and education",
     citation="Khosla et al., Novel Dataset for Fine-Grained Image Categorization, CVPR workshop on "
     "fine-grained visual categorization 2011",
     homepage="http://vision.stanford.edu/aditya86/ImageNetDogs/",
 )
 ARCHIVES = tuple(
-    Archive(f"http://vision.stanford.edu/aditya86/ImageNetDogs/{name}.tar")
-    for name in ("images", "lists")
+    Archive(
+        f"https://vision.stanford.edu/aditya86/ImageNetDogs/{name}.tar",
+        f"sha256:{sha256}",
+        hash_source="tensorflow/datasets, url_checksums/stanford_dogs.txt",
+        mirrors=(f"http://vision.stanford.edu/aditya86/ImageNetDogs/{name}.tar",),
+    )
+    for name, sha256 in (
+        ("images", "a443fc2f9a851aa1a7b8e4fa4af94b8459fce2c9f5a2f4dd4669cf9673a4ec58"),
+        ("lists", "34b47cacd9a98b5d150e084f24d29391c084c55272295ec65c85651bc35f4d6c"),
+    )
 )
 
 

@@ -54,6 +54,8 @@ ARCHIVES = (
         url="https://huggingface.co/datasets/torchgeo/eurosat/resolve/"
         "c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
         known_hash="md5:c8fa014336c82ac7804f0398fcb19387",
+        hash_source="torchvision, datasets/eurosat.py",
+        mirrors=("https://madm.dfki.de/files/sentinel/EuroSAT.zip",),
     ),
 )
 TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")

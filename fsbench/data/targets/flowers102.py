@@ -72,7 +72,12 @@ FACTS = DatasetFacts(
     homepage="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/",
 )
 ARCHIVES = tuple(
-    Archive(f"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/{file}", f"md5:{md5}")
+    Archive(
+        f"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/{file}",
+        f"md5:{md5}",
+        hash_source="torchvision, datasets/flowers102.py",
+        mirrors=(f"https://thor.robots.ox.ac.uk/~vgg/data/flowers/102/{file}",),
+    )
     for file, md5 in (
         ("102flowers.tgz", "52808999861908f626f3c1f4e79d11fa"),
         ("imagelabels.mat", "e0620be6f572b9609742df49c70aed4d"),

@@ -43,13 +43,27 @@ FACTS = DatasetFacts(
     layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv",
     folders=("isic", "isic2018"),
     aliases=("isic2018", "ISIC", "ISIC2018"),
-    download="fsbench data download isic --data ROOT --sha256 HASH... (two zip files; without "
-    "hashes the command prints their addresses)",
+    download="fsbench data download isic prints the steps; with --data ROOT and "
+    "--sha256 HASH of both zip files it fetches them",
     license="CC BY-NC 4.0",
     citation="Tschandl et al., The HAM10000 dataset, Scientific Data 2018; Codella et al., Skin "
     "Lesion Analysis Toward Melanoma Detection 2018, arXiv:1902.03368",
     homepage="https://challenge.isic-archive.com/data/#2018",
 )
+STEPS = f"""\
+ISIC 2018 task 3 (2.6 GB): nobody states a hash of its files, so fetch them yourself.
+1. Accept the terms (CC BY-NC 4.0) at https://challenge.isic-archive.com/data/#2018
+2. Fetch from there, or from https://isic-challenge-data.s3.amazonaws.com/2018/ :
+     {IMAGES}.zip
+     {TABLE}.zip
+     ISIC2018_Task3_Training_LesionGroupings.csv   (only for @ibm-disjoint)
+3. Unpack both below ROOT/isic:
+     ROOT/isic/{IMAGES}/ISIC_0024306.jpg ... (10,015 images)
+     ROOT/isic/{TABLE}/{TABLE}.csv
+     ROOT/isic/ISIC2018_Task3_Training_LesionGroupings.csv
+4. fsbench data verify isic --data ROOT
+With hashes that you trust, step 2 and 3 are:
+     fsbench data download isic --data ROOT --sha256 HASH --sha256 HASH"""
 LISTS = StartupLists(
     prefix="ISIC",
     labeled_80_hash="cffaac4e39ce9fce5abfe48af1844bbd1a69f6900355f3b1a2cf45aa712cf756",

@@ -42,14 +42,19 @@ FACTS = DatasetFacts(
     layout="Images/<class>/*.jpg, TrainImages.txt and TestImages.txt (lines <class>/<file>)",
     folders=("mit67", "MIT67", "indoorCVPR_09", "indoor67", "mit_indoor"),
     aliases=("indoor67", "mit-indoor", "mit-indoor-67"),
-    download="fsbench data download mit67 --data ROOT --sha256 HASH... (an archive and two lists; "
-    "without hashes the command prints their addresses)",
+    download="fsbench data download mit67 --data ROOT --sha256 HASH (two, of the "
+    "lists; without hashes the command prints their addresses)",
     license="research purposes only",
     citation="Quattoni and Torralba, Recognizing Indoor Scenes, CVPR 2009",
     homepage="https://web.mit.edu/torralba/www/indoor.html",
 )
 ARCHIVES = (
-    Archive("http://groups.csail.mit.edu/vision/LabelMe/NewImages/indoorCVPR_09.tar"),
+    Archive(
+        "https://groups.csail.mit.edu/vision/LabelMe/NewImages/indoorCVPR_09.tar",
+        "sha1:0b252516e746ba428b96af408d2e8162d9b08ac5",
+        hash_source="vipy, data/mit67.py (github.com/visym/vipy)",
+        mirrors=("http://groups.csail.mit.edu/vision/LabelMe/NewImages/indoorCVPR_09.tar",),
+    ),
     *(Archive(f"https://web.mit.edu/torralba/www/{name}") for name in LISTS),
 )
 
