@@ -10,7 +10,7 @@ import typer
 from fsbench.cli import options
 from fsbench.core.errors import DataError
 
-Name = Annotated[str, typer.Argument(help="Data set name or alias, or folder:DIR.")]
+Name = Annotated[str, typer.Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 Downloaded = Annotated[
     str, typer.Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer.")
 ]
@@ -19,7 +19,7 @@ Names = Annotated[
 ]
 Hashes = Annotated[
     list[str] | None,
-    typer.Option("--sha256", help="SHA-256 of a file whose publisher states none; repeatable."),
+    typer.Option("--sha256", help="SHA-256 of a file for which no hash is known; repeatable."),
 ]
 
 Shots = Annotated[

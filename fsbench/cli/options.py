@@ -100,17 +100,24 @@ Tasks = Annotated[
         "-t",
         "--tasks",
         "--task",
-        help="Tasks: a data set (eurosat), a full id (eurosat:5w1s/linear@ibm) or a group (cdfsl). "
+        help="Tasks: a data set (eurosat), a full id (eurosat:5w1s/linear@ibm), a group (cdfsl, "
+        "cdfsl-small, transfer) or images of your own (folder:DIR, hf-hub:ORG/NAME?split=test). "
         "Comma-separated or repeated.",
     ),
 ]
 Data = Annotated[
     list[str] | None,
-    Option(help="Folder with the data sets, or NAME=DIR for one; repeatable."),
+    Option(
+        help="Folder with the data sets, or NAME=DIR for one; repeatable. FSBENCH_DATA sets more, "
+        "separated like PATH."
+    ),
 ]
 Cache = Annotated[
     Path | None,
-    Option(envvar="FSBENCH_CACHE", help="Folder for cached features and images."),
+    Option(
+        envvar="FSBENCH_CACHE",
+        help="Folder for cached features and images; FSBENCH_CACHE sets it, too.",
+    ),
 ]
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
 Device = Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")]
