@@ -61,9 +61,8 @@ def draw(chart: Critical, width: float = 720) -> Drawing:
     on_left = n if narrow else (n + 1) // 2
     bars = chart.bars()
     labels_top = AXIS + BAR * len(bars) + LINE_HEIGHT
-    drawing = Drawing.create(
-        chart.title, chart.description, width, labels_top + LINE_HEIGHT * on_left + FOOT
-    )
+    height = labels_top + LINE_HEIGHT * on_left + FOOT
+    drawing = Drawing.create(chart.title, chart.description, width, height)
     low, high = floor(min(chart.ranks, default=1)), ceil(max(chart.ranks, default=2))
     high = max(high, low + 1)
     left, right = (PHONE_SHARE, 0.04) if narrow else (SHARE, SHARE)
@@ -98,6 +97,5 @@ def draw_axis(axes: Axes, low: int, high: int, difference: float, every: int) ->
     axes.text(low, 13, f"critical difference {difference:.2f}")
     end = low + difference
     if end <= high:
-        axes.plot(
-            [low, low, low, end, end, end], [18, 26, 22, 22, 18, 26], color=INK, linewidth=1.5
-        )
+        x = [low, low, low, end, end, end]
+        axes.plot(x, [18, 26, 22, 22, 18, 26], color=INK, linewidth=1.5)

@@ -186,10 +186,8 @@ def add_labels(axes: Axes, chart: Scatter) -> None:
         text = fit_text(point.label, LABEL_SHARE * axes.bbox.width)
         x, y = to_pixels(at[point])
         places = list(places_around(x, y, plotting.text_width(text)))
-        free = (
-            p for avoided in ([*taken, *lines], taken) for p in places if p.is_free(frame, avoided)
-        )
-        place = next(free, None)
+        obstacles = ([*taken, *lines], taken)
+        place = next((p for old in obstacles for p in places if p.is_free(frame, old)), None)
         if place is None:
             continue
         taken += [place.label, *place.line]

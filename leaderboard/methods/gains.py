@@ -114,9 +114,8 @@ def compute_student_interval(value: float, se: float, freedom: float) -> SeedInt
     from scipy.special import stdtr, stdtrit
 
     freedom = min(freedom, 1e6)
-    return SeedInterval(
-        se * float(stdtrit(freedom, 0.975)), 2 * float(stdtr(freedom, -abs(value) / se))
-    )
+    p = 2 * float(stdtr(freedom, -abs(value) / se))
+    return SeedInterval(se * float(stdtrit(freedom, 0.975)), p)
 
 
 GainKey = tuple[str, str, ControlKind]
@@ -139,9 +138,7 @@ def pair_runs(
     ours: Sequence[MethodRun], theirs: Sequence[MethodRun], columns: Sequence[str]
 ) -> PairedRuns:
     """Return the outcomes of the episodes or test images that all these runs have."""
-    outcomes: list[list[NDArray[np.float64]]] = [
-        align_outcomes([*ours, *theirs], c) for c in columns
-    ]
+    outcomes = [align_outcomes([*ours, *theirs], column) for column in columns]
     by_run: list[Columns] = [list(run) for run in zip(*outcomes, strict=True)]
     draws = [ours[0].outcomes[column].draws for column in columns]
     return PairedRuns(by_run[: len(ours)], by_run[len(ours) :], draws)
@@ -165,9 +162,8 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
         ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)
         covers = "seeds and episodes"
     by_seed_gaps = tuple(map(average_columns, seeds_drawn[0])) if by_seed else ()
-    return make_gain(
-        paired.gap, ci95, p, n=pair.n, seeds=seeds, covers=covers, by_seed=by_seed_gaps
-    )
+    more = {"n": pair.n, "seeds": seeds, "covers": covers, "by_seed": by_seed_gaps}
+    return make_gain(paired.gap, ci95, p, **more)
 
 
 def make_gain(gap: float, ci95: float, p: float, **more: object) -> Gain:

@@ -72,10 +72,9 @@ def grow_winner_tree(ranking: Ranking) -> WinnerTree:
     ranked = sorted((s for tier in ranking.tiers for s in tier), key=lambda s: s.name)
     if not ranked:
         raise UsageError("a tree of winners without ranked entries", fix="rank one or more")
-    winners = [
-        max(ranked, key=lambda s: round(s.scores[c].mean, DIGITS)).name for c in ranking.columns
-    ]
-    return grow_tree([read_column_facts(column) for column in ranking.columns], winners)
+    columns = ranking.columns
+    best = [max(ranked, key=lambda s: round(s.scores[c].mean, DIGITS)) for c in columns]
+    return grow_tree(list(map(read_column_facts, columns)), [entry.name for entry in best])
 
 
 def read_column_facts(column: str) -> ColumnFacts:
@@ -126,9 +125,8 @@ def make_questions(cells: Sequence[ColumnFacts]) -> Iterator[TreeQuestion]:
             yield TreeQuestion(fact, None, np.array(facts_of_cells, np.float64))
         elif len(values) > 1:
             for value in values if len(values) > 2 else values[:1]:
-                yield TreeQuestion(
-                    fact, str(value), np.array([f == value for f in facts_of_cells], np.float64)
-                )
+                numbers = np.array([f == value for f in facts_of_cells], np.float64)
+                yield TreeQuestion(fact, str(value), numbers)
 
 
 def convert_node(

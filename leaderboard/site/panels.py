@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,8 @@ def draw_track(table: BoardTable, statistics: BoardStatistics) -> list[ChartReco
     if not table.names:
         return []
     methods = build_from_table(table)
-    return [
-        *draw_heat_maps(methods),
-        *draw_costs(methods),
-        *draw_shots(table),
-        *draw_ranks(statistics),
-    ]
+    charts = (draw_heat_maps(methods), draw_costs(methods), draw_shots(table))
+    return [*chain(*charts), *draw_ranks(statistics)]
 
 
 def draw_chart(
@@ -113,9 +110,7 @@ def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:
             title=f"Accuracy by shots, {adaptation}",
             x="shots (images per class)",
             y="accuracy (%)",
-            curves=tuple(
-                build_curve(table, name, columns_by_shots) for name in complete[:MOST_CURVES]
-            ),
+            curves=tuple(build_curve(table, n, columns_by_shots) for n in complete[:MOST_CURVES]),
             log_x=True,
         )
         note = "Mean over the data sets, best entries first; bands are 95 % intervals."

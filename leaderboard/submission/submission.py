@@ -56,15 +56,10 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
             f"the declaration lacks {', '.join(missing)}",
             fix=f"give these options or --declaration {DECLARATION_FILES[0]} (no targets: 'none')",
         )
-    for name in ("pretraining_data", "targets_seen"):
-        values[name] = parse_names(values[name])
+    for name in ("pretraining_data", "targets_seen"):  # the single word none is the empty list
+        names = [values[name]] if isinstance(values[name], str) else values[name]
+        values[name] = () if names in (["none"], [], ()) else names
     return parse_record(values, Declaration, file or Path("the declaration"))
-
-
-def parse_names(value: Any) -> Any:
-    """Return a list of names; the single word none is the empty list."""
-    names = [value] if isinstance(value, str) else value
-    return () if names in (["none"], [], ()) else names
 
 
 @dataclass(frozen=True, eq=False)
