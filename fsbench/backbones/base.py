@@ -155,7 +155,7 @@ class Backbone:
                 f"{module.words}{features[features.find(' (') :] if ' (' in features else ''}"
             )
         dim = feature_dim(module, size, ref)
-        if source in {IN_MEMORY, "py"} and spec.is_native:
+        if spec.is_native and (source == IN_MEMORY or loaded.architecture.startswith("py:")):
             check_head(module, size, dim, ref, spec.head)
         elif spec.head:
             raise UsageError(

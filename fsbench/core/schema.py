@@ -12,7 +12,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen, Spec
+from fsbench.core.specs import (
+    NATIVE_FEATURES,
+    FeatureSpec,
+    Frozen,
+    Spec,
+    choose_resolution,
+    shorten_triple,
+)
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.core.training import Training
 
@@ -122,6 +129,13 @@ class BackboneFacts(Frozen):
         exclude_if=lambda value: value is None,
         description="recipe and cost, for a run of our own",
     )
+    evaluation_size: int | None = Field(
+        None,
+        ge=8,
+        le=1024,
+        exclude_if=lambda value: value is None,
+        description="side (px) at which its recipe's study evaluates it, where it says so",
+    )
     feature_spec: FeatureSpec = Field(
         NATIVE_FEATURES,
         exclude_if=lambda value: value == NATIVE_FEATURES,
@@ -138,6 +152,19 @@ class BackboneFacts(Frozen):
             return self.weights_hash
         text = f"{self.weights_hash} {self.feature_spec.canonical()}"
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def auto_size(self) -> int:
+        """The resolution (px) of `--input-size auto`."""
+        return self.evaluation_size or choose_resolution(self.input_size)
+
+    def __str__(self) -> str:
+        mean, std = shorten_triple(self.mean), shorten_triple(self.std)
+        return (
+            f"{self.ref}: {self.architecture}, {self.n_parameters / 1e6:.3g} M parameters, "
+            f"{self.feature_dim} features ({self.features}), mean {mean}, std {std}, "
+            f"trained at {self.input_size} px"
+        )
 
     @model_validator(mode="after")
     def _features_as_specified(self) -> Self:

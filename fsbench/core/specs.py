@@ -52,6 +52,11 @@ SELECTS: tuple[Select, ...] = get_args(Select)
 METRICS: tuple[Metric, ...] = get_args(Metric)
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+Interpolation = Literal["bilinear", "bicubic", "lanczos"]
+INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
+PROTOCOL_SIZE, SMALLEST_LARGE = 224, 128
+"""Resolution (px) of the published few-shot protocols, and the smallest own resolution of a network
+that is evaluated at it: networks for smaller images lose most of their accuracy there."""
 Triple = tuple[float, float, float]
 
 
@@ -98,13 +103,27 @@ class ImageSpec(Frozen):
 
     input_size: int = Field(224, ge=8, le=1024)
     resize_factor: float = Field(1.15, ge=1.0, le=2.0)
-    interpolation: Literal["bilinear"] = "bilinear"
+    interpolation: Interpolation = "bilinear"
     antialias: Literal[True] = True
 
     @property
     def resize(self) -> int:
         """Side of the square before the crop: 224 -> 257, 64 -> 73, 32 -> 36."""
         return int(self.resize_factor * self.input_size)
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides the size; none for the protocol's geometry."""
+        default = type(self).model_fields["resize_factor"].default
+        words = () if self.interpolation == "bilinear" else (self.interpolation,)
+        cropped = f"crop={1 / self.resize_factor:.3g}"
+        return words if self.resize_factor == default else (*words, cropped)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.input_size} px: {self.interpolation} resize to {self.resize} px square, "
+            "centre crop"
+        )
 
 
 class FeatureSpec(Frozen):
@@ -150,6 +169,11 @@ NATIVE_FEATURES = FeatureSpec()
 def shorten_triple(values: Triple) -> str:
     """Return three numbers as text, or one if they are equal, e.g. 0.485,0.456,0.406."""
     return ",".join(f"{value:g}" for value in (values if len(set(values)) > 1 else values[:1]))
+
+
+def choose_resolution(trained: int) -> int:
+    """Return the resolution (px) at which a network trained at `trained` px is evaluated."""
+    return PROTOCOL_SIZE if trained >= SMALLEST_LARGE else trained
 
 
 class EpisodeSpec(Frozen):
@@ -333,7 +357,7 @@ class EpisodicSpec(Frozen):
     def variant(self) -> tuple[str, ...]:
         """Words that a reader must see besides task and size; none for the defaults."""
         tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
-        return (*tuned, *(self.fitted.variant if self.fitted else ()))
+        return (*tuned, *(self.fitted.variant if self.fitted else ()), *self.image.variant)
 
     @property
     def transductive(self) -> bool:
@@ -417,7 +441,7 @@ class ProbeSpec(Frozen):
             self.schedule: self.schedule != "constant",
             "lr-held-out": self.select == "held_out",
         }
-        return tuple(word for word, shown in parts.items() if shown)
+        return (*(word for word, shown in parts.items() if shown), *self.image.variant)
 
     @property
     def label(self) -> str:
@@ -468,7 +492,8 @@ class KnnSpec(Frozen):
         """Words that a reader must see besides task and size; none for the defaults."""
         fields = type(self).model_fields
         differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
-        return tuple(f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
+        changed = (f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
+        return (*changed, *self.image.variant)
 
     @property
     def label(self) -> str:

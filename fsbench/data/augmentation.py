@@ -116,11 +116,12 @@ class RandomView:
     def pixels(
         self, image: Image.Image, spec: ImageSpec, dataset: str, canonical_id: str
     ) -> NDArray[np.uint8]:
-        """Return the view: uint8 (3, s, s), s = spec.input_size, bilinear, antialiased."""
+        """Return the view: uint8 (3, s, s), s = spec.input_size, antialiased."""
         names = ("view", self.seed, dataset, canonical_id, self.number)
         *shape, mirrored = uniforms((2 * ATTEMPTS + 3,), *names).tolist()
         box = crop_box(spec.resize, shape)
-        view = resize_square(resize_square(image, spec.resize).crop(box), spec.input_size)
+        whole = resize_square(image, spec.resize, spec.interpolation)
+        view = resize_square(whole.crop(box), spec.input_size, spec.interpolation)
         if mirrored < 0.5:
             view = view.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         return to_channels_first(view)

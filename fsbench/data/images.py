@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.specs import ImageSpec
+from fsbench.core.specs import ImageSpec, Interpolation
 
 BROKEN = (
     OSError,
@@ -84,11 +84,13 @@ def _unreadable(name: str, error: BaseException) -> DataError:
     )
 
 
-def resize_square(image: Image.Image, side: int) -> Image.Image:
-    """Resize to side x side px, bilinear and antialiased, ignoring the aspect ratio."""
+def resize_square(
+    image: Image.Image, side: int, interpolation: Interpolation = "bilinear"
+) -> Image.Image:
+    """Resize to side x side px, antialiased, ignoring the aspect ratio."""
     if image.size == (side, side):
         return image
-    return image.resize((side, side), Image.Resampling.BILINEAR)
+    return image.resize((side, side), Image.Resampling[interpolation.upper()])
 
 
 def to_channels_first(image: Image.Image) -> NDArray[np.uint8]:
@@ -110,7 +112,7 @@ def crop_centres(images: Iterable[Image.Image], spec: ImageSpec, n: int) -> NDAr
     size, side = spec.input_size, spec.resize
     strip = Image.new("RGB", (side, side * n))
     for row, image in enumerate(images):
-        strip.paste(resize_square(image, side), (0, row * side))
+        strip.paste(resize_square(image, side, spec.interpolation), (0, row * side))
     rows = np.frombuffer(strip.tobytes(), np.uint8).reshape(n, side, side, 3)
     corner = round((side - size) / 2.0)
     inside = slice(corner, corner + size)

@@ -51,6 +51,11 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+EVALUATION_SIZES = {"SEAL": 224}
+"""Paper -> px. SEAL trains at 64 px and does not say how it evaluates on CD-FSL; all code of the
+benchmark that it uses evaluates at 224 px (protocols/README.md, "What the papers left open")."""
+
+
 def build_recipe(
     name: str, method: type[MethodSettings], overrides: Mapping[str, object]
 ) -> Recipe:
@@ -95,6 +100,14 @@ class RecipeRegistry:
         """Return the paper's row of a recipe; None at the other scales."""
         rows = (row for method in METHODS.values() for row in method.PAPER)
         return next((row for row in rows if name == f"paper/{row.name}"), None)
+
+    def evaluation_size(self, name: str) -> int | None:
+        """Return the resolution (px) at which the study of a recipe evaluates its networks.
+
+        None where it states none: then it is that of training, see `BackboneFacts.auto_size`.
+        """
+        row = self.paper_row(name)
+        return EVALUATION_SIZES.get(row.paper) if row else None
 
     def figures(self, name: str) -> tuple[PublishedFigure, ...]:
         """Return the accuracies that papers print for the recipe."""

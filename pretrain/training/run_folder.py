@@ -29,6 +29,7 @@ from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import describe_episodes
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import RECIPES
 from pretrain.training.checkpoint import write_tensors
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
@@ -240,6 +241,7 @@ def run_record(
         "normalizers": normalization.normalizer_shapes(ctx.model),
         "n_classes": ctx.classes,
         "input_size": recipe.input_size,
+        "evaluation_size": RECIPES.evaluation_size(recipe.name),
         "mean": list(source.mean),
         "std": list(source.std),
         "source": source.name,

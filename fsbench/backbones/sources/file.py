@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import select_state
+from fsbench.backbones.preprocessing import with_stated_preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench, timm
 from fsbench.backbones.weights import load_weights
 from fsbench.core.errors import UsageError
@@ -31,7 +32,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         tree = checkpoint.read_checkpoint(Path(path))
         state = select_state(tree, key or None, path)
         load_weights(loaded.module, state, request.name, request.arch, request.report)
-    return loaded
+    return with_stated_preprocessing(loaded, Path(path), request.report)
 
 
 def build_architecture(arch: str) -> LoadedNetwork:

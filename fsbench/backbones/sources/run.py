@@ -43,6 +43,7 @@ class RunRecord(BaseModel):
     source: str
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int = Field(ge=0)
+    evaluation_size: int | None = Field(None, ge=8, le=MAX_SIZE)
     recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
     source_fingerprint: str | None = None
     samples: int | None = None
@@ -72,10 +73,10 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     record = read_run(folder)
     check_size(record, folder)
     fresh = fsbench.build_network(record.name, record.width, record.input_size)
-    more = {}
+    more: dict[str, Any] = {"evaluation_size": record.evaluation_size}
     if request.random_init is None:
         load_trunk(fresh.module, record, folder, request)
-        more = {
+        more |= {
             "recipe": record.recipe,
             "recipe_digest": record.recipe_digest,
             "pretraining_data": (record.source,),
