@@ -6,7 +6,9 @@ Everything is checked before any work; records are stored one by one as they are
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,15 +71,13 @@ def analyze(
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
     loader = InputLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
-    analyses = []
+    analyses: list[Analysis] = []
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)
         model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
         model.check_cost(choice, yes)
-        for name, settings in choice.items():
-            analysis = model.run(name, settings)
-            if analysis is not None:
-                analyses.append(analysis)
+        records = [model.run(name, settings) for name, settings in choice.items()]
+        analyses += [record for record in records if record is not None]
     return analyses
 
 
@@ -118,7 +118,10 @@ def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) ->
     for setting in texts:
         if setting not in kind.model_fields:
             raise UnknownName(f"setting of {name}", setting, kind.model_fields)
-    values = {setting: parse_value(text) for setting, text in texts.items()}
+    values: dict[str, object] = dict(texts)
+    for setting, text in texts.items():
+        with suppress(json.JSONDecodeError):  # any other text stays as it is
+            values[setting] = json.loads(text)
     try:
         settings = kind.model_validate(values)
     except ValidationError as error:
@@ -129,14 +132,6 @@ def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) ->
         return settings
     images: int | None = getattr(settings, "images", None)
     return settings.model_copy(update={"images": min(limit, images or limit)})
-
-
-def parse_value(text: str) -> object:
-    """Return JSON as its value, any other text as itself."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def applicable_analyses(
@@ -299,15 +294,9 @@ MOST_NAMED = 8
 
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:
     """Return the model of each record, with the start of its weights hash if two share a name."""
-    names = [model_name(analysis.backbone) for analysis in analyses]
-    hashes = [analysis.backbone.weights_hash for analysis in analyses]
-    hashes_of: dict[str, set[str]] = {}
-    for name, weights in zip(names, hashes, strict=True):
-        hashes_of.setdefault(name, set()).add(weights)
-    return [
-        name if len(hashes_of[name]) == 1 else f"{name} {weights[:6]}"
-        for name, weights in zip(names, hashes, strict=True)
-    ]
+    models = [(model_name(a.backbone), a.backbone.weights_hash) for a in analyses]
+    uses = Counter(name for name, _ in set(models))
+    return [name if uses[name] == 1 else f"{name} {weights[:6]}" for name, weights in models]
 
 
 def analysis_table(analyses: Sequence[Analysis]) -> tuple[list[str], list[list[str]]]:
@@ -319,10 +308,7 @@ def analysis_table(analyses: Sequence[Analysis]) -> tuple[list[str], list[list[s
         for measure in analysis.finding.measures:
             row = rows.setdefault((analysis.question.what, measure.name), {})
             row[label] = format_measure(measure)
-    body = [
-        [what, name, *(row.get(model, "-") for model in models)]
-        for (what, name), row in rows.items()
-    ]
+    body = [[*names, *(row.get(model, "-") for model in models)] for names, row in rows.items()]
     return ["analysis", "number", *models], body
 
 

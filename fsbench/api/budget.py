@@ -11,19 +11,21 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING
 
 from fsbench.api.machine import Machine
 from fsbench.core.errors import UsageError
 from fsbench.core.estimates import WorkEstimate, require_consent
 from fsbench.core.io import write_atomic
 from fsbench.core.panels import Curve, Panel, draw_panels
+from fsbench.core.plotting import write_figure
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
-
-if TYPE_CHECKING:
-    from fsbench.data import SourceDataset
-    from pretrain.recipes.recipe import Recipe
+from fsbench.data import DataRoots, SourceDataset, load_source
+from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import compose_methods
+from pretrain.training.cost import estimate_training
+from pretrain.training.loop import train_recipe
+from pretrain.training.run_folder import is_finished
 
 CONTROL = "normal"
 RECORD, PICTURE = "budget.json", "budget.png"
@@ -41,7 +43,7 @@ class BudgetRun(Frozen):
     folder: str
 
 
-Budgets = dict[tuple[str, int, int], "Recipe"]
+Budgets = dict[tuple[str, int, int], Recipe]
 """Recipes by method, steps per round and seed."""
 
 
@@ -62,9 +64,6 @@ def compare_budgets(
     methods: in place of the recipe's own; seeds: runs of every budget. Finished runs in `output`
     are read, others are resumed. Raises UsageError, also for over an hour of work without `yes`.
     """
-    from fsbench.core.plotting import write_figure
-    from fsbench.data import DataRoots, load_source
-
     names = methods or [method.name for method in recipe.methods]
     budgets = plan_budgets(recipe, names, steps, seeds)
     machine = machine or Machine()
@@ -74,7 +73,7 @@ def compare_budgets(
     work = WorkEstimate("training", remaining_seconds(budgets, source, output, device))
     who = f"{len(budgets)} runs of {recipe.name}"
     require_consent(who, [work], yes, report.log, "choose fewer --steps, --method or --seeds")
-    runs = run_budgets(budgets, source, output, device=device, report=report)
+    runs = run_budgets(budgets, source, output, device, report)
     rows = [run.model_dump(mode="json") for run in runs]
     write_atomic(output / RECORD, json.dumps(rows, indent=1).encode())
     panel = budget_panel(runs, f"{recipe.name} on {source.name}")
@@ -89,8 +88,6 @@ def plan_budgets(
 
     Raises UsageError for no steps, and for steps that a recipe refuses.
     """
-    from pretrain.recipes.registry import compose_methods
-
     names, budgets = dict.fromkeys((CONTROL, *methods)), sorted(set(steps))
     if not budgets or budgets[0] < 1:
         raise UsageError("no steps per round", fix="choose them, e.g. --steps 50,100,200")
@@ -103,15 +100,11 @@ def plan_budgets(
 
 
 def run_folder(recipe: Recipe, output: Path) -> Path:
-    """Return the folder of a run."""
     return output / f"{recipe.label}-{recipe.plan.round_steps}steps"
 
 
 def remaining_seconds(budgets: Budgets, source: SourceDataset, output: Path, device: str) -> float:
     """Return how long the unfinished runs will take, from a few timed steps of plain training."""
-    from pretrain.training.cost import estimate_training
-    from pretrain.training.run_folder import is_finished
-
     left = [recipe for recipe in budgets.values() if not is_finished(run_folder(recipe, output))]
     if not left:
         return 0.0
@@ -121,19 +114,12 @@ def remaining_seconds(budgets: Budgets, source: SourceDataset, output: Path, dev
 
 
 def run_budgets(
-    budgets: Budgets,
-    source: SourceDataset,
-    output: Path,
-    *,
-    device: str = "cpu",
-    report: Reporter = SILENT,
+    budgets: Budgets, source: SourceDataset, output: Path, device: str, report: Reporter
 ) -> list[BudgetRun]:
     """Train all budgets, each in its own folder below `output`; finished ones are read.
 
     The smallest comes first: if it has fewer steps than epochs, UsageError is raised at once.
     """
-    from pretrain.training.loop import train_recipe
-
     runs = []
     for (method, steps, seed), recipe in budgets.items():
         folder = run_folder(recipe, output)

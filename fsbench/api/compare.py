@@ -23,14 +23,7 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
-from fsbench.core.statistics import (
-    Goal,
-    detectable,
-    episodes_needed,
-    shares,
-    sign_flip,
-    standard_errors,
-)
+from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tasks import TaskPattern, strip_digest
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
@@ -47,8 +40,6 @@ UNITS = ("episodes", "images")
 """Units that are paired. Over tasks of both kinds, a standard deviation per pair has no meaning."""
 MILLION = 1_000_000
 OFFICIAL_EPISODES = 600
-
-
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
 
@@ -81,7 +72,6 @@ class Gap(Frozen):
     better: Literal["A", "B"] | None = Field(
         description="A or B where p (adjusted, for one task) is below 0.05"
     )
-
     words: str = Field("", description="the same as a sentence")
 
     def row(self) -> tuple[str, ...]:
@@ -174,11 +164,7 @@ class Comparisons(tuple[Comparison, ...]):
 
 
 def compare(
-    a: Comparable,
-    b: Comparable,
-    *,
-    tasks: Sequence[str] = (),
-    board: str | Path | None = None,
+    a: Comparable, b: Comparable, *, tasks: Sequence[str] = (), board: str | Path | None = None
 ) -> Comparisons:
     """Compare two entries on the episodes and test images that both were evaluated on.
 
@@ -224,11 +210,12 @@ def compare(
 
 
 def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> Comparison:
-    """Return the comparison over the tasks of one track."""
     units = [UNITS[0] if task.few_shot else UNITS[1] for task in shared]
     pairs = [task.outcomes() for task in shared]
     dense = [(task.dense(), unit) for task, unit in zip(shared, units, strict=True)]
-    parts = shares([x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs])
+    parts = statistics.shares(
+        [x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs]
+    )
     return Comparison(
         a=a,
         b=b,
@@ -260,15 +247,15 @@ def gap_of(
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
-    paired = statistics.paired(a, b, draws)
-    sd = statistics.overall_sd([x.gaps for x in pairs], draws)
+    gaps = [x.gaps for x in pairs]
+    paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
     has_spread = sd > 0 and unit in UNITS
     is_significant = (p if p_holm is None else p_holm) < ALPHA
     needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_spread and paired.gap else None
     gap = Gap(
         task=task,
         unit=unit,
-        n=min(pair.gaps.size for pair in pairs),
+        n=min(x.size for x in gaps),
         a=float(np.mean([x.mean() for x in a])),
         b=float(np.mean([x.mean() for x in b])),
         gap=paired.gap,
@@ -277,16 +264,11 @@ def gap_of(
         p=p,
         p_holm=p_holm,
         d=paired.gap / sd if has_spread else None,
-        superiority=float(np.mean([superiority(pair) for pair in pairs])),
+        superiority=float(np.mean([((x > 0) + 0.5 * (x == 0)).mean() for x in gaps])),
         needed=needed,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
     return gap.model_copy(update={"words": sentence(gap)})
-
-
-def superiority(pair: PairedOutcomes) -> float:
-    """Return the share of pairs in which A is above B, counting half of the ties."""
-    return float(((pair.gaps > 0) + 0.5 * (pair.gaps == 0)).mean())
 
 
 def sign_test(pairs: Sequence[PairedOutcomes]) -> SignTest:
@@ -393,7 +375,6 @@ def analyze_power(
 
 
 def episodes_for(pair: PairedOutcomes, goal: Goal) -> EpisodesNeeded:
-    """Return the episodes that one task needs."""
     sd = float(pair.gaps.std(ddof=1))
     return EpisodesNeeded(
         task=pair.task,
@@ -407,7 +388,6 @@ def episodes_for(pair: PairedOutcomes, goal: Goal) -> EpisodesNeeded:
 
 
 def episodes_for_mean(pairs: Sequence[PairedOutcomes], goal: Goal) -> EpisodesNeeded:
-    """Return the episodes per task that the mean over tasks needs."""
     draws = [pair.draws for pair in pairs]
     paired = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
     sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)
@@ -416,7 +396,7 @@ def episodes_for_mean(pairs: Sequence[PairedOutcomes], goal: Goal) -> EpisodesNe
         episodes=min(pair.gaps.size for pair in pairs),
         gap=paired.gap,
         sd=sd,
-        detectable=standard_errors(goal) * paired.se,
+        detectable=statistics.standard_errors(goal) * paired.se,
         detectable_600=detectable(sd, OFFICIAL_EPISODES, goal),
         needed=episodes_needed(sd, goal),
     )
@@ -491,7 +471,7 @@ def shared_tasks(
     )
     columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
-        names = (name_of(a, "A"), name_of(b, "B"))
+        names = f"{name_of(a, 'A')} and {name_of(b, 'B')}"
         raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
     return [SharedTask(column, left[column], right[column]) for column in columns]
 
@@ -556,21 +536,17 @@ def pair_outcomes(task: str, left: Outcomes, right: Outcomes) -> PairedOutcomes:
 
 
 def nothing_shared(
-    names: tuple[str, str],
-    left: Mapping[Column, Loaded],
-    right: Mapping[Column, Loaded],
-    kind: str,
+    names: str, left: Mapping[Column, Loaded], right: Mapping[Column, Loaded], kind: str
 ) -> UsageError:
     """Return the error: the tasks differ, or what they were evaluated on does."""
-    a, b = names
     both = sorted({c.name for c in left} & {c.name for c in right})
     if both:
         return UsageError(
-            f"{a} and {b} evaluated {both[0]} with other settings, episodes or images: not paired",
+            f"{names} evaluated {both[0]} with other settings, episodes or images: not paired",
             fix="evaluate both with one --seed on the same copy of the data",
         )
     tasks = [", ".join(map(str, sorted(c.name for c in side))) or "none" for side in (left, right)]
     return UsageError(
-        f"{a} and {b} share no {kind}: {tasks[0]} against {tasks[1]}",
+        f"{names} share no {kind}: {tasks[0]} against {tasks[1]}",
         fix="evaluate both on one task, or leave -t out",
     )

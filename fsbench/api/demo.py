@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from fsbench.api.evaluate import evaluate
@@ -40,33 +41,14 @@ def run_demo(
     """
     recipes = demo_recipes(methods)
     cache, results, board = output / "cache", output / "results", output / "board"
-
-    def evaluate_model(ref: str, random_init: int | None = None) -> None:
-        evaluate(
-            ref,
-            TASKS,
-            shots=SHOTS,
-            input_size="native",
-            random_init=random_init,
-            output=results,
-            threads=threads,
-            cache=cache,
-            progress=report,
-        )
-
-    evaluate_model(f"fsbench/{registry.load_recipe(BASE).architecture}", random_init=0)
+    train = partial(pretrain, threads=threads, cache=cache, yes=True, progress=report)
+    test = partial(evaluate, threads=threads, cache=cache, shots=SHOTS, progress=report)
+    first = f"fsbench/{registry.load_recipe(BASE).architecture}"
+    test(first, TASKS, input_size="native", random_init=0, output=results)
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         report.log(f"run {number} of {len(recipes)}: {name}")
-        run = pretrain(
-            recipe,
-            name=name,
-            output=output / "runs",
-            threads=threads,
-            cache=cache,
-            yes=True,
-            progress=report,
-        )
-        evaluate_model(run.ref)
+        run = train(recipe, name=name, output=output / "runs")
+        test(run.ref, TASKS, input_size="native", output=results)
     submit(results, board, declaration=DECLARATION, replace=True)
     return board
 
@@ -82,7 +64,5 @@ def demo_recipes(methods: Iterable[str]) -> dict[str, Recipe]:
         METHODS.load(name)
         recipe = registry.load_recipe(f"toy/{name}")
         recipe.require_installed()
-        recipes |= {
-            label(variant): variant for variant in (registry.control_recipe(recipe), recipe)
-        }
+        recipes |= {label(r): r for r in (registry.control_recipe(recipe), recipe)}
     return recipes

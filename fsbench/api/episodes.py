@@ -94,9 +94,8 @@ class Episodes:
         if episodes < 1:
             raise UsageError(f"{episodes} episodes", fix="give a number of at least 1")
         self.task = parse_episodic_task(task) if isinstance(task, str) else task
-        self.dataset, self.sampler = load_episodes(
-            self.task, DataRoots.parse(data_texts(data)), seed
-        )
+        roots = DataRoots.parse(data_texts(data))
+        self.dataset, self.sampler = load_episodes(self.task, roots, seed)
         self.image, self.transform = ImageSpec(input_size=input_size), transform
         self._n_episodes = episodes
 

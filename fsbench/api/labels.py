@@ -61,19 +61,12 @@ def unusual_plan(recipe: Recipe) -> list[str]:
         return differences
     same_scale = [n for n in registry.RECIPES.names() if n.startswith(f"{recipe.scale}/")]
     for name in sorted(same_scale, key=lambda name: (name != recipe.name, name)):
-        described = describe_by(name, recipe)
-        if described is not None:
-            return described
+        theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
+        differences = changed_fields(control, theirs)
+        if len(differences) <= MAX_FIELDS:
+            other = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
+            return [*other, *differences]
     return [f"fields-{control.model_copy(update={'seed': 0}).digest()[:6]}"]
-
-
-def describe_by(name: str, recipe: Recipe) -> list[str] | None:
-    """Describe how a recipe differs from another; None if too different."""
-    theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
-    differences = changed_fields(registry.control_recipe(recipe), theirs)
-    if len(differences) > MAX_FIELDS:
-        return None
-    return differences if name == recipe.name else [f"as-{name.partition('/')[2]}", *differences]
 
 
 def changed_fields(recipe: Recipe, base: Recipe) -> list[str]:

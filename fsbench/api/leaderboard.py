@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fsbench.api.machine import progress_reporter
 from fsbench.api.results import text_table
 from fsbench.core.io import cache_folder
-from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.core.progress import Reporter
 from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@dataclass(eq=False, repr=False)
 class RankedBoard:
     """A board with its entries verified and ranked, one table per protocol and input size.
 
@@ -26,8 +29,7 @@ class RankedBoard:
         The ranking of each track, with scores, tiers and flags.
     """
 
-    def __init__(self, tracks: tuple[BoardTable, ...]) -> None:
-        self.tracks = tracks
+    tracks: tuple[BoardTable, ...]
 
     def tables(self) -> list[render.TextTable]:
         """Return the tables that people read, in percent: measured entries, then published ones."""
@@ -79,23 +81,18 @@ class RankedBoard:
 
     def _repr_html_(self) -> str:
         """Return the tables as HTML, for notebooks; every text is escaped."""
-        parts = []
+        html = ""
         for table in self.tables():
             rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
             head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
             body = "".join(f"<tr>{row}</tr>" for row in rows)
-            parts.append(
-                f"<table><caption>{escape(table.title)}</caption>"
-                f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            )
-        return "".join(parts)
+            html += f"<table><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
+            html += f"<tbody>{body}</tbody></table>"
+        return html
 
 
 def leaderboard(
-    folder: str | Path,
-    *,
-    cache: str | Path | None = None,
-    progress: bool | Reporter = False,
+    folder: str | Path, *, cache: str | Path | None = None, progress: bool | Reporter = False
 ) -> RankedBoard:
     """Read, verify and rank the entries of a board.
 
@@ -131,7 +128,5 @@ def leaderboard(
     [['entry', 1]]
     """
     Board.existing(Path(folder))
-    report = progress if not isinstance(progress, bool) else SILENT
-    report = console_reporter() if progress is True else report
-    where = cache_folder(None if cache is None else Path(cache))
-    return RankedBoard(rank_board(Path(folder), where, report))
+    report = progress_reporter(progress)
+    return RankedBoard(rank_board(Path(folder), cache_folder(cache), report))

@@ -16,7 +16,6 @@ from fsbench.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from fsbench.core.specs import Spec
-    from pretrain.recipes.plan import Plan
     from pretrain.recipes.recipe import PaperRecipe
 
 Row = dict[str, Any]
@@ -125,35 +124,33 @@ def methods() -> list[Row]:
 def recipes() -> list[Row]:
     from pretrain.recipes.registry import RECIPES
 
-    return [
-        {
+    listed = []
+    for name in RECIPES.names():
+        recipe = RECIPES.load(name)
+        plan = recipe.plan
+        length = f"{plan.round_steps} steps" if plan.round_steps else plan.epochs
+        row = {
             "recipe": name,
             "method": "+".join(method.name for method in recipe.methods),
             "architecture": recipe.architecture,
             "source": recipe.source,
             "px": recipe.input_size,
-            "rounds x epochs": f"{recipe.plan.total_rounds} x {length(recipe.plan)}",
-            **published(RECIPES.paper_row(name)),
+            "rounds x epochs": f"{plan.total_rounds} x {length}",
         }
-        for name, recipe in ((name, RECIPES.load(name)) for name in RECIPES.names())
-    ]
-
-
-def length(plan: Plan) -> str:
-    """Return the length of a round: steps, or epochs."""
-    return f"{plan.round_steps} steps" if plan.round_steps else str(plan.epochs)
+        listed.append(row | published(RECIPES.paper_row(name)))
+    return listed
 
 
 def published(row: PaperRecipe | None) -> Row:
     """Return where a paper states a recipe, and its accuracies (%)."""
     figures = row.figures if row else ()
     shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
+    if len(shown) > MAX_FIGURES:
+        shown = [f"{len(shown)} figures (--json)"]
     return {
         "paper": row.paper if row else None,
         "row": row.row if row else None,
-        "figure": ", ".join(shown)
-        if len(shown) <= MAX_FIGURES
-        else f"{len(shown)} figures (--json)",
+        "figure": ", ".join(shown),
         "figures": [figure.model_dump(mode="json") for figure in figures],
     }
 
@@ -161,22 +158,19 @@ def published(row: PaperRecipe | None) -> Row:
 def datasets() -> list[Row]:
     from fsbench.data import SOURCES, TARGETS
 
-    entries_of_data = (
-        (registry.origin(name), entry.FACTS)
-        for registry in (SOURCES, TARGETS)
-        for name, entry in registry.items()
-    )
     return [
         {
             "data set": f.name,
-            "from": origin,
+            "from": registry.origin(name),
             "domain": f.domain,
             "classes": len(f.classes),
             "images": f.n_images,
             "licence": f.license,
             "title": f.title,
         }
-        for origin, f in entries_of_data
+        for registry in (SOURCES, TARGETS)
+        for name, entry in registry.items()
+        for f in (entry.FACTS,)
     ]
 
 
@@ -198,13 +192,7 @@ def protocols() -> list[Row]:
 
 def protocol_specs() -> dict[str, Spec]:
     """Return the spec of every protocol with its defaults, by name."""
-    from fsbench.core.specs import (
-        FITTED,
-        EpisodeSpec,
-        EpisodicSpec,
-        KnnSpec,
-        ProbeSpec,
-    )
+    from fsbench.core.specs import FITTED, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
     from fsbench.core.tasks import PROTOCOLS
 
     episodic = {
@@ -255,7 +243,6 @@ def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
 
 
 def dotted(values: dict[str, Any], prefix: str = "") -> Row:
-    """Return nested fields under dotted names."""
     flat: Row = {}
     for key, value in values.items():
         is_nested = isinstance(value, dict)
@@ -285,25 +272,16 @@ def backbones() -> list[Row]:
     from fsbench.backbones.architectures import ARCHITECTURES
     from fsbench.core.registry import SUITE
 
-    schemes = [
-        {
-            "reference": source.FORM,
-            "kind": "source",
-            "from": SOURCES.origin(name),
-            "what": summary(source.__doc__),
-        }
-        for name, source in SOURCES.items()
+    sources = [
+        {"reference": file.FORM, "kind": "source", "from": SOURCES.origin(name)}
+        | {"what": summary(file.__doc__)}
+        for name, file in SOURCES.items()
     ]
     architectures = [
-        {
-            "reference": f"fsbench/{name}",
-            "kind": "architecture",
-            "from": SUITE,
-            "what": arch.summary,
-        }
-        for name, arch in ARCHITECTURES.items()
+        {"reference": f"fsbench/{name}", "kind": "architecture", "from": SUITE, "what": a.summary}
+        for name, a in ARCHITECTURES.items()
     ]
-    return [*schemes, *architectures]
+    return [*sources, *architectures]
 
 
 def analyses() -> list[Row]:
@@ -326,13 +304,8 @@ def entries() -> list[Row]:
     from leaderboard.board.published import load_published
 
     return [
-        {
-            "entry": entry.name,
-            "kind": "published",
-            "source": entry.source,
-            "cells": len(entry.cells),
-        }
-        for entry in load_published()
+        {"entry": e.name, "kind": "published", "source": e.source, "cells": len(e.cells)}
+        for e in load_published()
     ]
 
 

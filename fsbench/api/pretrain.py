@@ -6,26 +6,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from fsbench import backbones
 from fsbench.api.machine import Machine, cache_folder, data_texts, progress_reporter
+from fsbench.backbones.base import Backbone
 from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.estimates import require_consent
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter
-from fsbench.data import DataRoots, load_source
+from fsbench.data import DataRoots, SourceDataset, load_source
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, parse_overrides
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
-
-if TYPE_CHECKING:
-    from fsbench.backbones.base import Backbone
-    from fsbench.data import SourceDataset
 
 RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("backbone", "training", "recipe"))
 """Keys under which run.json, recipe.json and a result file hold the recipe."""
@@ -88,7 +85,6 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps."""
         return int(self.record["steps"])
 
     @property
@@ -172,14 +168,11 @@ def pretrain(
     (8, True)
     """
     chosen = resolve_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
-    machine = Machine(
-        device=device, threads=threads, cache=cache_folder(None if cache is None else Path(cache))
-    )
+    machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
     place = machine.start().device
     report = progress_reporter(progress)
-    size = chosen.input_size
     roots = DataRoots.parse(data_texts(data))
-    source = load_source(chosen.source, roots, machine.cache, size, report)
+    source = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
     folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
     if speaks():
         announce(chosen, source, folder, place, yes, report)
@@ -200,27 +193,20 @@ def resolve_recipe(
     Overrides and settings win over the scenario's fields. Raises UsageError, also for a field that
     is set twice, and UnknownName as `pretrain`.
     """
-    names = [
-        *flatten(overrides or {}),
-        *(setting.partition("=")[0].strip() for setting in settings),
-    ]
+    fields = flatten(overrides or {})
+    names = [*fields, *(setting.partition("=")[0].strip() for setting in settings)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
     if isinstance(recipe, Recipe):
         base = recipe
-    elif is_file_name(recipe):
+    elif isinstance(recipe, Path) or recipe.endswith(".json"):
         base = read_recipe(Path(recipe))
     else:
         base = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(scenario) if scenario else {}
-    values = {**values, **flatten(overrides or {}), **parse_overrides(settings)}
+    values = {**values, **fields, **parse_overrides(settings)}
     return registry.compose_methods(base, method, values) if method else base.replace(values)
-
-
-def is_file_name(recipe: str | Path) -> bool:
-    """Return whether a recipe is a file (.json), not a name."""
-    return isinstance(recipe, Path) or recipe.endswith(".json")
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -266,11 +252,8 @@ def find_code(value: object) -> str | None:
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """Write the fields of a recipe as a file that `fsbench pretrain FILE` reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(recipe_text(recipe), encoding="utf8")
-
-
-def recipe_text(recipe: Recipe) -> str:
-    return json.dumps(recipe.model_dump(mode="json"), indent=1) + "\n"
+    text = json.dumps(recipe.model_dump(mode="json"), indent=1) + "\n"
+    path.write_text(text, encoding="utf8")
 
 
 def flatten(values: Mapping[str, object]) -> dict[str, object]:

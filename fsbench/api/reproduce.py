@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,6 @@ Command = tuple[str, ...]
 PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
 """Names and versions of packages that pip may be told to install."""
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
-DIRTY = "-dirty"
 
 
 @dataclass
@@ -122,7 +121,7 @@ def reproduce_group(name: str, cells: Sequence[Loaded], board: str) -> Reproduct
         for package, version in sorted(made.packages.items())
         if PLAIN.fullmatch(package) and PLAIN.fullmatch(version)
     ]
-    commit = (made.git_commit or "").removesuffix(DIRTY)
+    commit = (made.git_commit or "").removesuffix("-dirty")
     if COMMIT.fullmatch(commit):
         reproduction.commit = commit
     if made.git_commit != commit:
@@ -139,12 +138,14 @@ def reproduce_group(name: str, cells: Sequence[Loaded], board: str) -> Reproduct
             path = str(cells[0].path)
             reproduction.commands.append(("fsbench", "pretrain", path, "--output=runs"))
             ref = f"run:runs/{recipe.label}"
-    model = [f"--model={ref}", *weights_options(facts)]
-    for options in evaluations(cells, reproduction.notes):
-        kind, *rest = options
-        words = (*model, *rest, *machine_options(made), "--output=results")
+    arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
+    seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
+    machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
+    machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
+    for kind, *chosen in evaluations(cells, reproduction.notes):
+        words = (f"--model={ref}", *arch, *seed, *chosen, *machine, "--output=results")
         reproduction.commands.append(("fsbench", kind, *words))
-    verify = (f"--model={facts.ref}", *weights_options(facts), f"--board={board}")
+    verify = (f"--model={facts.ref}", *arch, *seed, f"--board={board}")
     reproduction.commands.append(("fsbench", "leaderboard", "verify", name, *verify))
     return reproduction
 
@@ -197,7 +198,6 @@ def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
 
 
 def environment(made: Provenance) -> dict[str, str]:
-    """Return the environment of results in words."""
     return {
         "fsbench": made.fsbench,
         "commit": made.git_commit or "unknown",
@@ -208,18 +208,3 @@ def environment(made: Provenance) -> dict[str, str]:
         "threads": str(made.threads),
         **({"batch size": str(made.batch_size)} if made.batch_size else {}),
     }
-
-
-def machine_options(made: Provenance) -> Iterator[str]:
-    """Yield the options that choose a machine like the one of the results."""
-    yield f"--threads={made.threads}"
-    yield f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"
-    if made.batch_size is not None:
-        yield f"--batch-size={made.batch_size}"
-
-
-def weights_options(facts: BackboneFacts) -> list[str]:
-    """Return the options that choose the weights, beside the reference."""
-    arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
-    seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
-    return [*arch, *seed]

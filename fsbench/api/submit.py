@@ -120,12 +120,6 @@ def submit(
             replace=replace,
         )
     return [
-        AddedEntry(
-            candidate.name,
-            candidate.model,
-            candidate.facts.weights_hash,
-            len(candidate.cells),
-            tuple(candidate.left_out),
-        )
-        for candidate in added
+        AddedEntry(c.name, c.model, c.facts.weights_hash, len(c.cells), tuple(c.left_out))
+        for c in added
     ]

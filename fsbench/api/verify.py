@@ -96,7 +96,12 @@ def verify(
     stored then. Raises UsageError if it would take over an hour, unless `yes`.
     """
     entry = Board.open(board).entry(name)
-    machine = match_machine(machine or Machine(), entry)
+    machine, made = machine or Machine(), entry.cells[0].result.provenance
+    machine = replace(
+        machine,
+        threads=machine.threads or min(made.threads, os.cpu_count() or 1),
+        batch_size=machine.batch_size or made.batch_size,
+    )
     samples = draw(find_samples(entry.cells, check.tasks), check.episodes, name, check.seed)
     context = machine.start()
     backbone = models.load(0, context.device, report)
@@ -110,13 +115,6 @@ def verify(
     badge = make_badge(entry, check, samples, recomputation)
     store_badge(board, name, badge)
     return badge
-
-
-def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
-    """Return the machine with the entry's threads and batch size where none are set."""
-    made = entry.cells[0].result.provenance
-    threads = machine.threads or min(made.threads, os.cpu_count() or 1)
-    return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
 
 def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
@@ -166,12 +164,12 @@ def draw(samples: Sequence[Sample], n: int, entry: str, seed: int) -> list[Sampl
     picked = np.sort(np.concatenate([order[leading], np.delete(order, leading)])[:n])
     picked_sample = np.searchsorted(ends, picked, side="right")
     rows = picked - np.concatenate([[0], ends])[picked_sample]
-    drawn = []
-    for i, sample in enumerate(samples):
-        numbers = tuple(int(x) for x in sample.records.index[rows[picked_sample == i]])
-        if numbers:
-            drawn.append(replace(sample, drawn=numbers))
-    return drawn
+    return [
+        replace(
+            samples[i], drawn=tuple(samples[i].records.index[rows[picked_sample == i]].tolist())
+        )
+        for i in np.unique(picked_sample)
+    ]
 
 
 def require_weights(entry: BoardEntry, facts: BackboneFacts) -> None:
@@ -265,7 +263,7 @@ def make_badge(
     )
 
 
-def store_badge(board: Path, name: str, badge: Badge) -> Path:
+def store_badge(board: Path, name: str, badge: Badge) -> None:
     """Store a badge. Raises ValidationFailed if the entry was replaced in the meantime."""
     opened = Board.open(board)
     with opened.lock():
@@ -273,7 +271,7 @@ def store_badge(board: Path, name: str, badge: Badge) -> Path:
             raise ValidationFailed(
                 f"'{name}' was replaced while its episodes were recomputed", fix="verify it again"
             )
-        return badges.write_badge(board / name, badge)
+        badges.write_badge(board / name, badge)
 
 
 def compare_episodes(

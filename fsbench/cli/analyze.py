@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from typer import Option
 
 from fsbench.cli import console, options
-
-if TYPE_CHECKING:
-    from fsbench.core.findings import Analysis
-
-FIGURES = "analyses"
 
 
 def analyze(
@@ -44,6 +37,8 @@ def analyze(
     from fsbench.api import analyze as api
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.api.request import Models
+    from fsbench.core.panels import draw_panels
+    from fsbench.core.plotting import write_figure
 
     names = options.split(what)
     choice = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
@@ -59,27 +54,12 @@ def analyze(
         yes=yes,
         report=console.reporter(),
     )
-    draw(analyses, output / FIGURES)
-    show(analyses, as_json)
-
-
-def draw(analyses: Sequence[Analysis], folder: Path) -> None:
-    """Write a figure for each analysis, with all models in it."""
-    from fsbench.api.analyze import analysis_panels
-    from fsbench.core.panels import draw_panels
-    from fsbench.core.plotting import write_figure
-
     for name in dict.fromkeys(analysis.question.what for analysis in analyses):
-        panels = analysis_panels([a for a in analyses if a.question.what == name])
-        write_figure(draw_panels(panels, ""), folder / f"{name}.png")
-        console.log(f"figure: {folder / f'{name}.png'}")
-
-
-def show(analyses: Sequence[Analysis], as_json: bool) -> None:
-    """Print one row per measure and one column per model, or the records as JSON."""
-    from fsbench.api.analyze import analysis_table
-
+        panels = api.analysis_panels([a for a in analyses if a.question.what == name])
+        figure = output / "analyses" / f"{name}.png"
+        write_figure(draw_panels(panels, ""), figure)
+        console.log(f"figure: {figure}")
     if as_json:
         console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
-        return
-    console.table("analyses", *analysis_table(analyses))
+    else:
+        console.table("analyses", *api.analysis_table(analyses))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from typer import Option
 
 from fsbench.cli import console, options
 from fsbench.cli.pretrain import RecipeName, Scenario, Set, Source
-
-if TYPE_CHECKING:
-    from fsbench.api.budget import BudgetRun
 
 
 def budget(
@@ -39,7 +35,7 @@ def budget(
     config: options.Config = None,
 ) -> None:
     """Train methods and their control at several steps per round; resume what was stopped."""
-    from fsbench.api.budget import compare_budgets
+    from fsbench.api.budget import accuracies_by_steps, compare_budgets, format_accuracies
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.api.pretrain import resolve_recipe
     from fsbench.core.tasks import integers
@@ -56,13 +52,6 @@ def budget(
         yes=yes,
         report=console.reporter(),
     )
-    show(runs, as_json)
-
-
-def show(runs: list[BudgetRun], as_json: bool) -> None:
-    """Print one row per method and one column per budget."""
-    from fsbench.api.budget import accuracies_by_steps, format_accuracies
-
     if as_json:
         console.emit_json([run.model_dump(mode="json") for run in runs])
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from fsbench.cli import options
 from fsbench.core.errors import UnknownName
@@ -21,9 +21,7 @@ KINDS = {
     "board-results": "verified results of leaderboards",
 }
 
-Kinds = Annotated[
-    list[str] | None, typer.Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")
-]
+Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]
 
 
 class Entry(NamedTuple):
@@ -52,10 +50,9 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
     if as_json:
         emit_json([{**e._asdict(), "path": str(e.path)} for e in cached])
         return
-    rows = [[e.kind, e.path.name[:40], e.what, readable(e.size)] for e in cached]
-    table(
-        f"{folder}: {readable(sum(e.size for e in cached))}", ["kind", "entry", "of", "size"], rows
-    )
+    rows = [[e.kind, e.path.name[:40], e.what, f"{e.size / 1e6:.1f} MB"] for e in cached]
+    title = f"{folder}: {sum(e.size for e in cached) / 1e6:.1f} MB"
+    table(title, ["kind", "entry", "of", "size"], rows)
     if not cached:
         log("nothing cached")
 
@@ -71,7 +68,7 @@ def clear(
 
     folder = cache_folder(cache)
     cached = entries(folder, kinds)
-    what = f"{len(cached)} entries, {readable(sum(e.size for e in cached))}, in {folder}"
+    what = f"{len(cached)} entries, {sum(e.size for e in cached) / 1e6:.1f} MB, in {folder}"
     if not cached:
         log(f"nothing to clear in {folder}")
         return
@@ -108,14 +105,7 @@ def describe(kind: str, path: Path) -> str:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def readable(size: int) -> str:
-    """Return a size as text, e.g. 12.3 MB."""
-    return f"{size / 1e6:.1f} MB"
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def delete(path: Path) -> bool:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
-
-if TYPE_CHECKING:
-    from fsbench.api.compare import PowerAnalysis
 
 Board = Annotated[Path | None, typer.Option("--board", help="Folder of the leaderboard.")]
 
@@ -61,13 +58,7 @@ def power(
     analysis = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
     if as_json:
         console.emit_json(analysis.model_dump(mode="json"))
-    else:
-        show_power(analysis)
-
-
-def show_power(analysis: PowerAnalysis) -> None:
-    """Print one line per task, then the mean."""
-    goal = analysis.goal
+        return
     needed = f"episodes for {100 * goal.gap:g}"
     columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
     rows = []

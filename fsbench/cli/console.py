@@ -17,7 +17,6 @@ UNFOLDED = 100_000
 
 
 def log(text: str) -> None:
-    """Write one line to stderr."""
     typer.echo(text, err=True)
 
 

@@ -24,6 +24,7 @@ def demo(
     """
     from fsbench.api.demo import DEFAULT, run_demo
     from fsbench.cli.console import reporter
-    from fsbench.cli.leaderboard import print_board
+    from fsbench.cli.leaderboard import show
 
-    print_board(run_demo(output, threads, reporter(), options.split(methods) or DEFAULT))
+    board = run_demo(output, threads, reporter(), options.split(methods) or DEFAULT)
+    show(board, "table")

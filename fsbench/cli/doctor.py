@@ -44,7 +44,6 @@ def doctor(
 
 
 def package_rows() -> list[tuple[str, str, str]]:
-    """Return name, state and version of every package."""
     from importlib.metadata import PackageNotFoundError, version
 
     rows = []
@@ -58,7 +57,6 @@ def package_rows() -> list[tuple[str, str, str]]:
 
 
 def device_rows() -> list[tuple[str, str, str]]:
-    """Return the devices that torch can use."""
     import torch
 
     cpu = f"{torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads"
@@ -95,7 +93,6 @@ def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
 
 
 def disk_rows(cache: Path | None) -> list[tuple[str, str, str]]:
-    """Return the free disk space of the cache folder."""
     from fsbench.api.machine import cache_folder
 
     folder = cache_folder(cache)

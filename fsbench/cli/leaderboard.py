@@ -35,13 +35,6 @@ def show(
     cache: options.Cache = None,
 ) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
-    print_board(board, shape, cache)
-
-
-def print_board(
-    board: Path, shape: Literal["table", "md", "json"] = "table", cache: Path | None = None
-) -> None:
-    """Print the board in a folder on stdout, the rules of its tables on stderr."""
     from fsbench.api.leaderboard import leaderboard
 
     ranked = leaderboard(board, cache=cache, progress=True)
@@ -182,7 +175,6 @@ def stats(
 
 
 def show_statistics(summary: BoardStatistics) -> None:
-    """Print the statistics of one track."""
     where = f"{summary.board} {summary.track}".strip()
     intervals = summary.rank_intervals.entries if summary.rank_intervals else ()
     console.table(
@@ -312,7 +304,6 @@ def show_badge(badge: Badge, as_json: bool) -> None:
 
 
 def refuse_failed(entry: str, badge: Badge) -> None:
-    """Raise ValidationFailed naming what differs."""
     from fsbench.core.errors import ValidationFailed
 
     failed = [check for check in badge.cells if check.verdict == "failed"]

@@ -23,7 +23,6 @@ GROUPS: Registry[Any] = Registry(
     "command group", "fsbench.cli", lambda file: file, machinery=("main", "options", "console")
 )
 
-HELP = "Evaluate whether a backbone transfers, and whether a gain is real."
 PANELS = {
     "Evaluate": (
         *("benchmark", "episodic", "probe", "analyze", "show", "report"),
@@ -35,7 +34,8 @@ PANELS = {
     "Tools": ("demo", "doctor", "ls"),
 }
 """Panels of `fsbench --help` with their commands, in the order in which they are shown."""
-ORDER = [name for names in PANELS.values() for name in names]
+PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+ORDER = list(PANEL_OF)
 
 SETTINGS = {
     "help_option_names": ["-h", "--help"],
@@ -56,7 +56,6 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="fsbench",
         cls=OrderedGroup,
-        help=HELP,
         no_args_is_help=True,
         add_completion=False,
         context_settings=SETTINGS,
@@ -68,11 +67,9 @@ def build() -> typer.Typer:
             file.register(app)
         else:
             app.command(name)(getattr(file, name))
-    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
-    for command in app.registered_commands:
-        command.rich_help_panel = panel_of.get(str(command.name), "Tools")
-    for group in app.registered_groups:
-        group.rich_help_panel = panel_of.get(str(group.name), "Tools")
+    commands: list[Any] = [*app.registered_commands, *app.registered_groups]
+    for command in commands:
+        command.rich_help_panel = PANEL_OF.get(str(command.name), "Tools")
     return app
 
 

@@ -87,12 +87,10 @@ Model = Annotated[
     Option("-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."),
 ]
 Arch = Annotated[
-    str | None,
-    Option(help="Architecture of a checkpoint file: a timm name or fsbench/NAME."),
+    str | None, Option(help="Architecture of a checkpoint file: a timm name or fsbench/NAME.")
 ]
 RandomInit = Annotated[
-    int | None,
-    Option(help="Use random weights drawn with this seed (a control)."),
+    int | None, Option(help="Use random weights drawn with this seed (a control).")
 ]
 Tasks = Annotated[
     list[str] | None,
@@ -122,8 +120,7 @@ Cache = Annotated[
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
 Device = Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")]
 Threads = Annotated[
-    int | None,
-    Option(min=1, max=1024, help="CPU threads of torch (recorded in results)."),
+    int | None, Option(min=1, max=1024, help="CPU threads of torch (recorded in results).")
 ]
 BatchSize = Annotated[
     int | None, Option("-b", "--batch-size", min=2, max=2**14, help="Batch size.")

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-from typer import Option
+from typer import Argument, Option
 
 from fsbench.cli import console, options
 
-if TYPE_CHECKING:
-    from fsbench.api.pretrain import Run
-
 RecipeName = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="RECIPE",
         help="Recipe of `fsbench ls recipes` (toy/seal), or a recipe file (.json).",
     ),
 ]
 Source = Annotated[
     str | None,
-    typer.Option(
-        "--source",
+    Option(
         help="Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
-        "hf-hub:ORG/NAME.",
+        "hf-hub:ORG/NAME."
     ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."),
+    Option("--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."),
 ]
 Scenario = Annotated[
     str | None,
-    typer.Option(
-        "--scenario",
-        help="How source data arrive: stationary, warm-start, continual-full or continual-limited.",
+    Option(
+        help="How source data arrive: stationary, warm-start, continual-full or continual-limited."
     ),
 ]
 
@@ -92,12 +86,8 @@ def pretrain(
         cache=cache,
         yes=yes,
     )
-    if speaks():
-        show(run, as_json)
-
-
-def show(run: Run, as_json: bool) -> None:
-    """Print one row about the finished run."""
+    if not speaks():
+        return
     if as_json:
         console.emit_json({**run.record, "folder": str(run.folder)})
         return

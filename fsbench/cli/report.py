@@ -24,10 +24,16 @@ def report(
     The best result and its ties are bold, significance against a control is marked, and the
     caption states the rules.
     """
+    from fsbench.core.errors import UsageError
     from fsbench.core.io import cache_folder
     from leaderboard.reports import report as reports
 
-    require_one(results, board)
+    if bool(results) == (board is not None):
+        raise UsageError(
+            "report takes either results or a board", fix="name results folders, or --board DIR"
+        )
+    if board is not None and not board.is_dir():
+        raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
     write_report = downloads.FORMATS.load(shape).make
     if board:
         sheets = reports.report_board(board, control, cache_folder(cache), console.reporter())
@@ -40,15 +46,3 @@ def report(
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf8", newline="")
     console.log(f"wrote {output}")
-
-
-def require_one(results: list[Path] | None, board: Path | None) -> None:
-    """Raise UsageError unless either results or an existing board are named."""
-    from fsbench.core.errors import UsageError
-
-    if bool(results) == (board is not None):
-        raise UsageError(
-            "report takes either results or a board", fix="name results folders, or --board DIR"
-        )
-    if board is not None and not board.is_dir():
-        raise UsageError(f"there is no board at {board}", fix="name the folder of a board")

@@ -30,7 +30,15 @@ def reproduce(
     if name is not None and everything:
         raise UsageError(f"both {name} and --all were given", fix="use one of them")
     if name is None and not everything:
-        listing(as_json)
+        claims = [
+            {"claim": name, "source": c.source, "says": c.statement, "seeds": c.seeds}
+            for name, c in ((name, file.CLAIM) for name, file in CLAIMS.items())
+        ]
+        if as_json:
+            console.emit_json(claims)
+        else:
+            columns = ("claim", "source", "says", "seeds")
+            console.table("claims", columns, [[str(row[c]) for c in columns] for row in claims])
         return
     names = CLAIMS.names() if name is None else (name,)
     outcomes = {name: one(name, seeds, output) for name in names}
@@ -42,21 +50,6 @@ def reproduce(
         return
     rows = [[n, o.source, o.claim, o.verdict] for n, o in outcomes.items()]
     console.table("verdicts", ("claim", "source", "says", "verdict"), rows)
-
-
-def listing(as_json: bool) -> None:
-    """Print the claims that can be tested."""
-    from fsbench.reproductions import CLAIMS
-
-    claims = [
-        {"claim": n, "source": c.CLAIM.source, "says": c.CLAIM.statement, "seeds": c.CLAIM.seeds}
-        for n, c in CLAIMS.items()
-    ]
-    if as_json:
-        console.emit_json(claims)
-        return
-    columns = ("claim", "source", "says", "seeds")
-    console.table("claims", columns, [[str(row[c]) for c in columns] for row in claims])
 
 
 def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
@@ -80,7 +73,6 @@ def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
 
 
 def show(name: str, outcome: ClaimOutcome) -> None:
-    """Print the figures, rule and verdict of a claim."""
     rows = [[f.what, f.published, f.ours, f.verdict] for f in outcome.figures]
     console.table(f"{name}: {outcome.source}", ("figure", "published", "ours", "verdict"), rows)
     for note in outcome.notes:

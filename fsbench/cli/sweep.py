@@ -11,6 +11,7 @@ from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.sweep.file import SweepFile
+    from fsbench.sweep.graph import SweepPlan
     from fsbench.sweep.job import Workplace
     from fsbench.sweep.schedule import EngineOptions
 
@@ -48,7 +49,7 @@ def sweep(
     from fsbench.core.io import cache_folder
     from fsbench.sweep.file import read_sweep_file
     from fsbench.sweep.job import Workplace, absolute_roots
-    from fsbench.sweep.schedule import EngineOptions
+    from fsbench.sweep.schedule import EngineOptions, plan_sweep
 
     sweep_file = read_sweep_file(parse_file(what, file))
     if board is None and sweep_file.submit:
@@ -63,32 +64,32 @@ def sweep(
         threads=sweep_file.threads,
         workers=workers,
     )
+    plan = plan_sweep(sweep_file, place, console.reporter())
     if file is not None:
-        status(sweep_file, place, as_json)
+        show_status(plan, place, as_json)
     elif dry_run:
-        show_plan(sweep_file, place, as_json)
+        show_plan(plan, place, as_json)
     else:
-        run(sweep_file, place, EngineOptions(engine, jobs, address), yes)
+        run(sweep_file, plan, place, EngineOptions(engine, jobs, address), yes)
 
 
 def parse_file(what: str, file: Path | None) -> Path:
     """Return the sweep file. Raise UsageError for a word before it that is not `status`."""
     from fsbench.core.errors import UsageError
 
-    if file is None and what != "status":
-        return Path(what)
-    if file is None or what != "status":
+    if (file is None) == (what == "status"):
         raise UsageError(f"sweep {what} {file or ''}".strip(), fix="fsbench sweep [status] FILE")
-    return file
+    return file or Path(what)
 
 
-def run(sweep_file: SweepFile, place: Workplace, engine: EngineOptions, yes: bool) -> None:
+def run(
+    sweep_file: SweepFile, plan: SweepPlan, place: Workplace, engine: EngineOptions, yes: bool
+) -> None:
     """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
     from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
-    from fsbench.sweep.schedule import plan_sweep, run_sweep
+    from fsbench.sweep.schedule import run_sweep
 
-    plan = plan_sweep(sweep_file, place, console.reporter())
     if plan.missing:
         plan = costs.announce_cost(plan, place, engine.jobs, yes, console.log)
     failed = run_sweep(sweep_file, place, engine, console.reporter(), plan)
@@ -101,12 +102,10 @@ def run(sweep_file: SweepFile, place: Workplace, engine: EngineOptions, yes: boo
     console.log(f"all {len(plan.graph.jobs)} jobs are done: {place.output}")
 
 
-def show_plan(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
+def show_plan(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
     """Print every job with its state and what it will cost."""
     from fsbench.sweep import costs
-    from fsbench.sweep.schedule import plan_sweep
 
-    plan = plan_sweep(sweep_file, place, console.reporter())
     rows = costs.estimate_jobs(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])
@@ -119,12 +118,10 @@ def show_plan(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
     console.log(costs.summarize_costs(rows))
 
 
-def status(sweep_file: SweepFile, place: Workplace, as_json: bool) -> None:
+def show_status(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
     """Print every job with its state and the reason of a failure, then rate and time left."""
     from fsbench.sweep import status as progress
-    from fsbench.sweep.schedule import plan_sweep
 
-    plan = plan_sweep(sweep_file, place, console.reporter())
     rows = progress.list_status(plan, place)
     if as_json:
         console.emit_json([row._asdict() for row in rows])

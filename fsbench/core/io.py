@@ -32,7 +32,7 @@ MAX_DEPTH = 8
 Model = TypeVar("Model", bound=Frozen)
 
 
-def cache_folder(folder: Path | None = None) -> Path:
+def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the cache folder: the given one, else FSBENCH_CACHE, else the user's."""
     if name := folder or os.environ.get("FSBENCH_CACHE"):
         return Path(name).expanduser()

@@ -134,8 +134,8 @@ def test_problems_exit_5_with_every_one_listed(
 def test_showing_a_board_loads_no_torch(results: Path, tmp_path: Path) -> None:
     submit_results(results, tmp_path / "board", DECLARATION)
     script = (
-        "import sys; from pathlib import Path; from fsbench.cli.leaderboard import print_board\n"
-        "print_board(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from fsbench.cli.leaderboard import show\n"
+        "show(Path(sys.argv[1]), 'table')\n"
         "print(sorted({'torch', 'timm', 'datasets', 'sklearn'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "board")]
