@@ -7,10 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsbench.api.machine import progress_reporter
 from fsbench.api.results import text_table
 from fsbench.core.io import cache_folder
-from fsbench.core.progress import Reporter
+from fsbench.core.progress import SILENT, Reporter, console_reporter
 from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render
@@ -128,5 +127,6 @@ def leaderboard(
     [['entry', 1]]
     """
     Board.existing(Path(folder))
-    report = progress_reporter(progress)
-    return RankedBoard(rank_board(Path(folder), cache_folder(cache), report))
+    if isinstance(progress, bool):
+        progress = console_reporter() if progress else SILENT
+    return RankedBoard(rank_board(Path(folder), cache_folder(cache), progress))

@@ -23,7 +23,6 @@ EXAMPLES = [
     *(f"api.{name}" for name in ("compare", "episodes", "evaluate", "leaderboard", "listing")),
     *(f"api.{name}" for name in ("pretrain", "results", "submit")),
     "backbones.base",
-    "core.text_table",
 ]
 
 
