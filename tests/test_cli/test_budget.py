@@ -22,7 +22,7 @@ SETS = [part for text in SMALL for part in ("--set", text)]
 @pytest.fixture(autouse=True)
 def _tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("fsbench.data.load_source", lambda *given: source())
+    monkeypatch.setattr("fsbench.api.budget.load_source", lambda *given: source())
 
 
 def command(*arguments: str) -> int:
@@ -96,12 +96,12 @@ def test_a_killed_sweep_goes_on_where_it_was(
 
         return train
 
-    monkeypatch.setattr("pretrain.training.loop.train_recipe", until(3))
+    monkeypatch.setattr("fsbench.api.budget.train_recipe", until(3))
     with pytest.raises(Killed):
         run(["budget", *call])
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/run.json")}
     assert len(kept) == 3
-    monkeypatch.setattr("pretrain.training.loop.train_recipe", train_recipe)
+    monkeypatch.setattr("fsbench.api.budget.train_recipe", train_recipe)
     assert command(*call) == 0
     assert len(list(tmp_path.glob("*/run.json"))) == 4
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
