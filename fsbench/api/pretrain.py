@@ -18,6 +18,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.estimates import require_consent
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter
+from fsbench.core.schema import names_code
 from fsbench.data import DataRoots, SourceDataset, load_source
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, parse_overrides
@@ -240,7 +241,7 @@ def read_recipe(path: Path) -> Recipe:
 def find_code(value: object) -> str | None:
     """Return the first text in nested data that refers to Python code, None if there is none."""
     if isinstance(value, str):
-        return value if value.strip().startswith("py:") else None
+        return value if names_code(value) else None
     parts: Sequence[object] = ()
     if isinstance(value, Mapping):
         parts = [*value.keys(), *value.values()]

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fsbench import backbones, data
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.loading import check_reference
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
 from fsbench.core.progress import Reporter
@@ -70,6 +71,12 @@ class Models:
         if repeated:
             raise UsageError(f"two models are called {repeated[0]}", fix="give each its own name")
         return cls(refs, arch, random_init, (name,) if name else (), in_memory)
+
+    def check(self) -> None:
+        """Raise the error of a reference that cannot be loaded, before anything else is read."""
+        for ref in self.refs:
+            if ref not in self.in_memory:
+                check_reference(ref, self.arch, self.random_init)
 
     def load(self, index: int, device: str, report: Reporter) -> Backbone:
         """Return a backbone on a device, loaded unless it is in memory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.loading import SOURCES, Classifier, load_backbone, load_classifier
+from fsbench.backbones.loading import Classifier, load_backbone, load_classifier
+from fsbench.backbones.sources import SOURCES
 
 __all__ = ["SOURCES", "Backbone", "Classifier", "load_backbone", "load_classifier"]

@@ -1,25 +1,27 @@
-"""Checkpoint files of others: opened without running code, and reduced to one state dict.
+"""Checkpoint files of others, opened without running code.
 
 Formats: safetensors, and torch's zip and legacy formats through `torch.load(weights_only=True)`.
-Wrappers and prefixes are those of common training code, e.g. SEAL's `model_state_dict`. If a file
-has two candidates (model and moving average, student and teacher), the user picks one: `FILE::KEY`.
+InertValue and numbers that training programs store beside the weights are read as inert values; any
+other object is refused, with a command that converts the file.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import pickletools
 import re
+import shlex
 import struct
 import zipfile
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-
-from torch import Tensor
 
 from fsbench.core.errors import CheckpointError
 
@@ -59,6 +61,66 @@ FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
 """Names of refused objects in messages of torch's restricted unpickler."""
+
+
+@dataclass(frozen=True)
+class FileReference:
+    """A checkpoint file, the part of it that the user named, and its architecture."""
+
+    path: str
+    part: str = ""
+    arch: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> FileReference | None:
+        """Read FILE[::PART][@ARCH]; None if there is no such file. A path may hold an @ itself."""
+        path, _, part = text.partition("::")
+        if Path(path).is_file():
+            part, _, arch = part.partition("@")
+            return cls(path, part, arch)
+        for at in [i for i, letter in enumerate(path) if letter == "@"]:
+            if Path(path[:at]).is_file():
+                return cls(path[:at], part, path[at + 1 :])
+        return None
+
+    def __str__(self) -> str:
+        part, arch = self.part and f"::{self.part}", self.arch and f"@{self.arch}"
+        return f"{self.path}{part}{arch}"
+
+
+class InertValue:
+    """Inert stand-in for a settings object, path or number that is pickled beside the weights."""
+
+    def __init__(self, *values: object) -> None:
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        if isinstance(state, dict):
+            self.__dict__.update(state)
+
+
+PLAIN = (
+    "argparse.Namespace",
+    "types.SimpleNamespace",
+    "pathlib.Path",
+    "pathlib.PosixPath",
+    "pathlib.PurePosixPath",
+    "pathlib.WindowsPath",
+    "pathlib._local.PosixPath",
+    "datetime.datetime",
+    "datetime.timedelta",
+    "numpy.dtype",
+    "numpy.core.multiarray.scalar",
+    "numpy._core.multiarray.scalar",
+)
+PLAIN_MAPPINGS = (
+    "yacs.config.CfgNode",
+    "easydict.EasyDict",
+    "pytorch_lightning.utilities.parsing.AttributeDict",
+    "lightning.pytorch.utilities.parsing.AttributeDict",
+    "lightning.fabric.utilities.data.AttributeDict",
+)
+"""Classes without behaviour that training programs store; none of them is imported."""
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -117,7 +179,10 @@ def _torch(path: Path) -> object:
     else:
         with path.open("rb") as file:
             _require_words(file, path.stat().st_size, LEGACY_PICKLES)
-    return torch.load(path, map_location="cpu", weights_only=True)
+    plain: list[Any] = [(InertValue, name) for name in PLAIN]
+    plain += [(OrderedDict, name) for name in PLAIN_MAPPINGS]
+    with torch.serialization.safe_globals(plain):
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 @contextmanager
@@ -179,133 +244,34 @@ def _damaged(path: Path, reason: str) -> CheckpointError:
     )
 
 
+CONVERSION = (
+    "import torch; f = lambda x: x if torch.is_tensor(x) else {{str(k): f(v) for k, v in "
+    '(x.state_dict() if hasattr(x, "state_dict") else x if isinstance(x, dict) else {{}})'
+    '.items()}}; torch.save(f(torch.load({old}, "cpu", weights_only=False)), {new})'
+)
+"""Program that keeps the tensors of a file, those of pickled modules too, and nothing else."""
+
+
 def _refusal(path: Path, name: str) -> CheckpointError:
     """Return the error for a file that pickles a class or function."""
+    new = str(path.with_suffix(".weights.pth"))
+    command = shlex.quote(CONVERSION.format(old=json.dumps(str(path)), new=json.dumps(new)))
     return CheckpointError(
         f"{path} contains a pickled {name}; fsbench does not unpickle arbitrary objects",
-        fix="if you trust its author, convert it once, with torch and safetensors.torch "
-        "imported, and pass the new file:\n"
-        f'    tree = torch.load("{path}", map_location="cpu", weights_only=False)\n'
-        "    safetensors.torch.save_file({k: v.clone() for k, v in tree['state_dict'].items()}, "
-        f'"{path.with_suffix(".safetensors")}")',
+        fix="if you trust its author, keep its weights alone, where its classes can be imported, "
+        f"and pass {new}:\n    python -c {command}",
     )
 
 
-Tree = Mapping[str, Any]
-
-MAX_DEPTH = 8
-"""Limit of nested wrappers; a mapping in a file may contain itself."""
-
-WRAPPERS = (
-    "state_dict",
-    "model",
-    "model_state_dict",
-    "state_dict_ema",
-    "model_ema",
-    "teacher",
-    "student",
-    "state",
-)
-PREFIXES = (
-    "module.",
-    "_orig_mod.",
-    "teacher.backbone.",
-    "momentum_encoder.",
-    "backbone.",
-    "encoder.",
-    "model.",
-    "feature.",
-)
-LONGEST = 100
-"""Longest name in a message, in characters."""
-HEADS = ("fc", "head", "heads", "classifier", "head_dist")
-"""Names of classifiers beside the trunk."""
+SETTINGS = ("args", "hyper_parameters", "hparams", "config", "cfg", "opt")
+ARCHITECTURE_KEYS = ("model", "arch", "architecture", "model_name", "backbone")
 
 
-def select_state(tree: Tree, key: str | None, where: str) -> dict[str, Any]:
-    """Return the only state dict in `tree`, or the one below `key`.
+def named_architecture(tree: Mapping[str, Any]) -> str:
+    """Return the timm architecture that a file states, in itself or in its settings; '' if none."""
+    import timm
 
-    Raises CheckpointError naming `where` if there is none or more than one.
-    """
-    chosen = select_part(tree, key) if key else tree
-    if chosen is None:
-        raise CheckpointError(
-            f"{where} has no part '{key}'; it contains {shorten(tree)}",
-            fix="name one of its parts after '::'",
-        )
-    depth = 0
-    while inner := [name for name in WRAPPERS if holds_tensors(chosen.get(name))]:
-        if len(inner) > 1:
-            raise CheckpointError(
-                f"{where} holds several sets of weights: {', '.join(inner)}",
-                fix="choose one: " + " or ".join(f"{where}::{name}" for name in inner),
-            )
-        chosen, depth = chosen[inner[0]], depth + 1
-        if depth > MAX_DEPTH:
-            raise CheckpointError(
-                f"{where} wraps its weights more than {MAX_DEPTH} times, or in themselves",
-                fix="save its state dict alone",
-            )
-    if not any(isinstance(value, Tensor) for value in chosen.values()):
-        raise CheckpointError(
-            f"{where} has no weights where they are looked for; it holds {shorten(chosen)}",
-            fix=f"name the part that holds them: {where}::KEY",
-        )
-    return {str(name): value for name, value in chosen.items()}
-
-
-def select_part(tree: Tree, key: str) -> Tree | None:
-    """Return the part called `key`: nested, dotted, or a prefix of flat names."""
-    if isinstance(tree.get(key), Mapping):
-        part: Tree = tree[key]
-        return part
-    named = {str(n): v for n, v in tree.items()}
-    flat = {n.removeprefix(key + "."): v for n, v in named.items() if n.startswith(key + ".")}
-    if flat:
-        return flat
-    outer = next(
-        (n for n, v in named.items() if key.startswith(f"{n}.") and isinstance(v, Mapping)), ""
-    )
-    return select_part(named[outer], key.removeprefix(f"{outer}.")) if outer else None
-
-
-def holds_tensors(value: object) -> bool:
-    """Return whether a value is a mapping with a tensor, at most one level down."""
-    if not isinstance(value, Mapping):
-        return False
-    inner = [v for part in value.values() if isinstance(part, Mapping) for v in part.values()]
-    return any(isinstance(v, Tensor) for v in (*value.values(), *inner))
-
-
-def shorten(tree: Tree) -> str:
-    """Return the first names of a mapping, for messages."""
-    names = [str(name)[:LONGEST] for name in tree]
-    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-
-
-def strip_prefixes(
-    state: dict[str, Any], expected: set[str]
-) -> tuple[str, dict[str, Any], list[str]]:
-    """Strip known prefixes: return (prefix, state without it, names of heads beside it).
-
-    A prefix is stripped only if every name except classifier heads has it, and only until the names
-    cover `expected`.
-    """
-    taken, outside = "", []
-    while not expected <= state.keys() and (prefix := shared_prefix(state)):
-        outside += [taken + name for name in state if not name.startswith(prefix)]
-        state = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
-        taken += prefix
-    return taken, state, outside
-
-
-def shared_prefix(state: Tree) -> str:
-    """Return the known prefix of all names except heads beside it; '' if there is none."""
-    return next((p for p in PREFIXES if _shared(state, p)), "")
-
-
-def _shared(state: Tree, prefix: str) -> bool:
-    parent = prefix[: prefix.rfind(".", 0, -1) + 1]
-    others = [name for name in state if not name.startswith(prefix)]
-    heads = [n for n in others if n.startswith(parent) and n[len(parent) :].split(".")[0] in HEADS]
-    return len(others) < len(state) and len(heads) == len(others)
+    places = [tree, *(tree.get(name) for name in SETTINGS)]
+    fields = [vars(place) if isinstance(place, InertValue) else place for place in places]
+    names = [f.get(key) for f in fields if isinstance(f, Mapping) for key in ARCHITECTURE_KEYS]
+    return next((n for n in names if isinstance(n, str) and timm.is_model(n)), "")

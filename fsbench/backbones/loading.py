@@ -6,45 +6,29 @@ A reference is a known scheme first, then an existing file, else an error with t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
-from typing import cast
 
 import torch
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.checkpoint import SUFFIXES
-from fsbench.backbones.sources import BackboneRequest, BackboneSource, run
+from fsbench.backbones.checkpoint import SUFFIXES, FileReference
+from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
 from fsbench.backbones.weights import check_finite
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.registry import BACKBONE_SOURCES, Registry
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
 from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
 
 
-def _source(module: ModuleType) -> BackboneSource:
-    source = cast("BackboneSource", module)
-    _ = source.FORM, source.PREFIX, source.load
-    return source
-
-
-SOURCES: Registry[BackboneSource] = Registry(
-    "backbone source", "fsbench.backbones.sources", _source, group=BACKBONE_SOURCES
-)
-
-
 def parse_reference(ref: str) -> tuple[str, str]:
     """Split into (source name, rest of the reference). Raise UsageError with the nearest name."""
-    for name, source in SOURCES.items():
-        if source.PREFIX and ref.startswith(source.PREFIX):
-            return name, ref.removeprefix(source.PREFIX)
+    if scheme := split_scheme(ref):
+        return scheme
     try:
-        if Path(ref.partition("::")[0]).is_file():
+        if FileReference.parse(ref):
             return "file", ref
     except OSError as error:
         raise UsageError(
@@ -92,8 +76,34 @@ def _names(ref: str) -> list[str]:
 
 def suggest_name(name: str, names: list[str]) -> str:
     """Return a question with the nearest name; '' if none is near."""
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    near = nearest_names(name, names)
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+def check_reference(ref: str, arch: str | None = None, random_init: int | None = None) -> None:
+    """Raise the error of a reference that cannot be loaded, before any work; weights are not read.
+
+    Raises UsageError, UnknownName, CheckpointError.
+    """
+    request, source = make_request(ref, arch, random_init)
+    check_request(source, request)
+
+
+def make_request(
+    ref: str,
+    arch: str | None,
+    random_init: int | None,
+    trusted: bool = True,
+    report: Reporter = SILENT,
+) -> tuple[BackboneRequest, str]:
+    """Return the request to a source, and the name of the source. Raise UsageError."""
+    name, rest = parse_reference(ref)
+    if arch is not None and name != "file":
+        raise UsageError(
+            f"--arch is for checkpoint files; '{ref}' names its architecture itself",
+            fix="leave --arch out",
+        )
+    return BackboneRequest(ref, rest, arch, random_init, trusted, report), name
 
 
 def load_backbone(
@@ -112,13 +122,7 @@ def load_backbone(
     pretrained ones; trusted=False refuses references that run code (`py:`); features: how they are
     taken. Raises UsageError, UnknownName, CheckpointError.
     """
-    name, rest = parse_reference(ref)
-    if arch is not None and name != "file":
-        raise UsageError(
-            f"--arch is for checkpoint files; '{ref}' names its architecture itself",
-            fix="leave --arch out",
-        )
-    request = BackboneRequest(ref, rest, arch, random_init, trusted, report)
+    request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init)

@@ -52,12 +52,13 @@ def check_value(context: typer.Context, option: Any, key: str, value: Any, path:
     from others, so py: references are allowed on the command line only.
     """
     from fsbench.core.errors import UsageError
+    from fsbench.core.schema import names_code
 
     repeats = getattr(option, "multiple", False)
     values = value if repeats and isinstance(value, list) else [value]
     texts = [as_text(part) for part in values]
     parts = [part.strip() for text in texts for part in (text or "").split(",")]
-    if code := next((part for part in parts if part.startswith("py:")), None):
+    if code := next((part for part in parts if names_code(part)), None):
         raise UsageError(
             f"{path} names code to run: {code}", fix="pass py: references with -m instead"
         )
@@ -87,7 +88,8 @@ Model = Annotated[
     Option("-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."),
 ]
 Arch = Annotated[
-    str | None, Option(help="Architecture of a checkpoint file: a timm name or fsbench/NAME.")
+    str | None,
+    Option(help="Architecture of checkpoint files: a timm name, fsbench/NAME, py:MODULE:FUNCTION."),
 ]
 RandomInit = Annotated[
     int | None, Option(help="Use random weights drawn with this seed (a control).")

@@ -27,12 +27,32 @@ class UsageError(FsbenchError):
     exit_code = 2
 
 
+CUTOFF = 0.7
+"""Least similarity of a name that is proposed, so that unrelated ones are not."""
+
+
+def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
+    """Return up to `n` names that the user may have meant, the nearest first; case is ignored.
+
+    A name may be cut short (cub for cub200), or lack its scheme (resnet18 for timm/resnet18).
+    """
+    short = name.lower()
+    known = {known.lower(): known for known in sorted(names, reverse=True)}
+    tails = {lower.rpartition("/")[2]: original for lower, original in known.items()}
+    near = [spelling[short] for spelling in (known, tails) if short in spelling]
+    near += [known[match] for match in get_close_matches(short, known, n=n, cutoff=CUTOFF)]
+    near += [tails[match] for match in get_close_matches(short, tails, n=n, cutoff=CUTOFF)]
+    if len(short) >= 3:
+        near += sorted((known[k] for k in known if k.startswith(short)), key=lambda k: (len(k), k))
+    return list(dict.fromkeys(near))[:n]
+
+
 class UnknownName(UsageError):
     """A name that nothing knows; the message holds the nearest and all allowed names."""
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str]) -> None:
         names = sorted(allowed)
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        near = nearest_names(name, names)
         hint = f"did you mean '{near[0]}'? " if near else ""
         super().__init__(
             f"unknown {kind} '{name}'", fix=f"{hint}known {kind}s: {', '.join(names) or 'none'}"

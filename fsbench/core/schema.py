@@ -102,6 +102,11 @@ class DatasetRecord(Frozen):
         return hashlib.sha256(f"{self.fingerprint} {self.groups}".encode()).hexdigest()
 
 
+def names_code(text: str) -> bool:
+    """Return whether a reference runs Python code: py:..., or a file with such an architecture."""
+    return text.strip().startswith("py:") or "@py:" in text
+
+
 class BackboneFacts(Frozen):
     """Facts of a backbone, and how its features are taken."""
 
@@ -121,6 +126,11 @@ class BackboneFacts(Frozen):
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
     recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
     recipe_digest: Sha256 | None = None
+    revision: str | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="commit of the hub repository that the weights are from",
+    )
     pretraining_data: tuple[str, ...] = Field((), description="data set names, where known")
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int | None = Field(None, ge=0, description="optimizer steps of pretraining")
@@ -172,6 +182,11 @@ class BackboneFacts(Frozen):
             if getattr(self.feature_spec, name) not in (None, getattr(self, name)):
                 raise ValueError(f"{name} differs from that of feature_spec")
         return self
+
+    @property
+    def runs_code(self) -> bool:
+        """Return whether the backbone is made by code of its author."""
+        return self.source == "py" or names_code(self.ref) or names_code(self.architecture)
 
     @model_validator(mode="after")
     def _one_recipe(self) -> Self:

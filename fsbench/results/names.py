@@ -31,7 +31,7 @@ def safe_name(text: str) -> str:
 
 
 def model_name(facts: BackboneFacts) -> str:
-    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; ckpt/a.pt -> a.
+    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; a.pt@ARCH -> a.
 
     The seed of random weights and choices about features follow: timm-resnet18-random0-max. A
     module in memory has the name that its user chose.
@@ -40,6 +40,8 @@ def model_name(facts: BackboneFacts) -> str:
     if facts.source == "run":
         ref = PurePosixPath(ref.replace("\\", "/")).name
     elif facts.source == "file":
+        file, at, arch = ref.rpartition("@")
+        ref = file if at and arch.removeprefix("timm/") == facts.architecture else ref
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
     choices = () if facts.source == "module" else facts.feature_spec.words

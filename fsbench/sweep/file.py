@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, plain_yaml
-from fsbench.core.schema import Text
+from fsbench.core.schema import Text, names_code
 from fsbench.core.specs import Frozen
 
 JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
@@ -41,12 +41,12 @@ class BackboneBlock(Frozen):
     arch: str | None = None
     random_init: int | None = Field(None, ge=0)
 
-    @field_validator("model")
+    @field_validator("model", "arch")
     @classmethod
-    def _no_code(cls, model: str) -> str:
-        if model.strip().startswith("py:"):
-            raise ValueError(f"'{model}' names code to run, which no file may")
-        return model
+    def _no_code(cls, ref: str | None) -> str | None:
+        if names_code(ref or ""):
+            raise ValueError(f"'{ref}' names code to run, which no file may")
+        return ref
 
 
 class EvaluationBlock(Frozen):

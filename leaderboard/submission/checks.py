@@ -195,7 +195,7 @@ def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
     """Refuse `py:` backbones: code of the submitter, which no reader should run."""
     for loaded in submission.cells:
         facts = loaded.result.backbone
-        if facts.source == "py" or facts.ref.startswith("py:"):
+        if facts.runs_code:
             fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
             yield loaded.problem("py-reference", facts.ref, "a reference that needs no code", fix)
 

@@ -42,6 +42,7 @@ FILE_PROTOCOLS = {
     "draw": ("leaderboard.charts",),
     "estimate_passes": ("protocols.analyses",),
     "evaluate": ("protocols.probes",),
+    "check": ("fsbench.backbones.sources",),
     "evaluate_block": ("protocols",),
     "evaluate_piece": ("protocols",),
     "fit": ("protocols.episodic",),

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-
-from fsbench.backbones.checkpoint import WRAPPERS
+from support.checkpoints import WRAPPERS
 
 PLACES = (*WRAPPERS, "args", "optimizer", "0")
 

@@ -13,10 +13,10 @@ import torch
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from safetensors.torch import save, save_file
+from support.checkpoints import PREFIXES, WRAPPERS
 
 from fsbench.backbones import load_backbone
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.checkpoint import PREFIXES, WRAPPERS
 from fsbench.core.errors import CheckpointError
 
 ARCH = "toy_resnet"

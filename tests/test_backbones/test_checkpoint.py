@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import pickle
-import re
+import shlex
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from fsbench.backbones import checkpoint
 from fsbench.core.errors import CheckpointError
@@ -50,22 +53,44 @@ def test_a_poisoned_pickle_is_refused_by_the_name_of_its_class(tmp_path: Path, h
         checkpoint.read_checkpoint(path)
     assert str(path) in caught.value.message
     assert "torch.load" in caught.value.fix
-    assert "save_file" in caught.value.fix
+    assert "torch.save" in caught.value.fix
     assert not trace.exists()
 
 
-def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
-    import safetensors.torch
+def run_command(fix: str) -> None:
+    """Run the `python -c` command of a message, as pasted into a shell, but in this process."""
+    command = shlex.split(fix[fix.index("python -c ") :])
+    assert command[:2] == ["python", "-c"]
+    exec(command[2], {})
 
-    path = tmp_path / "args.pth"
-    torch.save({"state_dict": TENSORS, "args": argparse.Namespace(lr=0.1)}, path)
-    with pytest.raises(CheckpointError, match=r"argparse\.Namespace") as caught:
+
+@pytest.mark.parametrize("what", ["module", "module in a dictionary", "settings in a dictionary"])
+def test_the_conversion_in_the_message_works(tmp_path: Path, what: str) -> None:
+    path, network = tmp_path / "it's.pth", nn.Sequential(nn.Conv2d(3, 4, 1))
+    tree = {
+        "module": network,
+        "module in a dictionary": {"model": network, "epoch": 3},
+        "settings in a dictionary": {"model": network.state_dict(), "args": Fraction(1, 2)},
+    }[what]
+    torch.save(tree, path)
+    with pytest.raises(
+        CheckpointError, match=r"contains a pickled (torch\.nn|fractions)"
+    ) as caught:
         checkpoint.read_checkpoint(path)
-    lines = re.findall(r"^    (.+)$", caught.value.fix, re.MULTILINE)
-    assert len(lines) == 2
-    exec("\n".join(lines), {"torch": torch, "safetensors": safetensors})
-    read = checkpoint.read_checkpoint(path.with_suffix(".safetensors"))
-    assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
+    run_command(caught.value.fix)
+    read = checkpoint.read_checkpoint(tmp_path / "it's.weights.pth")
+    read = read if what == "module" else read["model"]
+    assert torch.equal(read["0.weight"], network[0].weight)
+
+
+def test_settings_beside_the_weights_are_read_without_their_classes(tmp_path: Path) -> None:
+    path = tmp_path / "last.pth.tar"
+    args = argparse.Namespace(model="resnet50", lr=0.1, output=Path("out"), best=np.float64(0.5))
+    torch.save({"state_dict": TENSORS, "args": args, "metric": np.float32(71.5)}, path)
+    tree = checkpoint.read_checkpoint(path)
+    assert torch.equal(tree["state_dict"]["conv1.weight"], TENSORS["conv1.weight"])
+    assert type(tree["args"]) is checkpoint.InertValue
+    assert checkpoint.named_architecture(tree) == "resnet50"
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])

@@ -72,7 +72,7 @@ def test_files_that_do_not_fit(
 def test_files_that_must_not_be_opened(fsbench: Fsbench, tmp_path: Path) -> None:
     path = tmp_path / "module.pth"
     torch.save(torch.nn.Linear(2, 2), path)
-    told(fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "save_file")
+    told(fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "torch.save")
     path.write_bytes(path.read_bytes()[:300])
     told(fsbench(path, *ARCH), 4, "module.pth is not a readable checkpoint")
 

@@ -1,20 +1,22 @@
 """Sources of backbones, one file each, chosen by the prefix of a reference.
 
 A file defines FORM, the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX, with
-which such references start; and `load(request) -> LoadedNetwork`. Initial weights come from torch's
+which such references start; `load(request) -> LoadedNetwork`; and, if a reference can be checked
+without loading it, `check(request)`, which raises UsageError. Initial weights come from torch's
 global generator, which `fsbench.backbones.load_backbone` seeds for the call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any, Protocol, cast
 
 from torch import nn
 
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.registry import BACKBONE_SOURCES, Registry
 from fsbench.core.specs import Triple
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
@@ -64,9 +66,35 @@ class BackboneSource(Protocol):
         """Load the network of a reference."""
 
 
+def _source(module: ModuleType) -> BackboneSource:
+    source = cast("BackboneSource", module)
+    _ = source.FORM, source.PREFIX, source.load
+    return source
+
+
+SOURCES: Registry[BackboneSource] = Registry(
+    "backbone source", "fsbench.backbones.sources", _source, group=BACKBONE_SOURCES
+)
+
+
+def check_request(source: str, request: BackboneRequest) -> None:
+    """Raise the error of a reference that cannot be loaded, as far as its source can tell."""
+    check = getattr(SOURCES.load(source), "check", None)
+    if check is not None:
+        check(request)
+
+
+def split_scheme(ref: str) -> tuple[str, str] | None:
+    """Return (source name, rest of the reference); None for a reference without scheme."""
+    for name, source in SOURCES.items():
+        if source.PREFIX and ref.startswith(source.PREFIX):
+            return name, ref.removeprefix(source.PREFIX)
+    return None
+
+
 def unknown_name_error(kind: str, name: str, names: list[str]) -> UsageError:
     """Return the error for an unknown name, with the three nearest of many names."""
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    near = nearest_names(name, names, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else "no similar name"
     return UsageError(f"unknown {kind} '{name}'", fix=f"{hint} ({len(names)} names are known)")
 
@@ -75,3 +103,33 @@ def to_triple(values: object) -> Triple:
     """Convert a sequence to three floats."""
     r, g, b = (float(v) for v in values)  # type: ignore[attr-defined]
     return r, g, b
+
+
+Argument = int | float | bool | str
+
+
+def split_arguments(name: str) -> tuple[str, dict[str, Argument]]:
+    """Split NAME?key=value&key=value; numbers, true and false get their type. Raise UsageError."""
+    base, _, text = name.partition("?")
+    arguments: dict[str, Argument] = {}
+    for assignment in filter(None, text.split("&")):
+        key, equals, value = assignment.partition("=")
+        if not equals or not key.isidentifier() or key in arguments:
+            raise UsageError(
+                f"'{assignment}' in '{name}' sets nothing, or twice",
+                fix="write NAME?key=value&key=value, each key once",
+            )
+        arguments[key] = typed(value)
+    return base, arguments
+
+
+def typed(text: str) -> Argument:
+    """Return a text as int, float, bool, or else as it is."""
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

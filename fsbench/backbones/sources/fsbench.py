@@ -10,14 +10,19 @@ FORM = "fsbench/NAME"
 PREFIX = "fsbench/"
 
 
-def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network with random weights. Raise UnknownName, or UsageError without a seed."""
+def check(request: BackboneRequest) -> None:
+    """Raise UnknownName, or UsageError without a seed."""
     ARCHITECTURES.load(request.name)
     if request.random_init is None:
         raise UsageError(
             f"{request.ref} is an architecture without weights",
-            fix="pass --random-init SEED, or a run of it as run:DIR, or FILE --arch " + request.ref,
+            fix="pass --random-init SEED, or a run of it as run:DIR, or FILE@" + request.ref,
         )
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load a network with random weights. Raise like `check`."""
+    check(request)
     return build_network(request.name)
 
 

@@ -9,15 +9,20 @@ FORM = "hf-hub:ORG/NAME@REV"
 PREFIX = "hf-hub:"
 
 
-def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network. Raise UsageError for a malformed id, CheckpointError if unavailable."""
-    from huggingface_hub.errors import HFValidationError
-
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError for a malformed id."""
     repository = request.name.partition("@")[0]
     if repository.count("/") != 1 or not all(repository.split("/")):
         raise UsageError(
             f"'{request.ref}' names no hub repository", fix="write hf-hub:ORG/NAME or ...@REVISION"
         )
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load a network. Raise UsageError for a malformed id, CheckpointError if unavailable."""
+    from huggingface_hub.errors import HFValidationError
+
+    check(request)
     try:
         return timm.build_timm_network(request.ref, pretrained=request.random_init is None)
     except HFValidationError as error:

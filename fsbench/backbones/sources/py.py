@@ -1,5 +1,6 @@
-"""Networks returned by a function of the user: py:PKG.MOD:FUNCTION, called without arguments.
+"""Networks returned by a function of the user: py:PKG.MOD:FUNCTION?depth=20&name=value.
 
+Arguments are int, float, bool or text, and part of the reference that results record.
 The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `mean`, `std` and
 `input_size` are used if present (default: ImageNet's, 224 px). These references are accepted from
 the command line only: a file from others must never name code to run.
@@ -23,6 +24,7 @@ from fsbench.backbones.sources import (
     IMAGENET_STD,
     BackboneRequest,
     LoadedNetwork,
+    split_arguments,
     to_triple,
     unknown_name_error,
 )
@@ -32,8 +34,8 @@ FORM = "py:PKG.MOD:FUNCTION"
 PREFIX = "py:"
 
 
-def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network. Raise UsageError if untrusted, or if it is no function or network."""
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError if the reference is untrusted or names no function."""
     if not request.trusted:
         raise UsageError(
             f"'{request.ref}' runs code, and it does not come from the command line",
@@ -45,8 +47,23 @@ def load(request: BackboneRequest) -> LoadedNetwork:
             fix="write a second function that leaves the weights random",
         )
     with working_folder():
-        module, function = import_function(request.name)
-        network = getattr(module, function)()
+        import_function(split_arguments(request.name)[0])
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load a network. Raise UsageError if untrusted, or if it is no function or network."""
+    check(request)
+    name, arguments = split_arguments(request.name)
+    with working_folder():
+        module, function = import_function(name)
+        make = getattr(module, function)
+        try:
+            inspect.signature(make).bind(**arguments)
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"{request.ref}: {error}", fix=f"{function} takes {inspect.signature(make)}"
+            ) from error
+        network = make(**arguments)
     if not isinstance(network, nn.Module):
         raise UsageError(
             f"{request.ref} gave a {type(network).__name__}", fix="return a torch.nn.Module"

@@ -12,8 +12,9 @@ from torch import nn
 
 from fsbench.backbones import checkpoint, normalization
 from fsbench.backbones.architectures import ARCHITECTURES, Architecture
+from fsbench.backbones.checkpoint import FileReference
+from fsbench.backbones.matching import load_weights
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
-from fsbench.backbones.weights import load_weights
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import Sha256
 from fsbench.core.specs import Triple
@@ -61,6 +62,11 @@ class RunRecord(BaseModel):
     def classifies_source(self) -> bool:
         """Return whether the head separates the classes of the source, not of a task."""
         return self.recipe_fields.get("loader") != "episodes"
+
+
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError for a folder without a finished run, CheckpointError for a bad record."""
+    read_run(Path(request.name))
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
@@ -175,7 +181,7 @@ def load_trunk(
     load_weights(
         module,
         checkpoint.read_checkpoint(path),
-        str(path),
+        FileReference(str(path)),
         record.architecture,
         request.report,
         heads,
@@ -201,5 +207,6 @@ def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
     model = architecture_of(record).build(record.n_classes, record.width)
     put_normalizers(model, record, folder)
     path = folder / WEIGHTS
-    load_weights(model, checkpoint.read_checkpoint(path), str(path), record.architecture, heads=())
+    tree = checkpoint.read_checkpoint(path)
+    load_weights(model, tree, FileReference(str(path)), record.architecture, heads=())
     return model, record

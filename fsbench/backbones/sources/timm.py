@@ -1,25 +1,33 @@
 """Networks of timm with pretrained weights, e.g. timm/resnet18.a1_in1k.
 
-The hub and checkpoint files build their networks here too.
+Arguments of timm may follow the name: timm/NAME?img_size=224. The hub and checkpoint files build
+their networks here too.
 """
 
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from typing import Any
 
 from torch import nn
 
-from fsbench.backbones import checkpoint
 from fsbench.backbones.pooling import timm_pool
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
+from fsbench.backbones.sources import (
+    BackboneRequest,
+    LoadedNetwork,
+    split_arguments,
+    to_triple,
+    unknown_name_error,
+)
+from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UsageError
 
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
 
 
-def build_timm_network(name: str, *, pretrained: bool) -> LoadedNetwork:
-    """Build the head-free network `name` of timm with its own mean, std and input size.
+def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
+    """Build the head-free network NAME[?key=value] of timm with its own mean, std and input size.
 
     Pretrained weights are loaded with their head, so that timm checks every name, and the head is
     removed afterwards. Raises CheckpointError if they are unavailable, UsageError for an unknown
@@ -28,29 +36,37 @@ def build_timm_network(name: str, *, pretrained: bool) -> LoadedNetwork:
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from timm.data.config import resolve_model_data_config
 
+    name, arguments = split_arguments(text)
     try:
-        with checkpoint.only_tensors():
+        with hub_access() if pretrained or name.startswith("hf-hub:") else nullcontext():
             model = (
-                create_timm_network(name, pretrained=True)
+                create_timm_network(name, pretrained=True, **arguments)
                 if pretrained
-                else create_timm_network(name, num_classes=0)
+                else create_timm_network(name, num_classes=0, **arguments)
             )
     except (OSError, HfHubHTTPError, OfflineModeIsEnabled) as error:
         raise unreachable_error(name, error) from error
     except (RuntimeError, pickle.UnpicklingError) as error:
         raise refusal_error(name, error) from error
+    except TypeError as error:
+        if not arguments:
+            raise
+        raise UsageError(f"{text}: {error}", fix=f"leave out what {name} does not take") from error
     if pretrained:
         model.reset_classifier(0)
     config = resolve_model_data_config(model)  # type: ignore[no-untyped-call]
     tag = model.pretrained_cfg.get("tag") if pretrained else None
     architecture = str(model.pretrained_cfg.get("architecture") or name)
+    hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
+    suffix = text.removeprefix(name)
     return LoadedNetwork(
         module=model,
-        architecture=f"{architecture}.{tag}" if tag else architecture,
+        architecture=(f"{architecture}.{tag}" if tag else architecture) + suffix,
         features=describe_features(model),
-        input_size=int(config["input_size"][-1]),
+        input_size=int(arguments.get("img_size", config["input_size"][-1])),
         mean=to_triple(config["mean"]),
         std=to_triple(config["std"]),
+        more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
     )
 
 
@@ -76,16 +92,6 @@ def describe_features(model: nn.Module) -> str:
     return f"timm, num_classes=0: {how}{', pre_logits' if wide else ''}"
 
 
-def unreachable_error(name: str, error: Exception) -> CheckpointError:
-    """Return the error for weights that are neither cached nor reachable."""
-    reason = str(error).strip().splitlines()[0]
-    return CheckpointError(
-        f"cannot get the weights of {name}: {reason}",
-        fix="fill the Hugging Face cache (HF_HOME) on a machine with network and copy it here; "
-        "check the name and revision; or pass --random-init SEED for random weights",
-    )
-
-
 def refusal_error(name: str, error: Exception) -> UsageError | CheckpointError:
     """Return the error for a network that timm refuses: unknown tag, no weights, or a misfit."""
     text = " ".join(str(error).split())
@@ -100,9 +106,14 @@ FORM = "timm/NAME"
 PREFIX = "timm/"
 
 
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError for an unknown name."""
+    check_timm_name(split_arguments(request.name)[0])
+
+
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
-    check_timm_name(request.name)
+    check(request)
     return build_timm_network(request.name, pretrained=request.random_init is None)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 
+import torch
 from torch import nn
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.roles import below
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
+from fsbench.backbones.sources._hub import is_reachable
 from fsbench.core.errors import CheckpointError
 
 FORM = "torchvision/NAME"
@@ -19,16 +23,25 @@ AUXILIARY = ("AuxLogits", "aux1", "aux2")
 """Classifiers used in training only."""
 
 
-def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError for an unknown name."""
     from torchvision import models
 
     names = models.list_models(module=models)
     if request.name not in names:
         raise unknown_name_error("torchvision classifier", request.name, names)
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
+    from torchvision import models
+
+    check(request)
     weights = models.get_model_weights(request.name).DEFAULT
     random = request.random_init is not None
     try:
+        if not (random or is_stored(weights.url) or is_reachable(weights.url)):
+            raise URLError("no connection")
         with checkpoint.only_tensors():
             model = models.get_model(request.name, weights=None if random else weights)
     except (URLError, *checkpoint.BROKEN) as error:
@@ -47,6 +60,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         mean=to_triple(preset.mean),
         std=to_triple(preset.std),
     )
+
+
+def is_stored(url: str) -> bool:
+    """Return whether the file of a URL is in the checkpoints folder of torch.hub."""
+    return Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(url).path).name).is_file()
 
 
 def remove_head(model: nn.Module) -> str:

@@ -1,0 +1,452 @@
+"""Find the weights of an architecture in a checkpoint, by their names and shapes.
+
+Training programs nest and prefix the weights of a backbone in many ways. All mappings of a file and
+all prefixes of its names are tried: a part fits if it has every weight of the architecture in its
+shape. One part that fits is loaded, and what is left out is listed with the reason why the features
+do not depend on it. Several are an error that lists them; none is an error with the names that are
+missing or left over. Nothing is loaded with `strict=False`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
+from fsbench.backbones.roles import below
+from fsbench.backbones.weights import COUNTER
+from fsbench.core.errors import CheckpointError
+from fsbench.core.progress import SILENT, Reporter
+
+Tree = Mapping[str, Any]
+
+MAX_DEPTH = 8
+"""Limit of nested mappings; a mapping in a file may contain itself."""
+LONGEST = 100
+"""Longest name in a message, in characters; names ten times as long are no names of weights."""
+SHOWN = 10
+"""Maximum number of names of each kind in a message."""
+DEEPEST, DIGITS = 20, 3
+"""Most parts of a dotted name in which numbered children are looked for, and longest number."""
+ROOT = "."
+"""PART of a reference that stands for the names of a file that have no prefix."""
+
+HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear")
+"""Names of classifiers beside the trunk."""
+TRAINING = re.compile(r"(mask_token|masked_embed|projection_head|prototypes|decoder\w*)(\.|$)")
+"""Modules of self-supervised training that act after the features or on masked images only:
+DINO, iBOT, MAE and SimMIM (masks and decoders), SwAV (projection and prototypes)."""
+CONSTANT = re.compile(
+    r"(^|\.)(relative_position_index|relative_coords_table|attn_mask|total_ops|total_params)$"
+)
+"""Buffers that networks compute themselves, and counters of a profiler."""
+REASONS = {
+    "head": "a classifier acts after the features",
+    "of pretraining": "a head or a mask that acts in pretraining only",
+    "constant": "computed from the image size, not learned",
+    "other set": "another set of weights",
+    "outside": "outside the part that has all weights of the architecture",
+}
+"""Kinds of names that may be left out, and why the features do not depend on them."""
+
+ROLES = {
+    "state_dict_ema": "moving average",
+    "model_ema": "moving average",
+    "ema": "moving average",
+    "ema_model": "moving average",
+    "teacher": "moving average of the student",
+    "momentum_encoder": "moving average of the encoder",
+    "target_network": "moving average of the online network",
+}
+"""What sets of weights are, by the last word of their name."""
+EVALUATED = {"encoder_k": "encoder_q", "momentum_encoder": "base_encoder"}
+"""Of two encoders, MoCo v2 and v3 evaluate the trained one (main_lincls.py of
+https://github.com/facebookresearch/moco and https://github.com/facebookresearch/moco-v3)."""
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
+"""Types that convert to those of a network; quantised, packed and complex ones do not."""
+
+
+@dataclass(frozen=True)
+class WeightMatch:
+    """Comparison of a part of a file with an architecture.
+
+    part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
+    if at all; matched: name of the network -> tensor; dropped: kind (of REASONS) -> names. Names of
+    the file may be unexpected or misfit, names of the network missing.
+    """
+
+    part: str
+    prefix: str
+    renamed: str
+    matched: dict[str, Tensor]
+    missing: list[str]
+    misfit: list[str]
+    dropped: dict[str, list[str]] = field(default_factory=dict)
+    unexpected: list[str] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the part has every weight of the architecture in its shape."""
+        return not (self.missing or self.misfit)
+
+    def lines(self) -> list[str]:
+        """Return the comparison as text, one line per kind that occurs."""
+        part = f" in '{self.part}'" if self.part not in {"", ROOT} else ""
+        prefix = f", prefix '{self.prefix}' stripped" if self.prefix else ""
+        renamed = f", {self.renamed}" if self.renamed else ""
+        kinds = {"missing": self.missing, "unexpected": self.unexpected}
+        kinds["wrong shape or type"] = self.misfit
+        return [
+            f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
+            *(
+                f"dropped {kind} {len(names)}: {join_names(names)} ({REASONS[kind]})"
+                for kind, names in self.dropped.items()
+            ),
+            *(
+                f"{kind} {len(names)}: {join_names(names)}"
+                for kind, names in kinds.items()
+                if names
+            ),
+        ]
+
+
+def join_names(names: list[str]) -> str:
+    """Return the first names and the number of further ones."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(name[:LONGEST] for name in names[:SHOWN]) + more
+
+
+def load_weights(
+    module: nn.Module,
+    tree: Tree,
+    file: FileReference,
+    architecture: str,
+    report: Reporter = SILENT,
+    heads: Iterable[str] = HEADS,
+) -> None:
+    """Copy all weights of the head-free `module` from a checkpoint, and report the comparison.
+
+    heads: modules beside the trunk that may be left out. Raises CheckpointError naming the file, if
+    anything is left over or missing, or if several parts fit.
+    """
+    match = match_weights(tree, module, file, architecture, heads)
+    for line in match.lines():
+        report.log(f"{file}: {line}")
+    if not match.fits or match.unexpected:
+        raise CheckpointError(
+            f"{file} does not fit {architecture}: {'; '.join(match.lines())}",
+            fix=suggest_fix(match, module, tree, file),
+        )
+    counters = {n: v for n, v in module.state_dict().items() if n.endswith(COUNTER)}
+    module.load_state_dict({**counters, **match.matched}, strict=True)
+
+
+def match_weights(
+    tree: Tree, module: nn.Module, file: FileReference, architecture: str, heads: Iterable[str]
+) -> WeightMatch:
+    """Return the only part of a checkpoint that fits, else the nearest one.
+
+    Raises CheckpointError if the file has no tensors or not the part that was named, or if several
+    parts fit.
+    """
+    chosen = tree if file.part in {"", ROOT} else select_part(tree, file.part)
+    if chosen is None:
+        raise CheckpointError(
+            f"{file} has no part '{file.part}'; it contains {shorten(tree)}",
+            fix=f"name one of its parts, or none: {replace(file, part='')}",
+        )
+    states = dict(iterate_states(chosen))
+    if not states:
+        raise CheckpointError(
+            f"{file} has no weights where they are looked for; it holds {shorten(chosen)}",
+            fix="save the state dict of the network, or name the file that holds it",
+        )
+    matches = [
+        (match, states[where])
+        for where in states
+        for match in match_state(where, states[where], module)
+    ]
+    fits = [(match, state) for match, state in matches if match.fits]
+    if file.part and any(match.part in {"", ROOT} for match, _ in fits):
+        fits = [pair for pair in fits if pair[0].part in {"", ROOT}]
+    others = {match.part for match, _ in matches if match.fits}
+    fits = [pair for pair in fits if evaluated_twin(pair[0].part) not in others]
+    if len(fits) > 1:
+        raise several_error(file, architecture, [match.part for match, _ in fits])
+    nearest = fits or sorted(matches, key=lambda pair: -len(pair[0].matched))
+    match, state = nearest[0]
+    return sort_left_over(match, state, module, heads, others)
+
+
+def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
+    """Return the error for a file in which several parts fit, with a reference to each."""
+    within = f"{file.part}." if file.part not in {"", ROOT} else ""
+    names = [within + part if part != ROOT else file.part or ROOT for part in parts]
+    described = [
+        f"{name} ({role})" if (role := ROLES.get(name.split(".")[-1])) else name for name in names
+    ]
+    return CheckpointError(
+        f"{file} holds several sets of weights that fit {architecture}: {', '.join(described)}",
+        fix="choose one: " + " or ".join(str(replace(file, part=name)) for name in names),
+    )
+
+
+def evaluated_twin(part: str) -> str:
+    """Return the part that the authors evaluate in place of this one; '' if there is none."""
+    parent, dot, name = part.rpartition(".")
+    return f"{parent}{dot}{EVALUATED[name]}" if name in EVALUATED else ""
+
+
+def select_part(tree: Tree, key: str) -> Tree | None:
+    """Return the part called `key`: nested, dotted, or a prefix of flat names."""
+    named = {str(n): v for n, v in tree.items()}
+    if isinstance(named.get(key), Mapping):
+        part: Tree = named[key]
+        return part
+    flat = {n.removeprefix(key + "."): v for n, v in named.items() if n.startswith(key + ".")}
+    if flat:
+        return flat
+    outer = (n for n, v in named.items() if key.startswith(f"{n}.") and isinstance(v, Mapping))
+    parts = (select_part(named[n], key.removeprefix(f"{n}.")) for n in outer)
+    return next((part for part in parts if part is not None), None)
+
+
+def iterate_states(
+    tree: Tree, path: tuple[str, ...] = (), outer: tuple[int, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (dotted path, names and values) of every mapping that directly holds tensors."""
+    if len(path) > MAX_DEPTH or id(tree) in outer:
+        return
+    named = {str(name): value for name, value in tree.items()}
+    if any(isinstance(value, Tensor) for value in named.values()):
+        yield ".".join(path), named
+    for name, value in named.items():
+        if isinstance(value, Mapping):
+            yield from iterate_states(value, (*path, name), (*outer, id(tree)))
+
+
+def shorten(tree: Tree) -> str:
+    """Return the first names of a mapping, for messages."""
+    return join_names([str(name) for name in tree])
+
+
+def match_state(where: str, state: dict[str, Any], module: nn.Module) -> Iterator[WeightMatch]:
+    """Yield the parts of one state dict that fit, under the first spelling that any fits.
+
+    If none fits, yield the nearest part of each spelling.
+    """
+    target = module.state_dict()
+    needed = {name for name in target if not name.endswith(COUNTER)}
+    nearest = []
+    for renamed, names in spellings(state, module):
+        counts = count_prefixes(names.values(), needed)
+        full = [prefix for prefix, count in counts.items() if count == len(needed)]
+        best = [max(counts, key=counts.__getitem__, default="")]
+        inverse = {new: old for old, new in names.items()}
+        matches = []
+        for prefix in full or best:
+            values = {n: state[inverse[prefix + n]] for n in target if prefix + n in inverse}
+            misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+            part = ".".join(filter(None, (where, prefix.rstrip("."))))
+            matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
+            missing = sorted(needed - values.keys())
+            matches.append(WeightMatch(part or ROOT, prefix, renamed, matched, missing, misfit))
+        if fits := [match for match in matches if match.fits]:
+            yield from fits
+            return
+        nearest += matches
+    if (match := convert_with_timm(where, state, module)) and match.fits:
+        yield match
+    else:
+        yield from nearest
+
+
+def count_prefixes(names: Iterable[str], needed: set[str]) -> Counter[str]:
+    """Return prefix -> number of weights of the network whose names follow it."""
+    counts: Counter[str] = Counter()
+    for name in names:
+        if name in needed:
+            counts[""] += 1
+        starts = [i + 1 for i, letter in enumerate(name[: 10 * LONGEST]) if letter == "."]
+        counts.update(name[:start] for start in starts if name[start:] in needed)
+    return counts
+
+
+def describe_misfit(name: str, value: object, target: Mapping[str, Tensor]) -> str:
+    """Return why `value` cannot be the tensor `name`; '' if it can."""
+    if not isinstance(value, Tensor):
+        return f"{name} is a {type(value).__name__}"
+    want = target[name]
+    if value.shape != want.shape:
+        return f"{name} is {tuple(value.shape)}, not {tuple(want.shape)}"
+    kinds = FLOATS if want.is_floating_point() else COUNTS
+    if value.dtype not in kinds or value.layout != want.layout:
+        return f"{name} is {value.dtype} {value.layout}, not {want.dtype} {want.layout}"
+    return f"{name} is a shape without values" if value.is_meta else ""
+
+
+def spellings(state: Tree, module: nn.Module) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (what was renamed, name of the file -> name of the network) of each way to name layers.
+
+    Names as they are; children of an nn.Sequential by number, which SimCLR and Barlow Twins files
+    have; transformer blocks in chunks, as DINOv2 trains them.
+    """
+    yield "", {name: name for name in state}
+    children = [name for name, child in module.named_children() if child.state_dict()]
+    yield from number_children(state, children)
+    chunks = {name: re.sub(r"(^|\.)blocks\.\d+\.(\d+\.)", r"\1blocks.\2", name) for name in state}
+    if any(name != new for name, new in chunks.items()):
+        yield "blocks of chunks joined", chunks
+
+
+def number_children(state: Tree, children: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield spellings in which as many numbered children as the network has get its names.
+
+    The numbers are those of an nn.Sequential: in forward order, with gaps where a child has no
+    weights.
+    """
+    numbers: dict[str, set[int]] = {}
+    for name in state:
+        parts = name.split(".")[:DEEPEST]
+        for i, part in enumerate(parts[:-1]):
+            if part.isdecimal() and len(part) <= DIGITS:
+                numbers.setdefault("".join(f"{p}." for p in parts[:i]), set()).add(int(part))
+    for prefix in sorted(numbers, key=len):
+        if len(numbers[prefix]) == len(children):
+            order = dict(zip(map(str, sorted(numbers[prefix])), children, strict=True))
+            names = {name: rename_child(name, prefix, order) for name in state}
+            listed = ", ".join(f"{number} = {child}" for number, child in order.items())
+            yield f"children of a Sequential named in order: {listed}", names
+
+
+def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
+    """Return a name with the child number after `prefix` replaced by the child's name."""
+    number, dot, rest = name.removeprefix(prefix).partition(".")
+    inside = name.startswith(prefix) and dot and number in order
+    return f"{prefix}{order[number]}.{rest}" if inside else name
+
+
+def convert_with_timm(where: str, state: dict[str, Any], module: nn.Module) -> WeightMatch | None:
+    """Return the match of a file of the original authors that timm itself can rename.
+
+    None if timm has no conversion for this family, or if it would interpolate weights.
+    """
+    family = sys.modules.get(type(module).__module__)
+    convert = getattr(family, "checkpoint_filter_fn", None)
+    tensors = {n: v for n, v in state.items() if isinstance(v, Tensor) and not v.is_meta}
+    if convert is None or not type(module).__module__.startswith("timm."):
+        return None
+    target = module.state_dict()
+    try:
+        converted = convert(dict(tensors), module)
+    except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, AssertionError):
+        return None
+    values = {n: converted[n] for n in target if n in converted}
+    sizes = {tensor.numel() for tensor in tensors.values()}
+    if any(v.numel() not in sizes for n, v in values.items() if "embed" in n or "position" in n):
+        return None
+    misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+    missing = sorted(n for n in target.keys() - values.keys() if not n.endswith(COUNTER))
+    return WeightMatch(where or ROOT, "", "names converted by timm", values, missing, misfit)
+
+
+def sort_left_over(
+    match: WeightMatch, state: Tree, module: nn.Module, heads: Iterable[str], others: set[str]
+) -> WeightMatch:
+    """Return the match with the names that the network does not take: dropped or unexpected.
+
+    others: parts of the file that fit, too.
+    """
+    target, prefix = module.state_dict(), match.prefix
+    taken = {id(tensor) for tensor in match.matched.values()}
+    parent = prefix[: prefix.rfind(".", 0, -1) + 1]
+    dropped: dict[str, list[str]] = {}
+    unexpected = []
+    for name, value in state.items():
+        inner = name.removeprefix(prefix)
+        if id(value) in taken or (name.startswith(prefix) and inner in target):
+            continue
+        if below(inner if name.startswith(prefix) else name.removeprefix(parent), heads):
+            kind = "head"
+        elif not name.startswith(prefix) or match.renamed == "names converted by timm":
+            kind = "outside"
+        elif TRAINING.match(inner):
+            kind = "of pretraining"
+        elif CONSTANT.search(inner):
+            kind = "constant"
+        elif match.part == ROOT and below(name, others):
+            kind = "other set"
+        else:
+            unexpected.append(inner)
+            continue
+        dropped.setdefault(kind, []).append(inner)
+    return replace(match, dropped=dropped, unexpected=unexpected)
+
+
+def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileReference) -> str:
+    """Return what to do about an incomplete match."""
+    stated = named_architecture(tree)
+    right = "the architecture that the weights were trained with"
+    right = f"{stated}, which the file names: {replace(file, arch=stated)}" if stated else right
+    if match.fits:
+        return (
+            f"give {right}; or, if these act after the features only, save the file without them:\n"
+            f"    {removal_command(match, file)}"
+        )
+    if match.missing or not (side := position_side(match, module)):
+        return f"give {right} (--arch, or FILE@ARCH)"
+    size = replace(file, arch=f"{file.arch or 'ARCH'}?img_size={side}")
+    return f"the weights are for images of {side} px: pass '{size}'"
+
+
+def position_side(match: WeightMatch, module: nn.Module) -> int:
+    """Return the image size (px) of position embeddings that alone do not fit; 0 for other faults.
+
+    Names are those of timm's transformers.
+    """
+    embedding = getattr(module, "pos_embed", None)
+    patch = getattr(getattr(module, "patch_embed", None), "patch_size", None)
+    shape = match.matched["pos_embed"].shape if "pos_embed" in match.matched else ()
+    if len(match.misfit) != 1 or embedding is None or patch is None or len(shape) != 3:
+        return 0
+    side = math.isqrt(shape[1])
+    return side * int(patch[0]) if shape[2:] == embedding.shape[2:] else 0
+
+
+def removal_command(match: WeightMatch, file: FileReference) -> str:
+    """Return a command that saves a part without its unexpected names."""
+    part = ".".join(name for name in (file.part, match.part) if name not in {"", ROOT})
+    modules = list(dict.fromkeys(name.split(".")[0] for name in match.unexpected))
+    if any(below(name, modules) for name in match.matched):
+        modules = match.unexpected
+    new = str(Path(file.path).with_suffix(".backbone.pth"))
+    code = (
+        f"import torch; from fsbench.backbones.matching import read_part; "
+        f"torch.save(read_part({json.dumps(file.path)}, {json.dumps(part)}, "
+        f"without={json.dumps(modules)}), {json.dumps(new)})"
+    )
+    return f"python -c {shlex.quote(code)}"
+
+
+def read_part(path: str, part: str, without: Iterable[str] = ()) -> dict[str, Tensor]:
+    """Return the tensors of a part of a file, except those of the modules `without`."""
+    tree = read_checkpoint(Path(path))
+    state = select_part(tree, part) if part else tree
+    return {
+        str(name): value
+        for name, value in (state or {}).items()
+        if isinstance(value, Tensor) and not below(str(name), without)
+    }
