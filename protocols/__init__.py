@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from fsbench.core.registry import HEADS, Registry
+from fsbench.core.errors import FsbenchError
+from fsbench.core.registry import HEADS, CustomCode, Registry
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fsbench.core.specs import FittedSpec
     from protocols.base import EpisodicProtocol
+    from protocols.heads.fitted import Classifier
 
 
 def _module(module: ModuleType) -> EpisodicProtocol:
@@ -24,6 +29,26 @@ def needs_features(protocol: EpisodicProtocol) -> bool:
     return bool(getattr(protocol, "FEATURES", True))
 
 
+def _custom_head(code: CustomCode) -> EpisodicProtocol:
+    """Return the head that a function `fit(settings, support)` of the user's file defines."""
+    from protocols.heads.fitted import make_protocol
+
+    def fit(settings: FittedSpec, support: Tensor, *queries: Tensor) -> Classifier:
+        classify = code.value(settings, support, *queries)
+        if not callable(classify):
+            raise FsbenchError(
+                f"{code.path}: {code.name} returned a {type(classify).__name__}",
+                fix="return a function: images (E, m, D) -> scores (E, m, n_way)",
+            )
+        return cast("Classifier", classify)
+
+    block_size, evaluate_block = make_protocol(fit)
+    head = SimpleNamespace(
+        ADAPTATION=code.name, block_size=block_size, evaluate_block=evaluate_block
+    )
+    return cast("EpisodicProtocol", head)
+
+
 EPISODIC: Registry[EpisodicProtocol] = Registry(
-    "adaptation", "protocols.episodic", _module, group=HEADS
+    "adaptation", "protocols.episodic", _module, group=HEADS, adapt=_custom_head
 )

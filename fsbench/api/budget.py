@@ -22,7 +22,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset, load_source
 from pretrain.recipes.recipe import Recipe
-from pretrain.recipes.registry import compose_methods
+from pretrain.recipes.registry import compose_methods, load_code
 from pretrain.training.cost import estimate_training
 from pretrain.training.loop import train_recipe
 from pretrain.training.run_folder import is_finished
@@ -88,7 +88,8 @@ def plan_budgets(
 
     Raises UsageError for no steps, and for steps that a recipe refuses.
     """
-    names, budgets = dict.fromkeys((CONTROL, *methods)), sorted(set(steps))
+    names = dict.fromkeys((CONTROL, *map(load_code, methods)))
+    budgets = sorted(set(steps))
     if not budgets or budgets[0] < 1:
         raise UsageError("no steps per round", fix="choose them, e.g. --steps 50,100,200")
     return {

@@ -27,6 +27,7 @@ from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, p
 from fsbench.api.request import (
     EvaluationRequest,
     Models,
+    load_heads,
     parse_shard,
     pool_of,
     request_of_specs,
@@ -104,6 +105,7 @@ def evaluate(
         Input resolution in pixels; native: the one that each model was trained at.
     shots, way, heads, protocol
         What ids leave out: default 1, 5, 20 and 50 shots, 5 ways, head `linear`, protocol `ibm`.
+        A head `py:FILE:FUNCTION` is your own; results record the file's sha-256.
     kinds : sequence of {"probe", "episodic"}
         What a data set without a part after it stands for.
     settings : sequence of str
@@ -174,7 +176,7 @@ def evaluate(
     else:
         request = EvaluationRequest.parse(
             texts,
-            Options(tuple(kinds), shots, way, heads, protocol),
+            Options(tuple(kinds), shots, way, heads and load_heads(heads), protocol),
             input_size=str(input_size),
             shard=shard,
             settings=settings,

@@ -125,7 +125,8 @@ def pretrain(
     settings : sequence of str
         Fields of the recipe as the command line takes them, e.g. ``["plan.rounds=3"]``.
     method : str, optional
-        Methods in place of the recipe's, e.g. ``"swr+weight_compander"``.
+        Methods in place of the recipe's, e.g. ``"swr+weight_compander"``; ``"py:FILE:CLASS"`` is a
+        method of your own, whose file's sha-256 the run records.
     scenario : str, optional
         How the source data arrive: stationary, warm-start, continual-full or continual-limited.
     output : str or Path
@@ -199,6 +200,7 @@ def resolve_recipe(
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
+    names_of_methods = registry.load_code(method) if method else None
     if isinstance(recipe, Recipe):
         base = recipe
     elif isinstance(recipe, Path) or recipe.endswith(".json"):
@@ -207,7 +209,9 @@ def resolve_recipe(
         base = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(scenario) if scenario else {}
     values = {**values, **fields, **parse_overrides(settings)}
-    return registry.compose_methods(base, method, values) if method else base.replace(values)
+    if names_of_methods is None:
+        return base.replace(values)
+    return registry.compose_methods(base, names_of_methods, values)
 
 
 def read_recipe(path: Path) -> Recipe:

@@ -15,6 +15,7 @@ from fsbench.backbones.loading import check_reference
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
 from fsbench.core.progress import Reporter
+from fsbench.core.registry import CODE
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
     BN_MODES,
@@ -283,6 +284,14 @@ def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId
                 resolve([task], data.resolve_alias, data.dataset_groups(), options)
             )
     return tuple(chosen)
+
+
+def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
+    """Return the heads with every py:FILE:FUNCTION loaded and replaced by its public name.
+
+    It runs code, so they must come from the command line or Python. Raise UsageError, FsbenchError.
+    """
+    return tuple(FITTED.add(head) if head.startswith(CODE) else head for head in heads)
 
 
 def parse_input_size(text: str) -> int | None:

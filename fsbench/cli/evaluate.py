@@ -28,7 +28,7 @@ class EvaluationOptions:
     adapt: list[str] | None = Option(
         None,
         help="Per-episode classifier: linear (default), affine (also tunes norm layers; slow), "
-        "or one of `fsbench ls heads`.",
+        "one of `fsbench ls heads`, or py:FILE:FUNCTION (your own).",
     )
     assignments: list[str] | None = Option(
         None,

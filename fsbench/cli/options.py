@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,10 +58,10 @@ def check_value(context: typer.Context, option: Any, key: str, value: Any, path:
     repeats = getattr(option, "multiple", False)
     values = value if repeats and isinstance(value, list) else [value]
     texts = [as_text(part) for part in values]
-    parts = [part.strip() for text in texts for part in (text or "").split(",")]
+    parts = [part.strip() for text in texts for part in re.split("[,+]", text or "")]
     if code := next((part for part in parts if names_code(part)), None):
         raise UsageError(
-            f"{path} names code to run: {code}", fix="pass py: references with -m instead"
+            f"{path} names code to run: {code}", fix="pass py: references on the command line"
         )
     try:
         if None in texts:

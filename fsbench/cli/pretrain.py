@@ -42,7 +42,8 @@ def pretrain(
     assignments: Set = None,
     scenario: Scenario = None,
     method: str | None = Option(
-        None, help="Methods in place of the recipe's, e.g. swr+weight_compander."
+        None,
+        help="Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS (your own).",
     ),
     seed: int | None = Option(None, min=0, help="Seed of the recipe."),
     output: Path = Option(

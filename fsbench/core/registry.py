@@ -13,15 +13,27 @@ The groups are fsbench.methods (pretraining), fsbench.heads, fsbench.datasets (t
 fsbench.pretraining_datasets, fsbench.sources (of backbones) and fsbench.analyses. The module has
 the name of the entry and defines what a file of the suite's own package defines. Names of the suite
 cannot be taken.
+
+A class or function of a user's file joins a registry for one process: `add("py:FILE:NAME")`, for
+references from the command line or Python only. Whatever it computes records the sha-256 of FILE.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import pkgutil
+import re
+import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from types import ModuleType
+from importlib.abc import InspectLoader
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
@@ -36,6 +48,30 @@ SUITE = "fsbench"
 METHODS, HEADS, DATASETS = "fsbench.methods", "fsbench.heads", "fsbench.datasets"
 PRETRAINING_DATASETS = "fsbench.pretraining_datasets"
 BACKBONE_SOURCES, ANALYSES = "fsbench.sources", "fsbench.analyses"
+CODE = "py:"
+"""Start of references to code of the user."""
+
+
+@dataclass(frozen=True, eq=False)
+class CustomCode:
+    """A class or function of a user's file.
+
+    name: its public name, that of the object in lower case with underscores; digest: sha-256 of the
+    file.
+    """
+
+    name: str
+    path: Path
+    digest: str
+    value: Any
+
+    @property
+    def module(self) -> ModuleType:
+        return sys.modules[module_name(self.digest)]
+
+
+_CUSTOM: dict[tuple[str, str], CustomCode] = {}
+"""Code that this process was told to use, by group and public name."""
 
 
 class Registry(Generic[T]):
@@ -43,8 +79,8 @@ class Registry(Generic[T]):
 
     kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
     imported module; machinery: modules of the package that are no entries; group: entry points that
-    plug-ins may declare, none if empty. Modules and packages whose name starts with an underscore
-    are no entries either.
+    plug-ins may declare, none if empty; adapt: makes an entry of custom code, None if the registry
+    takes none. Modules and packages whose name starts with an underscore are no entries either.
     """
 
     def __init__(
@@ -54,9 +90,10 @@ class Registry(Generic[T]):
         pick: Callable[[ModuleType], T],
         machinery: tuple[str, ...] = (),
         group: str = "",
+        adapt: Callable[[CustomCode], T] | None = None,
     ) -> None:
         self.kind, self.package, self.pick, self.machinery = kind, package, pick, machinery
-        self.group = group
+        self.group, self.adapt = group, adapt
 
     def suite_names(self) -> tuple[str, ...]:
         """Return the names that the suite itself has, whatever is installed beside it."""
@@ -79,6 +116,29 @@ class Registry(Generic[T]):
         """Return the entry points of other packages, by name."""
         return plugins(self.group) if self.group else {}
 
+    def add(self, reference: str) -> str:
+        """Load py:FILE:NAME and return the public name that it has in this process from now on.
+
+        A file that changed in between replaces what it defined. Raise UsageError for a name that
+        is taken, FsbenchError for a file that cannot be imported or an object that does not fit.
+        """
+        code = load_custom_code(reference)
+        if code.name in self.names():
+            raise UsageError(
+                f"{code.path}: the {self.kind} '{code.name}' is defined by "
+                f"{self.origin(code.name)} already",
+                fix=f"rename {code.value.__name__} in the file",
+            )
+        if self.adapt is None:
+            raise UsageError(f"{reference}: no {self.kind} is read from a file", fix="leave it out")
+        self.adapt(code)  # raises if the object does not fit
+        _CUSTOM[self.group, code.name] = code
+        return code.name
+
+    def custom(self) -> Mapping[str, CustomCode]:
+        """Return the custom code that was added in this process, by name."""
+        return {name: code for (group, name), code in _CUSTOM.items() if group == self.group}
+
     def origin(self, name: str) -> str:
         """Return what brings a name: fsbench, or a package and its version."""
         plugin = None if name in self.suite_names() else self.plugins().get(name)
@@ -90,6 +150,8 @@ class Registry(Generic[T]):
             module = importlib.import_module(f"{self.package}.{name}")
         elif name in self.plugins():
             module = load_plugin(self.plugins()[name])
+        elif self.adapt is not None and name in self.custom():
+            return self.adapt(self.custom()[name])
         else:
             raise UnknownName(self.kind, name, self.names())
         try:
@@ -102,6 +164,16 @@ class Registry(Generic[T]):
 
     def items(self) -> Iterator[tuple[str, T]]:
         return ((name, self.load(name)) for name in self.names())
+
+    def broken(self) -> dict[str, FsbenchError]:
+        """Return why plug-ins cannot be used, by name; the files of the suite are not tried."""
+        errors = {}
+        for name in set(self.names()) - set(self.suite_names()):
+            try:
+                self.load(name)
+            except FsbenchError as error:
+                errors[name] = error
+        return errors
 
     def values(self) -> Iterator[T]:
         return (self.load(name) for name in self.names())
@@ -145,11 +217,77 @@ def load_plugin(entry: EntryPoint) -> ModuleType:
         )
     try:
         return importlib.import_module(entry.module)
-    except ImportError as error:
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
         raise FsbenchError(
-            f"{describe(entry)} cannot be imported: {error}",
+            f"{describe(entry)} cannot be imported: {explain_failure(error)}",
             fix="repair the package, or uninstall it",
         ) from error
+
+
+def load_custom_code(reference: str) -> CustomCode:
+    """Return what py:FILE:NAME names. Raise UsageError for no such file or name."""
+    text, _, name = reference.removeprefix(CODE).rpartition(":")
+    path = Path(text).expanduser()
+    if not reference.startswith(CODE) or not text or not name:
+        raise UsageError(f"'{reference}' names no code", fix="write py:FILE:NAME")
+    if not path.is_file():
+        raise UsageError(f"{reference}: there is no file {path}", fix="write py:FILE:NAME")
+    content = path.read_bytes()
+    module = import_file(path, content)
+    public = [n for n, value in vars(module).items() if callable(value) and n[0] != "_"]
+    if name not in public or getattr(vars(module)[name], "__module__", "") != module.__name__:
+        defined = [n for n in public if vars(module)[n].__module__ == module.__name__]
+        raise UnknownName(f"class or function of {path}", name, defined)
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return CustomCode(snake, path, hashlib.sha256(content).hexdigest(), vars(module)[name])
+
+
+class _TextLoader(InspectLoader):
+    """Loads exactly the text whose digest is recorded: byte code of an older one may lie about."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path, self.content = path, content
+
+    def get_source(self, fullname: str) -> str:
+        return self.content.decode()
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.content, str(self.path))
+
+
+def module_name(digest: str) -> str:
+    """Return the name under which a file of this digest is imported."""
+    return f"fsbench_custom_code_{digest[:16]}"
+
+
+def import_file(path: Path, content: bytes) -> ModuleType:
+    """Import the content of a file once per process. Raise FsbenchError for code that fails."""
+    name = module_name(hashlib.sha256(content).hexdigest())
+    if name in sys.modules:
+        return sys.modules[name]
+    module = module_from_spec(ModuleSpec(name, loader := _TextLoader(path, content)))
+    module.__file__ = str(path)
+    sys.modules[name] = module  # pydantic resolves annotations of classes there
+    try:
+        loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - code of the user may raise anything
+        del sys.modules[name]
+        raise FsbenchError(
+            f"{path} cannot be imported: {explain_failure(error)}", fix="repair the file"
+        ) from error
+    return module
+
+
+def explain_failure(error: Exception) -> str:
+    """Return one line that says what code raised, and where unless an import failed."""
+    text = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, ImportError):
+        return text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    file, line = last.filename, last.lineno
+    if isinstance(error, SyntaxError):
+        file, line = error.filename or file, error.lineno
+    return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"
 
 
 def attribute(name: str) -> Callable[[ModuleType], Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
+from inspect import isfunction, signature
 from typing import (
     Annotated,
     Any,
@@ -26,12 +28,13 @@ from pydantic import (
     PositiveFloat,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
+    create_model,
     model_serializer,
     model_validator,
 )
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.registry import HEADS, Registry, only_subclass
+from fsbench.core.registry import HEADS, CustomCode, Registry, only_subclass
 
 Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
 Pool = Literal["full", "labeled_80"]
@@ -259,34 +262,99 @@ class AffineSpec(Frozen):
     weight_decay: float = Field(0.0, ge=0)
 
 
+SHA256 = r"^[0-9a-f]{64}$"
+
+
 class FittedSpec(Frozen):
     """A head fitted to the support set in one step, without SGD; its file adds its own settings.
 
     normalize: l2 scales every feature vector to length 1 first. transductive: a property of the
     head, not a choice: it uses all queries of an episode at once, so it is never compared with
-    heads that do not.
+    heads that do not. code: likewise, of a head in a file of the user.
     """
 
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
+    code: str | None = Field(
+        None,
+        pattern=SHA256,
+        exclude_if=lambda value: value is None,
+        description="sha-256 of the user's file that defines the head",
+    )
 
     @model_validator(mode="after")
     def _matches_head(self) -> Self:
-        fact = type(self).model_fields["transductive"].default
-        if self.transductive != fact:
-            raise ValueError(f"transductive is {str(fact).lower()} for this head")
+        for name in ("transductive", "code"):
+            field = type(self).model_fields[name]
+            if not field.is_required() and getattr(self, name) != field.default:
+                raise ValueError(f"{name} is {str(field.default).lower()} for this head")
         return self
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`."""
-        defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        changed = [f"{name}={value}" for name, value in self if value != defaults[name]]
-        return (*(("transductive",) if self.transductive else ()), *changed)
+        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`.
+
+        A head of the user states the start of its code, and all settings that it adds itself: their
+        defaults are known to its file alone.
+        """
+        fields = (FittedSpec if self.code else type(self)).model_fields
+        defaults = {name: field.default for name, field in fields.items()}
+        facts = ("transductive", "code")
+        changed = [f"{n}={v}" for n, v in self if n not in facts and v != defaults.get(n, ...)]
+        code = (f"{CUSTOM_CODE}{self.code[:8]}", *sorted(changed)) if self.code else changed
+        return (*(("transductive",) if self.transductive else ()), *code)
+
+
+CUSTOM_CODE = "custom-code-"
+"""Start of the word that marks a variant as computed by a file of the user."""
+Setting = bool | int | float | Annotated[str, Field(pattern=r"^[\w.+=-]{1,40}$")]
+
+
+class UnreadSettings(FittedSpec):
+    """Settings in a result of a head whose file was not loaded: readable, but not usable."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,39}$")], Setting]
+    transductive: bool
+    code: str = Field(pattern=SHA256)
+
+
+@cache
+def settings_of_code(code: CustomCode) -> type[FittedSpec]:
+    """Return the settings of a head `def NAME(settings, support)` in a user's file.
+
+    They are those of the one FittedSpec that the file defines, else a FittedSpec without additions.
+    A third parameter makes the head transductive. Raise FsbenchError for another signature.
+    """
+    name, module = code.value.__name__, code.module
+    parameters = list(signature(code.value).parameters) if isfunction(code.value) else []
+    if not 2 <= len(parameters) <= 3:
+        raise FsbenchError(
+            f"{code.path}: {name} is no head: it takes ({', '.join(parameters)})",
+            fix=f"write `def {name}(settings, support):`, with `queries` third if transductive",
+        )
+    classes = [
+        v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FittedSpec)
+    ]
+    classes = [kind for kind in classes if kind.__module__ == module.__name__]
+    if len(classes) > 1:
+        raise FsbenchError(
+            f"{code.path} defines {len(classes)} classes of settings", fix="leave one FittedSpec"
+        )
+    return create_model(
+        f"Settings_{code.name}",
+        __base__=classes[0] if classes else FittedSpec,
+        code=(str | None, Field(code.digest, pattern=SHA256)),
+        transductive=(bool, len(parameters) == 3),
+    )
 
 
 FITTED: Registry[type[FittedSpec]] = Registry(
-    "adaptation", "protocols.episodic", only_subclass(FittedSpec), group=HEADS
+    "adaptation",
+    "protocols.episodic",
+    only_subclass(FittedSpec),
+    group=HEADS,
+    adapt=settings_of_code,
 )
 """Settings of heads, each in the file that also fits the head; its names are those of all heads."""
 
@@ -382,11 +450,17 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
     """Return the data with all settings of a fitted head. Raise ValueError for an unknown head."""
     if "head" in data:
         raise ValueError(f"adaptation {adaptation} trains no head by SGD: leave `head` out")
+    stated = data.get("fitted") or {}
+    code = stated.get("code") if isinstance(stated, dict) else getattr(stated, "code", None)
+    loaded = FITTED.custom().get(str(adaptation))
     try:
-        settings = FITTED.load(str(adaptation))
+        if code is None or adaptation in FITTED.suite_names() or (loaded and code == loaded.digest):
+            settings = FITTED.load(str(adaptation))
+        else:
+            settings = UnreadSettings
     except FsbenchError as error:
         raise ValueError(str(error)) from error
-    return {**data, "fitted": settings.model_validate(data.get("fitted") or {})}
+    return {**data, "fitted": settings.model_validate(stated)}
 
 
 class ProbeSpec(Frozen):

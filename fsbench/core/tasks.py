@@ -63,17 +63,17 @@ _DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
 
 def head_names() -> tuple[Adaptation, ...]:
-    """Return the names of all heads."""
-    return FITTED.names()
+    """Return the names of all heads, those of the user's files included."""
+    return (*FITTED.names(), *FITTED.custom())
 
 
 @cache
-def _user_pattern() -> re.Pattern[str]:
+def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
     """Return the expression of a pattern on images of the user."""
     shape = _SHAPE.pattern.replace("(", "(?:")
     return re.compile(
         rf"((?:{'|'.join(USER_DATA)}).+?)(?::({'|'.join(PROBES)}|{shape})"
-        rf"(?:/({'|'.join(head_names())}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
+        rf"(?:/({'|'.join(heads)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
 
@@ -239,7 +239,7 @@ class TaskPattern:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the parts of a text. Raise UsageError if it is malformed."""
-        expression = _user_pattern() if text.startswith(USER_DATA) else _NAMED
+        expression = _user_pattern(head_names()) if text.startswith(USER_DATA) else _NAMED
         match = expression.fullmatch(text)
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=_grammar())

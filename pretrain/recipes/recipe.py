@@ -11,7 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from itertools import permutations
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -25,9 +27,9 @@ from pydantic import (
 )
 
 from fsbench.core import registry
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import FsbenchError, UnknownName, UsageError
 from fsbench.core.io import explain_errors, split_assignments
-from fsbench.core.registry import Registry, only_subclass
+from fsbench.core.registry import CustomCode, Registry, only_subclass
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen
 from pretrain.recipes.plan import Plan, count_epochs
@@ -88,6 +90,7 @@ class MethodSettings(Frozen):
     there are none. RANK: its place among combined methods. SOURCE: paper and official code.
     PLAIN_ROUND_0: with any settings, round 0 is plain training to the bit and leaves nothing behind
     that `setup` does not create again; a run may then start from round 0 of its control.
+    NAME, CODE: of a class in a file of the user, its public name and the sha-256 of that file.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
@@ -97,11 +100,13 @@ class MethodSettings(Frozen):
     RANK: ClassVar[ActingOrder]
     SOURCE: ClassVar[str]
     PLAIN_ROUND_0: ClassVar[bool] = False
+    NAME: ClassVar[str] = ""
+    CODE: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
         """Public name: that of the method's file."""
-        return type(self).__module__.rsplit(".", 1)[-1]
+        return self.NAME or type(self).__module__.rsplit(".", 1)[-1]
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -127,8 +132,55 @@ class MethodSettings(Frozen):
         return {}
 
 
+LINES = {
+    "SOURCE": 'SOURCE: ClassVar = "paper, section; code"',
+    "RANK": "RANK: ClassVar = ActingOrder.STEP  # or INIT, REPARAMETRIZATION, ROUND",
+}
+"""The line that a class lacks which does not declare the field."""
+TYPES = {"SOURCE": str, "RANK": ActingOrder}
+
+
+def require_contract(method: type[MethodSettings], file: object) -> type[MethodSettings]:
+    """Return the class. Raise FsbenchError naming the line that it lacks."""
+    for name, line in LINES.items():
+        if not isinstance(getattr(method, name, None), TYPES[name]):
+            raise FsbenchError(
+                f"{file}: class {method.__name__} lacks {name}", fix=f"add the line `{line}` to it"
+            )
+    required = [name for name, field in method.model_fields.items() if field.is_required()]
+    if required:
+        raise FsbenchError(
+            f"{file}: the setting {required[0]} of class {method.__name__} has no default",
+            fix=f"give it one: `{required[0]}: float = 1.0`",
+        )
+    if not hasattr(method, "setup"):
+        raise FsbenchError(
+            f"{file}: class {method.__name__} has no hooks", fix="derive it from pretrain.Method"
+        )
+    return method
+
+
+def pick_method(module: ModuleType) -> type[MethodSettings]:
+    """Return the method that a file defines. Raise LookupError, FsbenchError if there is none."""
+    return require_contract(only_subclass(MethodSettings)(module), module.__file__)
+
+
+@cache
+def method_of_code(code: CustomCode) -> type[MethodSettings]:
+    """Return the method that a class of a user's file defines. Raise FsbenchError for another."""
+    method = code.value
+    if not (isinstance(method, type) and issubclass(method, MethodSettings)):
+        raise FsbenchError(
+            f"{code.path}: {method.__name__} is no method",
+            fix=f"write `class {method.__name__}(Method):` after `from pretrain import Method`",
+        )
+    require_contract(method, code.path)
+    facts = {"NAME": code.name, "CODE": code.digest, "__module__": method.__module__}
+    return type(method.__name__, (method,), {**facts, "__doc__": method.__doc__})
+
+
 METHODS: Registry[type[MethodSettings]] = Registry(
-    "method", "pretrain.methods", only_subclass(MethodSettings), group=registry.METHODS
+    "method", "pretrain.methods", pick_method, group=registry.METHODS, adapt=method_of_code
 )
 """All methods; the file name in pretrain/methods is the public name."""
 
@@ -231,16 +283,29 @@ if TYPE_CHECKING:
 
 
 def read_method(value: object) -> object:
-    """Return a method for {"name": ..., settings}; other values are left to the validation."""
+    """Return a method for {"name": ..., settings}; other values are left to the validation.
+
+    Raise UsageError for a method of a user's file that this process has not loaded, or whose file
+    has changed.
+    """
     if not isinstance(value, Mapping) or "name" not in value:
         return value
-    settings = {key: setting for key, setting in value.items() if key != "name"}
-    return METHODS.load(str(value["name"]))(**settings)
+    name, code = str(value["name"]), value.get("code")
+    settings = {key: setting for key, setting in value.items() if key not in ("name", "code")}
+    loaded = METHODS.custom().get(name)
+    if code is not None and (loaded is None or loaded.digest != code):
+        state = "which is not loaded" if loaded is None else f"and {loaded.path} differs from it"
+        raise UsageError(
+            f"method '{name}' is custom code of a file with sha-256 {str(code)[:12]}..., {state}",
+            fix="pass the unchanged file: --method py:FILE:CLASS",
+        )
+    return METHODS.load(name)(**settings)
 
 
 def write_method(method: MethodSettings) -> dict[str, object]:
-    """Return the JSON form of a method: its name and settings."""
-    return {"name": method.name, **method.model_dump(mode="json")}
+    """Return the JSON form of a method: its name, the digest of custom code, and its settings."""
+    code = {"code": method.CODE} if method.CODE else {}
+    return {"name": method.name, **code, **method.model_dump(mode="json")}
 
 
 AnyMethod = Annotated[MethodSettings, BeforeValidator(read_method), PlainSerializer(write_method)]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.registry import CODE
 from pretrain.recipes.plan import Plan
 from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, PublishedFigure, Recipe
 
@@ -77,7 +78,7 @@ class RecipeRegistry:
     def _parts(self) -> dict[str, tuple[type[MethodSettings], Mapping[str, object]]]:
         """Method and overrides of every recipe."""
         parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
-        for name, method in METHODS.items():
+        for name, method in METHODS.usable()[0].items():
             parts[f"pilot/{name}"] = method, method.PILOT
             parts[f"toy/{name}"] = method, method.TOY
             parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
@@ -91,6 +92,8 @@ class RecipeRegistry:
         """Return a recipe. Raises UsageError for a name without scale, UnknownName for others."""
         if name in self._parts:
             return build_recipe(name, *self._parts[name])
+        if (method := name.rpartition("/")[2]) in METHODS.plugins():
+            METHODS.load(method)  # raises why the plug-in has no recipes
         full = [full_name for full_name in self.names() if full_name.split("/")[1] == name]
         if full:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
@@ -133,12 +136,28 @@ def compose_methods(
     UnknownName for an unknown method, UsageError for methods that cannot be combined.
     """
     current = {method.name: method for method in recipe.methods}
-    methods = [current.get(n) or method_at_scale(n, recipe.scale) for n in names.split("+")]
+    methods = [
+        current[name]
+        if isinstance(current.get(name), METHODS.load(name))
+        else method_at_scale(name, recipe.scale)
+        for name in names.split("+")
+    ]
     methods.sort(key=lambda method: (method.RANK, method.name))
     name = f"{recipe.scale}/{'+'.join(method.name for method in methods)}"
     # not validated yet: the methods may need `values`
     draft = Recipe.model_construct(**{**dict(recipe), "name": name, "methods": tuple(methods)})
     return draft.replace(values or {})
+
+
+def load_code(names: str) -> str:
+    """Return `names` with every py:FILE:CLASS loaded and replaced by its public name.
+
+    It runs code, so `names` must come from the command line or Python, never from a file. Raise
+    UsageError, FsbenchError for a file or class that does not fit.
+    """
+    return "+".join(
+        METHODS.add(name) if name.startswith(CODE) else name for name in names.split("+")
+    )
 
 
 def method_at_scale(name: str, scale: str) -> MethodSettings:
