@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import FsbenchError, UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from fsbench.core.registry import Registry
     from fsbench.core.specs import Spec
     from pretrain.recipes.recipe import PaperRecipe
 
@@ -105,7 +106,8 @@ def methods() -> list[Row]:
     from pretrain import METHODS
     from pretrain.method import hooks_of
 
-    return [
+    entries, errors = METHODS.usable()
+    rows = [
         {
             "method": name,
             "from": METHODS.origin(name),
@@ -117,7 +119,27 @@ def methods() -> list[Row]:
             "neutral": method.NEUTRAL if isinstance(method.NEUTRAL, str) else dict(method.NEUTRAL),
             "options": {n: f.get_default() for n, f in method.model_fields.items()},
         }
-        for name, method in METHODS.items()
+        for name, method in entries.items()
+    ]
+    return rows + list_broken(rows, "method", "does", METHODS, errors)
+
+
+def list_broken(
+    rows: list[Row],
+    key: str,
+    column: str,
+    registry: Registry[Any],
+    errors: Mapping[str, FsbenchError],
+) -> list[Row]:
+    """Return a row for every plug-in that cannot be loaded, with the reason in a column."""
+    return [
+        {
+            **dict.fromkeys(rows[0]),
+            key: name,
+            "from": registry.origin(name),
+            column: f"cannot be used: {error.message}",
+        }
+        for name, error in errors.items()
     ]
 
 
@@ -158,7 +180,8 @@ def published(row: PaperRecipe | None) -> Row:
 def datasets() -> list[Row]:
     from fsbench.data import SOURCES, TARGETS
 
-    return [
+    loaded = [(registry, *registry.usable()) for registry in (SOURCES, TARGETS)]
+    rows = [
         {
             "data set": f.name,
             "from": registry.origin(name),
@@ -168,10 +191,13 @@ def datasets() -> list[Row]:
             "licence": f.license,
             "title": f.title,
         }
-        for registry in (SOURCES, TARGETS)
-        for name, entry in registry.items()
+        for registry, entries, _ in loaded
+        for name, entry in entries.items()
         for f in (entry.FACTS,)
     ]
+    for registry, _, errors in loaded:
+        rows += list_broken(rows, "data set", "title", registry, errors)
+    return rows
 
 
 def protocols() -> list[Row]:
@@ -192,14 +218,14 @@ def protocols() -> list[Row]:
 
 def protocol_specs() -> dict[str, Spec]:
     """Return the spec of every protocol with its defaults, by name."""
-    from fsbench.core.specs import FITTED, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
+    from fsbench.core.specs import FITTED, SGD, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
     from fsbench.core.tasks import PROTOCOLS
 
     episodic = {
         f"{adaptation}@{protocol}": EpisodicSpec(
             adaptation=adaptation, episode=EpisodeSpec(protocol=protocol)
         )
-        for adaptation in FITTED.names()
+        for adaptation in sorted([*SGD, *FITTED.usable(SGD)[0]])
         for protocol in PROTOCOLS
     }
     return {**episodic, "probe": ProbeSpec(), "knn": KnnSpec()}
@@ -254,8 +280,9 @@ def heads() -> list[Row]:
     """Heads that take the place of `linear`, with their defaults."""
     from fsbench.core.specs import FITTED, SGD
 
-    specs = {name: FITTED.load(name)() for name in FITTED.names() if name not in SGD}
-    return [
+    entries, errors = FITTED.usable(SGD)
+    specs = {name: settings() for name, settings in entries.items()}
+    rows = [
         {
             "head": name,
             "from": FITTED.origin(name),
@@ -265,6 +292,7 @@ def heads() -> list[Row]:
         }
         for name, spec in specs.items()
     ]
+    return rows + list_broken(rows, "head", "does", FITTED, errors)
 
 
 def backbones() -> list[Row]:
@@ -272,22 +300,25 @@ def backbones() -> list[Row]:
     from fsbench.backbones.architectures import ARCHITECTURES
     from fsbench.core.registry import SUITE
 
-    sources = [
+    files, errors = SOURCES.usable()
+    sources: list[Row] = [
         {"reference": file.FORM, "kind": "source", "from": SOURCES.origin(name)}
         | {"what": summary(file.__doc__)}
-        for name, file in SOURCES.items()
+        for name, file in files.items()
     ]
     architectures = [
         {"reference": f"fsbench/{name}", "kind": "architecture", "from": SUITE, "what": a.summary}
         for name, a in ARCHITECTURES.items()
     ]
-    return [*sources, *architectures]
+    broken = list_broken(sources, "reference", "what", SOURCES, errors)
+    return [*sources, *architectures, *broken]
 
 
 def analyses() -> list[Row]:
     from protocols.analyses import ANALYSES
 
-    return [
+    entries, errors = ANALYSES.usable()
+    rows = [
         {
             "analysis": name,
             "from": ANALYSES.origin(name),
@@ -296,8 +327,9 @@ def analyses() -> list[Row]:
             "source": file.SOURCE,
             "settings": {n: f.get_default() for n, f in file.SETTINGS.model_fields.items()},
         }
-        for name, file in ANALYSES.items()
+        for name, file in entries.items()
     ]
+    return rows + list_broken(rows, "analysis", "finds", ANALYSES, errors)
 
 
 def entries() -> list[Row]:

@@ -128,6 +128,8 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
         result, records, spec = cell.result, cell.records, cell.result.spec
         if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
             continue
+        if result.task.head in result.custom_code:
+            continue
         matching = [pattern for pattern in patterns if covers(pattern, result)]
         if bool(matching) if patterns else "custom" not in result.dataset.flags:
             folder = matching and matching[0].dataset.startswith(USER_DATA)

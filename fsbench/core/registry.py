@@ -26,7 +26,7 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.abc import InspectLoader
@@ -165,15 +165,21 @@ class Registry(Generic[T]):
     def items(self) -> Iterator[tuple[str, T]]:
         return ((name, self.load(name)) for name in self.names())
 
-    def broken(self) -> dict[str, FsbenchError]:
-        """Return why plug-ins cannot be used, by name; the files of the suite are not tried."""
-        errors = {}
-        for name in set(self.names()) - set(self.suite_names()):
+    def usable(self, but: Collection[str] = ()) -> tuple[dict[str, T], dict[str, FsbenchError]]:
+        """Return the entries that can be loaded, and why the other plug-ins cannot, by name.
+
+        but: names to leave out.
+        """
+        entries: dict[str, T] = {}
+        errors: dict[str, FsbenchError] = {}
+        for name in (name for name in self.names() if name not in but):
             try:
-                self.load(name)
+                entries[name] = self.load(name)
             except FsbenchError as error:
+                if name not in self.plugins():
+                    raise
                 errors[name] = error
-        return errors
+        return entries, errors
 
     def values(self) -> Iterator[T]:
         return (self.load(name) for name in self.names())
@@ -217,7 +223,7 @@ def load_plugin(entry: EntryPoint) -> ModuleType:
         )
     try:
         return importlib.import_module(entry.module)
-    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+    except Exception as error:
         raise FsbenchError(
             f"{describe(entry)} cannot be imported: {explain_failure(error)}",
             fix="repair the package, or uninstall it",
@@ -270,7 +276,7 @@ def import_file(path: Path, content: bytes) -> ModuleType:
     sys.modules[name] = module  # pydantic resolves annotations of classes there
     try:
         loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - code of the user may raise anything
+    except Exception as error:
         del sys.modules[name]
         raise FsbenchError(
             f"{path} cannot be imported: {explain_failure(error)}", fix="repair the file"

@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from fsbench.core.specs import (
     NATIVE_FEATURES,
+    EpisodicSpec,
     FeatureSpec,
     Frozen,
     Spec,
@@ -270,6 +271,14 @@ class Result(Frozen):
     def column(self) -> ColumnId:
         """The board column, e.g. eurosat:5w1s/affine@ibm 224px bn-train."""
         return ColumnId.of(self.task, self.spec)
+
+    @property
+    def custom_code(self) -> dict[str, str]:
+        """sha-256 of each file of the user that takes part, by name of the head or method."""
+        training, head = self.backbone.training, self.task.head or ""
+        fitted = self.spec.fitted if isinstance(self.spec, EpisodicSpec) else None
+        code = {head: fitted.code} if fitted and fitted.code else {}
+        return {**(training.custom_code if training else {}), **code}
 
 
 class Declaration(Frozen):

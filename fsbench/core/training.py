@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
-from fsbench.core.specs import Frozen, digest
+from fsbench.core.specs import SHA256, Frozen, digest
 
 Word = Annotated[str, StringConstraints(pattern=r"^\w[\w/@:.+-]{0,99}$")]
 RESTARTING = ("cosine", "step", "plateau")
@@ -31,6 +31,7 @@ class _Read(BaseModel):
 
 class _Method(_Read):
     name: Word
+    code: Annotated[str, StringConstraints(pattern=SHA256)] | None = None
 
 
 class _Plan(_Read):
@@ -83,6 +84,11 @@ class Training(Frozen):
     def methods(self) -> tuple[str, ...]:
         """Names of the methods, in the order in which they act."""
         return tuple(method.name for method in self.view.methods)
+
+    @property
+    def custom_code(self) -> dict[str, str]:
+        """sha-256 of the file of each method that is code of the user, by its name."""
+        return {method.name: method.code for method in self.view.methods if method.code}
 
     @property
     def plain(self) -> bool:

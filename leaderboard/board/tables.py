@@ -114,7 +114,11 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
         backbones={entry.name: find_backbone(entry) for entry in entries},
         cell_flags={
             entry.name: {
-                column: (*loaded.result.flags, *flag_targets_seen(entry))
+                column: (
+                    *loaded.result.flags,
+                    *flag_custom_code(loaded.result),
+                    *flag_targets_seen(entry),
+                )
                 for column, loaded in results[entry.name].items()
             }
             for entry in entries
@@ -254,10 +258,17 @@ def label_columns(columns: tuple[Column, ...]) -> dict[Column, str]:
 
 
 def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]:
-    """Return flags of the results (none on official data), targets seen, and the badge."""
+    """Return flags of the results (none on official data), custom code, targets seen, the badge."""
     results = () if track and track.data == "official" else entry.cells
     flags = sorted({flag for loaded in results for flag in loaded.result.flags})
-    return (*flags, *flag_targets_seen(entry), *((entry.badge.words,) if entry.badge else ()))
+    code = sorted({words for loaded in entry.cells for words in flag_custom_code(loaded.result)})
+    badge = (entry.badge.words,) if entry.badge else ()
+    return (*flags, *code, *flag_targets_seen(entry), *badge)
+
+
+def flag_custom_code(result: Result) -> list[str]:
+    """Return a flag for each method and head of a user's file: custom code my_head 1a2b3c4d."""
+    return [f"custom code {name} {sha[:8]}" for name, sha in result.custom_code.items()]
 
 
 def flag_targets_seen(entry: BoardEntry) -> list[str]:

@@ -127,7 +127,7 @@ def group_runs(runs: Iterable[MethodRun]) -> tuple[tuple[SeedGroup, ...], dict[s
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
     """Return e.g. `swr (lam=0.1)`: the fewest fields that distinguish a row from its twins."""
-    names = {name for twin in twins for name in twin.fields}
+    names = {name for twin in twins for name in twin.fields if not name.endswith(".code")}
     preferred = {name for name in names if name.partition(".")[0] in group.method.split("+")}
     rivals, shown = [twin for twin in twins if twin is not group], []
     while rivals:
@@ -140,6 +140,8 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
             break
         shown.append(f"{best}={group.fields.get(best, 'none')}"[:60])
         rivals = [rival for rival in rivals if rival not in apart[best]]
+    custom = group.training.custom_code if group.training else {}
+    shown = [*(f"custom code {sha[:8]}" for sha in custom.values()), *shown]
     return group.method + (f" ({', '.join(shown)})" if shown else "")
 
 

@@ -155,7 +155,8 @@ def require_contract(method: type[MethodSettings], file: object) -> type[MethodS
         )
     if not hasattr(method, "setup"):
         raise FsbenchError(
-            f"{file}: class {method.__name__} has no hooks", fix="derive it from pretrain.Method"
+            f"{file}: class {method.__name__} has no hooks",
+            fix="derive it from Method (from pretrain.method import Method)",
         )
     return method
 
@@ -172,7 +173,7 @@ def method_of_code(code: CustomCode) -> type[MethodSettings]:
     if not (isinstance(method, type) and issubclass(method, MethodSettings)):
         raise FsbenchError(
             f"{code.path}: {method.__name__} is no method",
-            fix=f"write `class {method.__name__}(Method):` after `from pretrain import Method`",
+            fix=f"write `class {method.__name__}(Method):` after `from pretrain.method import Method`",
         )
     require_contract(method, code.path)
     facts = {"NAME": code.name, "CODE": code.digest, "__module__": method.__module__}

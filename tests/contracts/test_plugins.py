@@ -196,11 +196,35 @@ def test_a_name_of_the_suite_cannot_be_taken(tmp_path: Path) -> None:
     assert "'ridge' is defined by fsbench and by taker 1.2" in done.stderr
 
 
-def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
-    files = {("fsbench.heads", "broken"): "import nothing_like_it", ("fsbench.analyses", "a"): ""}
+def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Path) -> None:
+    broken = METHOD.replace("    RANK: ClassVar = ActingOrder.ROUND\n", "")
+    files = {
+        ("fsbench.heads", "broken"): "import nothing_like_it",
+        ("fsbench.analyses", "a"): "",
+        ("fsbench.methods", "raising"): "\n1 / 0",
+        ("fsbench.methods", "two_step"): broken,
+    }
     folder = install(tmp_path, "careless", files)
-    done = call(folder, ["ls", "heads"])
+    rows = {what: listed(folder, what) for what in ("methods", "heads", "analyses")}
+    assert "careless 1.2 cannot be imported: No module named 'nothing_like_it'" in (
+        rows["heads"].pop("broken")
+    )
+    assert "a.py is no analysis: it defines no SOURCE" in rows["analyses"].pop("a")
+    raised = "ZeroDivisionError: division by zero (raising.py, line 2)"
+    assert rows["methods"].pop("raising").endswith(f"careless 1.2 cannot be imported: {raised}")
+    assert rows["methods"].pop("two_step").endswith("two_step.py: class TwoStep lacks RANK")
+    assert {"seal", "ridge", "hessian"} < {name for names in rows.values() for name in names}
+    assert not any("cannot be used" in text for names in rows.values() for text in names.values())
+    done = call(folder, ["pretrain", "toy/two_step", "--export-recipe", "r.json"])
     assert done.returncode == 1
-    assert "careless 1.2 cannot be imported: No module named 'nothing_like_it'" in done.stderr
-    done = call(folder, ["ls", "analyses"])
-    assert "a.py is no analysis: it defines no SOURCE" in done.stderr.replace("\n", " ")
+    assert "add the line `RANK: ClassVar = ActingOrder.STEP" in done.stderr
+    done = call(folder, ["pretrain", "toy/seal", "--export-recipe", "r.json"], ["ls", "protocols"])
+    assert done.returncode == 0, done.stderr
+
+
+def listed(folder: Path, what: str) -> dict[str, str]:
+    """Return name -> description of a listing."""
+    done = call(folder, ["ls", what, "--json"])
+    assert done.returncode == 0, done.stderr
+    rows = [list(row.values()) for row in json.loads(done.stdout)]
+    return {name: does for name, _, does, *_ in rows}

@@ -1,0 +1,225 @@
+"""Methods and heads in files of the user, as the READMEs show them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+import fsbench
+from fsbench.cli.main import run
+from fsbench.core import registry
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.results.verification import read_cells
+from pretrain.method import Method
+from pretrain.recipes.recipe import METHODS
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = ("plan.rounds=1", "plan.epochs=1", "plan.epoch_images=64", "width=2")
+QUICK: dict[str, Any] = {"episodes": 4, "input_size": 32, "progress": False}
+HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
+def mine(settings, support):
+    return nearest_centroid(support.mean(dim=2))
+"""
+DECLARED = ["--name", "x", "--authors", "A", "--link", "https://example.org", "--license", "MIT",
+            "--pretraining-data", "toy_source", "--targets-seen", "none",
+            "--statement", "Small."]  # fmt: skip
+METHOD_LINES = (
+    "from typing import ClassVar",
+    "from pretrain.method import Method",
+    "from pretrain.recipes.recipe import ActingOrder",
+    "class Still(Method):",
+    "    lam: float = 1.0",
+    "    SOURCE: ClassVar = 'none'",
+    "    RANK: ClassVar = ActingOrder.STEP",
+)
+
+
+def write_example(page: str, name: str, folder: Path) -> Path:
+    """Write the file that a README shows after <!-- file: NAME -->."""
+    text = (ROOT / page).read_text(encoding="utf8")
+    (code,) = re.findall(rf"<!-- file: {name} -->\n```python\n(.*?)^```", text, re.S | re.M)
+    assert len([line for line in code.splitlines() if line]) <= 12
+    (folder / name).write_text(code)
+    return folder / name
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def call_elsewhere(*arguments: str) -> str:
+    """Run a command in a process that has loaded no file; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fsbench", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def sha256_of_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_CUSTOM", {})
+    return tmp_path
+
+
+def test_the_method_of_the_readme_trains_resumes_and_is_recorded(folder: Path) -> None:
+    file = write_example("pretrain/README.md", "centralize.py", folder)
+    settings = [word for setting in SHORT for word in ("--set", setting)]
+    command = ["pretrain", "toy/normal", *settings, "--set", "centralize.strength=0.5"]
+    code = ["--method", "py:centralize.py:Centralize"]
+    assert call(*command, *code) == 0
+    made = fsbench.Run.load("runs/toy-centralize-s0")
+    (method,) = made.recipe.methods
+    assert made.recipe.model_dump(mode="json")["methods"] == [
+        {"name": "centralize", "code": sha256_of_file(file), "strength": 0.5}
+    ]
+    assert sha256_of_file(file) == method.CODE
+    plain = fsbench.pretrain("toy/normal", settings=SHORT, progress=False)
+    assert made.weights_hash != plain.weights_hash
+    neutral = fsbench.pretrain(
+        "toy/normal", settings=[*SHORT, "centralize.strength=0"], output="neutral",
+        method="py:centralize.py:Centralize", progress=False,
+    )  # fmt: skip
+    assert neutral.weights_hash == plain.weights_hash  # the method acts through its hook alone
+    assert call(*command, *code) == 0
+    file.write_text(file.read_text() + "\n# changed\n")
+    assert call(*command, *code) == 2
+
+
+def test_a_changed_file_is_named_where_a_run_does_not_resume(folder: Path) -> None:
+    file = folder / "still.py"
+    file.write_text("\n".join(METHOD_LINES))
+    fsbench.pretrain("toy/normal", settings=SHORT, method="py:still.py:Still", progress=False)
+    recipe = folder / "runs" / "toy-still-s0" / "recipe.json"
+    again = fsbench.pretrain(recipe, method="py:still.py:Still", progress=False)
+    assert again.folder == recipe.parent.relative_to(folder)
+    file.write_text("\n".join(METHOD_LINES) + "  # x\n")
+    with pytest.raises(UsageError, match=r"differing: recipe.methods.still.code \w+ -> \w+"):
+        fsbench.pretrain("toy/normal", settings=SHORT, method="py:still.py:Still", progress=False)
+    with pytest.raises(UsageError, match=r"custom code of a file with sha-256 .*differs from it"):
+        fsbench.pretrain(recipe, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "line"),
+    [(5, "add the line `SOURCE: ClassVar = "), (6, "add the line `RANK: ClassVar = ActingOrder")],
+)
+def test_a_class_that_lacks_a_field_is_told_the_line(
+    folder: Path, left_out: int, line: str
+) -> None:
+    lines = [text for i, text in enumerate(METHOD_LINES) if i != left_out]
+    Path("still.py").write_text("\n".join(lines))
+    with pytest.raises(FsbenchError, match=r"still.py: class Still lacks") as error:
+        METHODS.add("py:still.py:Still")
+    assert line in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "message"),
+    [
+        ("", "py:other.py:A", "there is no file other.py"),
+        ("class A: pass", "py:mine.py:A", "A is no method"),
+        ("class A: pass", "py:mine.py:B", "unknown class or function of mine.py 'B'"),
+        ("def f(: pass", "py:mine.py:A", "SyntaxError.*mine.py, line 1"),
+        ("\n\nraise OSError('x')", "py:mine.py:A", "OSError: x .mine.py, line 3"),
+        ("\n".join(METHOD_LINES).replace("Still", "Seal"), "py:mine.py:Seal", "by fsbench already"),
+        ("\n".join(METHOD_LINES).replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_in_a_line(
+    folder: Path, text: str, reference: str, message: str
+) -> None:
+    Path("mine.py").write_text(text)
+    with pytest.raises(FsbenchError, match=message) as error:
+        METHODS.add(reference)
+    assert "\n" not in error.value.message
+
+
+def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_example("protocols/README.md", "power.py", folder)
+    command = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--episodes", "4",
+               "-t", "toy_tiles:2w2s", "--input-size", "32", "-o", "out"]  # fmt: skip
+    reference = "py:power.py:power_mean"
+    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
+    assert call(*command, "--adapt", "centroid") == 0
+    first, centroid = read_cells(Path("out"))
+    if first.result.task.head == "centroid":
+        first, centroid = centroid, first
+    # features after a ReLU and average pooling are not negative: power 1 is the nearest mean
+    assert first.result.score.mean == centroid.result.score.mean
+    digest = sha256_of_file(file)
+    assert first.result.custom_code == {"power_mean": digest}
+    assert str(first.result.column).endswith(f"32px custom-code-{digest[:8]} power=1.0")
+    stored = json.loads(first.path.read_text())["spec"]["fitted"]
+    assert stored == {"normalize": "none", "transductive": False, "code": digest, "power": 1.0}
+    before = first.path.read_bytes()
+    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
+    assert first.path.read_bytes() == before  # complete results are read
+    file.write_text(file.read_text() + "# changed\n")
+    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
+    results = [cell.result for cell in read_cells(Path("out"))]
+    assert len({str(r.column) for r in results if r.task.head == "power_mean"}) == 2
+    capsys.readouterr()
+
+
+def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
+    Path("mine.py").write_text(HEAD_TEXT)
+    heads = ["py:mine.py:mine"]
+    results = fsbench.evaluate(
+        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", input_size=32, pool="avg"),
+        "toy_tiles:2w1s", heads=heads, output="out", **QUICK,
+    )  # fmt: skip
+    (row,) = json.loads(call_elsewhere("show", "out", "--json"))
+    assert row["spec_digest"] == results[0].spec_digest
+    assert row["task"] == "toy_tiles:2w1s/mine@ibm"
+
+
+def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Path) -> None:
+    Path("still.py").write_text("\n".join(METHOD_LINES))
+    Path("mine.py").write_text(HEAD_TEXT)
+    made = fsbench.pretrain(
+        "toy/normal", settings=SHORT, method="py:still.py:Still", progress=False
+    )
+    fsbench.evaluate(made.ref, "toy_tiles:2w1s", heads=["py:mine.py:mine"], output="out", **QUICK)
+    assert call("submit", "out", "--board", "board", *DECLARED) == 0
+    shown = call_elsewhere("leaderboard", "show", "--board", "board")
+    codes = [sha256_of_file(Path(name))[:8] for name in ("still.py", "mine.py")]
+    assert f"custom code mine {codes[1]}, custom code still {codes[0]}" in shown
+    Path("official").mkdir()
+    definition = {"schema_version": 2, "name": "b", "official": True}
+    Path("official/board.json").write_text(json.dumps(definition))
+    assert call("submit", "out", "--board", "official", *DECLARED) == 5
+
+
+def test_files_name_no_code(folder: Path) -> None:
+    Path("still.py").write_text("\n".join(METHOD_LINES))
+    Path("options.json").write_text(json.dumps({"method": "l2+py:still.py:Still"}))
+    assert call("pretrain", "toy/normal", "--config", "options.json") == 2
+    sweep = {"pretrain": [{"recipes": ["toy"], "methods": ["py:still.py:Still"], "seeds": [0]}]}
+    Path("sweep.json").write_text(json.dumps(sweep))
+    assert call("sweep", "sweep.json", "--dry-run") != 0
+    assert "still" not in METHODS.custom()
+
+
+def test_hooks_of_a_class_in_a_file_are_those_it_overrides(folder: Path) -> None:
+    Path("mine.py").write_text("\n".join(METHOD_LINES) + "\n    def after_step(self, ctx): pass\n")
+    method = METHODS.load(METHODS.add("py:mine.py:Still"))()
+    assert isinstance(method, Method)
+    assert (method.name, method.hooks) == ("still", ("after_step",))
