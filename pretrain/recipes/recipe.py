@@ -173,7 +173,7 @@ def method_of_code(code: CustomCode) -> type[MethodSettings]:
     if not (isinstance(method, type) and issubclass(method, MethodSettings)):
         raise FsbenchError(
             f"{code.path}: {method.__name__} is no method",
-            fix=f"write `class {method.__name__}(Method):` after `from pretrain.method import Method`",
+            fix=f"derive {method.__name__} from Method (from pretrain.method import Method)",
         )
     require_contract(method, code.path)
     facts = {"NAME": code.name, "CODE": code.digest, "__module__": method.__module__}
