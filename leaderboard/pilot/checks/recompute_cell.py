@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
     result = json.loads(records.with_suffix(".json").read_text())
     spec = json.dumps(result["spec"]["episode"], sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
+    dataset = re.sub(r"\+[0-9a-f]{8}$", "", result["dataset"]["name"])  # the digest of a path
     drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
     files = sorted({name for e in drawn for name in flat(e["support"]) + flat(e["query"])})
     vectors = features(network(load_file(run / "model.safetensors")), images, files)
@@ -132,7 +134,7 @@ def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
                 torch.stack([vectors[name] for name in flat(e["support"])]),
                 torch.stack([vectors[name] for name in flat(e["query"])]),
                 len(e["class_ids"]),
-                (stream, result["dataset"]["name"], e["index"]),
+                (stream, dataset, e["index"]),
             )
             for e in drawn
         ]
