@@ -35,12 +35,14 @@ SPLITS = "startup_splits"
 class StartupLists:
     """STARTUP's two lists of a data set: `<prefix>_labeled_80.csv`, `<prefix>_unlabeled_20.csv`.
 
-    labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line.
+    labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line;
+    full_hash: the same over the ids of both lists, which name every image of the data set.
     suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
     """
 
     prefix: str
     labeled_80_hash: str
+    full_hash: str
     suffixed: bool
 
     def ids(

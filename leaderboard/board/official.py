@@ -27,6 +27,7 @@ from fsbench.core.specs import (
     Spec,
 )
 from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.data.assembly import StartupLists
 from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
 from fsbench.results.names import safe_name
 from fsbench.results.tracks import Track
@@ -49,6 +50,11 @@ PROTOCOLS: tuple[Protocol, ...] = ("ibm", "startup", "ibm-disjoint", "startup-di
 UNKNOWN_IMAGES = (
     "The hashes of the official images are not published, so fingerprints are null: the number of "
     "images is asserted, and for the startup pool the hash of its list of ids."
+)
+LISTED_IMAGES = (
+    "The hashes of the image files are not published, so fingerprints are null: the hash of the "
+    "list of image ids is asserted, which follows from the two lists of STARTUP, "
+    "https://github.com/cpphoo/STARTUP, datasets/split_seed_1."
 )
 
 
@@ -155,9 +161,9 @@ def draft_cdfsl() -> BoardFile:
             columns.append(draft_column(dataset, spec))
     return BoardFile.freeze(
         name="cdfsl",
-        version=1,
-        date="2026-11-21",
-        about=f"Cross-domain few-shot learning: four targets, 1 to 50 shots. {UNKNOWN_IMAGES}",
+        version=2,
+        date="2026-11-23",
+        about=f"Cross-domain few-shot learning: four targets, 1 to 50 shots. {LISTED_IMAGES}",
         official=True,
         columns=columns,
     )
@@ -184,15 +190,16 @@ def draft_transfer() -> BoardFile:
 
 
 def draft_column(dataset: str, spec: Spec) -> Column:
-    """Return a column with the number of official images, or the hash of their list of ids."""
+    """Return a column with the number of official images and the hash of their ids, if known."""
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
-    lists = getattr(TARGETS.load(dataset), "LISTS", None)
+    named = getattr(TARGETS.load(dataset), "LISTS", None)
+    lists = named if isinstance(named, StartupLists) else None
     return Column(
         name=ColumnId.of(TaskId.of(dataset, spec), spec),
         spec_digest=spec.digest(),
         fingerprint=None,
         images=None if startup else all_facts()[dataset].n_images,
-        images_hash=lists.labeled_80_hash if startup and lists else None,
+        images_hash=lists and (lists.labeled_80_hash if startup else lists.full_hash),
     )
 
 

@@ -263,14 +263,16 @@ def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
 def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that all entries of a board with a version are of the same images, as pairing needs.
 
-    If the hash of the official images is not published, the first entry decides.
+    If the hash of the official images is not published, the first entry decides; where the board
+    names the ids of the images, no entry can exclude others by a wrong fingerprint.
     """
     if board.file.version is None:
         return
     unflagged: dict[tuple[str, str, bool], Loaded] = {}
     for loaded in submission.cells:
         data = loaded.result.dataset
-        if not loaded.result.flags:
+        column = board.file.named.get(loaded.result.column)
+        if not loaded.result.flags and (column is None or column.images_hash is None):
             unflagged.setdefault((data.name, data.pool, data.groups is None), loaded)
     for loaded in unflagged.values():
         other = find_same_task(board, loaded, submission.name)

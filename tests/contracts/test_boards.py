@@ -18,6 +18,7 @@ from leaderboard.board.official import BOARDS, find_official_board, load_officia
 
 PINNED = {
     "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",
+    "cdfsl-2": "e34506325c6faa7eb13878204b2aed2e0f5ae24a133861753cb8effcdb75a010",
     "transfer-1": "bd2d7cc572037e5a1dedf10d713abf81ae9b0981448be60a6e0b881e4207becd",
 }
 """Of files that must never change: a change of the suite's defaults is a new version."""
@@ -91,7 +92,8 @@ def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
         for head, protocol, size, k, d in cells
         if not (d == "eurosat" and "disjoint" in protocol)
     }
-    assert {str(column.name) for title, column in COLUMNS if title == "cdfsl-1"} == names
+    for version in ("cdfsl-1", "cdfsl-2"):
+        assert {str(column.name) for title, column in COLUMNS if title == version} == names
     assert len(names) == 336
 
 
@@ -107,10 +109,12 @@ def test_transfer_is_the_linear_probe_of_five_sets() -> None:
 
 def test_what_is_known_of_the_images() -> None:
     """No fingerprint is invented: numbers of images, and the hash of STARTUP's lists of ids."""
-    for _, column in COLUMNS:
+    for title, column in COLUMNS:
         dataset = column.name.task.dataset
         startup = Track.of(column.name).pool == "labeled_80"
         lists = getattr(TARGETS.load(dataset), "LISTS", None)
         known = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
+        if title == "cdfsl-2" and not startup:
+            known = (IMAGES[dataset], lists.full_hash)
         assert (column.fingerprint, column.images, column.images_hash) == (None, *known)
         assert all_facts()[dataset].n_images == IMAGES[dataset]

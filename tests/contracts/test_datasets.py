@@ -48,6 +48,7 @@ def test_cdfsl_counts_are_the_official_ones(name: str) -> None:
     assert min(facts.images_per_class) >= 65, "50 shots and 15 queries"
     lists = TARGETS.load(name).LISTS  # type: ignore[attr-defined]
     assert re.fullmatch("[0-9a-f]{64}", lists.labeled_80_hash)
+    assert re.fullmatch("[0-9a-f]{64}", lists.full_hash)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_the_official_list_with_all_its_images_is_complete(
 ) -> None:
     ids = ["00000001_000", "00000003_000"]
     lists = chestx_module.LISTS
-    official = type(lists)(lists.prefix, hash_lines(ids), lists.suffixed)
+    official = replace(lists, labeled_80_hash=hash_lines(ids))
     monkeypatch.setattr(chestx_module, "LISTS", official)
     write_list(chestx.parent / "mine", "img_path\n00000003_000.png\n00000001_000.png\n")
     given = DataRoots.parse([str(chestx.parent), f"startup_splits={chestx.parent / 'mine'}"])

@@ -14,6 +14,8 @@ from support.official import SETS
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.specs import EpisodicSpec, ImageSpec
+from fsbench.data.targets import eurosat
 from fsbench.results import ResultStore, read
 from fsbench.results.tracks import Track
 from fsbench.results.verification import read_cells
@@ -97,8 +99,8 @@ def test_a_version_of_ones_own_is_kept_by_its_digests(tmp_path: Path) -> None:
 
 
 def test_an_unknown_version_of_an_official_board_asks_for_an_update(board: Path) -> None:
-    edit(board, lambda raw: raw.update(version=2))
-    with pytest.raises(ValidationFailed, match="knows cdfsl-1, transfer-1"):
+    edit(board, lambda raw: raw.update(version=9))
+    with pytest.raises(ValidationFailed, match="knows cdfsl-1, cdfsl-2, transfer-1"):
         Board.open(board)
 
 
@@ -185,6 +187,32 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     assert first.cells[0].result == other
 
 
+def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> None:
+    """cdfsl-1 has the first entry's fingerprint decide, also one that nobody's images have."""
+    spec = EpisodicSpec(image=ImageSpec(input_size=64))
+    outcomes = fakes.episodes(spec, fakes.official("eurosat"), range(600), 0.5)
+    for name, ids, images in (
+        ("forged", eurosat.LISTS.full_hash, "f"),
+        ("honest", eurosat.LISTS.full_hash, "e"),
+        ("renamed", "d" * 64, "e"),
+    ):
+        data = fakes.official("eurosat").model_copy(
+            update={"images_hash": ids, "fingerprint": images * 64}
+        )
+        cell = ResultStore(tmp_path / name).cell(fakes.facts(name), data, spec)
+        cell.write_block(0, outcomes)
+        cell.finish(range(600), provenance=fakes.provenance())
+    for version, code in ((1, "images"), (2, "column")):
+        board = tmp_path / f"cdfsl-{version}"
+        official.init_board(board, "cdfsl", version)
+        submit_results(tmp_path / "forged", board, named("forged"))
+        refused = {1: "honest", 2: "renamed"}[version]
+        with pytest.raises(ValidationFailed, match=rf"\[{code}\]"):
+            submit_results(tmp_path / refused, board, named(refused))
+    submit_results(tmp_path / "honest", board, named("honest"))
+    assert Board.open(board).names() == ["forged", "honest"]
+
+
 def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> None:
     for name, images in (("a", "1"), ("z", "2")):
         part = fakes_official.dataset("dogs", subset=True, images=images)
@@ -255,7 +283,7 @@ def test_the_command_line_from_list_to_table(
     code, out, err = call(capsys, "boards")
     assert code == 0
     rows = [line.split() for line in out.splitlines() if line.strip().startswith(("cd", "tr"))]
-    assert len(rows) == 28
+    assert len(rows) == 52
     assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
     assert "subset" in err
     board = str(tmp_path / "b")
@@ -276,7 +304,7 @@ def test_the_command_line_from_list_to_table(
     assert "transfer-1 (official): probe 224px official" in out
     code, out, _ = call(capsys, "boards", "--json")
     listed = {each["title"]: each for each in json.loads(out)}
-    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "transfer-1")] == [48, 8]
+    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "cdfsl-2", "transfer-1")] == [48, 48, 8]
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:

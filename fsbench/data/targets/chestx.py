@@ -74,6 +74,7 @@ Without ChestX: -t cdfsl-small evaluates EuroSAT, CropDisease and ISIC."""
 LISTS = StartupLists(
     prefix="ChestX",
     labeled_80_hash="c04d3370961661470b009e27971ebbb80f383afd3ed8a15479c54b25464f6329",
+    full_hash="20704a2d664a7ce5306461714df71d52732e9b470270ddaac751d797e6f5854b",
     suffixed=False,
 )
 OTHER_LABELS = (

@@ -113,6 +113,7 @@ and STARTUP's lists (fsbench/data/README.md) as ROOT/startup_splits."""
 LISTS = StartupLists(
     prefix="CropDisease",
     labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
+    full_hash="a68435548157af135869b5b23751eea324d44ab713697ba9c3fe33cb1bce36d1",
     suffixed=True,
 )
 COPY = re.compile(r" *copy *\d* *$")

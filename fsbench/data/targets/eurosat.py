@@ -47,6 +47,7 @@ FACTS = DatasetFacts(
 LISTS = StartupLists(
     prefix="EuroSAT",
     labeled_80_hash="3a53fd4df9e59b23ba633945b42579e635951787f758613bea16a8f02f9a2ed7",
+    full_hash="11952afe4100bd10be7ca5b25bb7dabff15106ec2d41b59100000d6c112befb2",
     suffixed=True,
 )
 ARCHIVES = (

@@ -67,6 +67,7 @@ With hashes that you trust, step 2 and 3 are:
 LISTS = StartupLists(
     prefix="ISIC",
     labeled_80_hash="cffaac4e39ce9fce5abfe48af1844bbd1a69f6900355f3b1a2cf45aa712cf756",
+    full_hash="4c4086051a1a36f6a355b740d129c5057574d0ca8ed8b817b0550da30fda3b70",
     suffixed=False,
 )
 LESIONS = (
