@@ -9,6 +9,7 @@ global generator, which `fsbench.backbones.load_backbone` seeds for the call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Protocol, cast
 
@@ -133,3 +134,12 @@ def typed(text: str) -> Argument:
         except ValueError:
             continue
     return text
+
+
+def require_extra(package: str, ref: str) -> None:
+    """Raise UsageError if an optional package is not installed; its name is that of the extra."""
+    if find_spec(package) is None:
+        raise UsageError(
+            f"{ref} needs {package}, which is not installed",
+            fix=f"pip install 'fsbench[{package}]'",
+        )

@@ -1,0 +1,99 @@
+"""Image towers of open_clip: open_clip:ARCH/TAG, e.g. open_clip:ViT-B-32/laion2b_s34b_b79k.
+
+Features are the embedding of images, with the tower's projection. Needs the extra `open_clip`. As
+an architecture (FILE@open_clip:ARCH) it takes checkpoints of CLIP training, whose `visual.` part is
+found by its names.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fsbench.backbones.sources import (
+    BackboneRequest,
+    LoadedNetwork,
+    require_extra,
+    to_triple,
+    unknown_name_error,
+)
+from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
+from fsbench.core.errors import CheckpointError, UsageError
+
+FORM = "open_clip:ARCH/TAG"
+PREFIX = "open_clip:"
+
+
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError without the extra, for an unknown architecture or tag, or without a tag."""
+    require_extra("open_clip", request.ref)
+    import open_clip
+
+    name, _, tag = request.name.partition("/")
+    if name not in (names := open_clip.list_models()):
+        raise unknown_name_error("open_clip architecture", name, names)
+    tags = open_clip.list_pretrained_tags_by_model(name)
+    if tag and tag not in tags:
+        raise unknown_name_error(f"weights of open_clip's {name}", tag, tags)
+    if not tag and request.random_init is None:
+        raise UsageError(
+            f"{request.ref} is an architecture without weights",
+            fix=f"add one of {', '.join(f'/{tag}' for tag in tags) or 'no published weights'}, "
+            f"pass --random-init SEED, or FILE@{request.ref}",
+        )
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Suppress the log of open_clip, which calls weights random that are read from a file later."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load an image tower. Raise UsageError for an unknown name, CheckpointError without weights.
+
+    An activation that differs between weights and architecture (QuickGELU) is that of the weights.
+    """
+    check(request)
+    import open_clip
+
+    name, _, tag = request.name.partition("/")
+    stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
+    pretrained = tag if request.random_init is None else None
+    try:
+        with hub_access(), silence():
+            model = open_clip.create_model(
+                name,
+                pretrained=pretrained or None,
+                force_quick_gelu=bool(stated.get("quick_gelu")),
+                pretrained_image=False,
+            )
+    except OSError as error:
+        raise unreachable_error(request.ref, error) from error
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        if "ailed to download" in str(error):
+            raise unreachable_error(request.ref, error) from error
+        text = " ".join(str(error).split())[:300]
+        raise CheckpointError(
+            f"{request.ref}: {text}", fix="choose weights that fit, or pass --random-init SEED"
+        ) from error
+    config = open_clip.get_model_preprocess_cfg(model)
+    size = config["size"]
+    repository = str(stated.get("hf_hub") or "").strip("/")
+    return LoadedNetwork(
+        module=model.visual,
+        architecture=request.name,
+        features="open_clip: image embedding",
+        input_size=int(size if isinstance(size, int) else size[-1]),
+        mean=to_triple(config["mean"]),
+        std=to_triple(config["std"]),
+        more={"revision": commit_of(repository)} if pretrained and repository else {},
+    )
