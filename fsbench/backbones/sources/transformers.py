@@ -43,7 +43,9 @@ class VisionModel(nn.Module):
         options = inspect.signature(model.forward).parameters
         self.options = {"interpolate_pos_encoding"} & options.keys()
         if hasattr(getattr(model, "pooler", None), "dense"):
-            model.register_module("pooler", None)  # trained for the classes of pretraining, or not at all
+            model.register_module(
+                "pooler", None
+            )  # trained for the classes of pretraining, or not at all
         names = [name.split(".")[-1] for name, _ in model.named_parameters()]
         self.cls_token = True if {"cls_token", "class_embedding"} & set(names) else None
         self.pooled = False
