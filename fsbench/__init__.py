@@ -4,7 +4,7 @@ Evaluate a backbone on few-shot tasks, look at the numbers, and keep them:
 
 >>> import fsbench
 >>> results = fsbench.evaluate(
-...     "fsbench/toy_resnet", "toy_tiles:5w1s", random_init=0, input_size="native", episodes=20
+...     "fsbench/toy_resnet", "toy_tiles:5w1s", random_init=0, episodes=20
 ... )
 >>> results.to_frame()[["dataset", "n_way", "n_shot", "head", "episodes"]]
      dataset  n_way  n_shot    head  episodes

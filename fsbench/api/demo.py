@@ -44,11 +44,11 @@ def run_demo(
     train = partial(pretrain, threads=threads, cache=cache, yes=True, progress=report)
     test = partial(evaluate, threads=threads, cache=cache, shots=SHOTS, progress=report)
     first = f"fsbench/{registry.load_recipe(BASE).architecture}"
-    test(first, TASKS, input_size="native", random_init=0, output=results)
+    test(first, TASKS, random_init=0, output=results)
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         report.log(f"run {number} of {len(recipes)}: {name}")
         run = train(recipe, name=name, output=output / "runs")
-        test(run.ref, TASKS, input_size="native", output=results)
+        test(run.ref, TASKS, output=results)
     submit(results, board, declaration=DECLARATION, replace=True)
     return board
 

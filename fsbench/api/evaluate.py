@@ -25,16 +25,19 @@ from fsbench import data as datasets
 from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
 from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
 from fsbench.api.request import (
+    AUTO,
     EvaluationRequest,
     Models,
     load_heads,
+    parse_image,
     parse_shard,
+    parse_statistics,
     pool_of,
     request_of_specs,
 )
 from fsbench.api.results import Results
 from fsbench.backbones import devices
-from fsbench.backbones.base import Backbone
+from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.core.errors import UsageError
 from fsbench.core.estimates import require_consent
@@ -52,6 +55,8 @@ from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
 from protocols.probes import knn, linear
 
+FAR = 2
+"""Ratio of resolutions from which on networks give features of other quality."""
 RANKS_TIMEOUT = timedelta(days=30)
 """Ranks end at different times; one that has failed is noticed at once."""
 
@@ -62,7 +67,9 @@ def evaluate(
     *,
     data: str | Path | Sequence[str | Path] = (),
     episodes: int = 600,
-    input_size: int | str = 224,
+    input_size: int | str = "auto",
+    interpolation: str = "bilinear",
+    crop: float | None = None,
     shots: Sequence[int] | None = None,
     way: int | None = None,
     heads: Sequence[str] | None = None,
@@ -76,6 +83,11 @@ def evaluate(
     spec: str | Path | Sequence[str | Path] = (),
     arch: str | None = None,
     random_init: int | None = None,
+    pool: str = "native",
+    layers: str = "last",
+    features: str = "trunk",
+    mean: str | float | Sequence[float] | None = None,
+    std: str | float | Sequence[float] | None = None,
     name: str | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -101,8 +113,13 @@ def evaluate(
         Folder with the data sets, or NAME=DIR for one; default FSBENCH_DATA.
     episodes : int
         Episodes per task; official boards require 600.
-    input_size : int or "native"
-        Input resolution in pixels; native: the one that each model was trained at.
+    input_size : int, "auto" or "native"
+        Input resolution in pixels; native: the one that each model was trained at; auto: the
+        protocol's 224 px for models of 128 px or more, else native, or what the recipe of a run
+        states.
+    interpolation, crop
+        How images are resized: bilinear, bicubic or lanczos; part of the resized side that the
+        centre crop takes, default 1 / 1.15.
     shots, way, heads, protocol
         What ids leave out: default 1, 5, 20 and 50 shots, 5 ways, head `linear`, protocol `ibm`.
         A head `py:FILE:FUNCTION` is your own; results record the file's sha-256.
@@ -121,6 +138,12 @@ def evaluate(
     arch, random_init, name
         Of model references: architecture of a checkpoint file; seed of random weights in place of
         the pretrained ones; name in results, for a single model.
+    pool, layers, features
+        How features are taken: `native`, `cls`, `avg`, `cls+avg` or `max`; of the `last` block,
+        of the `last4`, or of a module by its name; `head` to evaluate the class scores of a
+        network that keeps its classifier.
+    mean, std
+        Normalisation of images in [0, 1] instead of the model's: a number, or one per channel.
     device, threads, batch_size, workers, cache
         Where and how work runs; recorded in results.
     spec : str, Path, or a sequence of them, optional
@@ -162,11 +185,13 @@ def evaluate(
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
+    image = parse_image(interpolation, crop)
     texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
     spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
     if spec_files:
         stated = (episodes, str(input_size), shots, way, heads, protocol, tuple(settings), bn_mode)
-        if (*stated, seed, limit) != (600, "224", None, None, None, None, (), "eval", 0, None):
+        default = (600, "auto", None, None, None, None, (), "eval")
+        if (*stated, seed, limit, image) != (*default, 0, None, ImageSpec()):
             raise UsageError(
                 "options of specs beside --spec, which states them all",
                 fix="leave out everything but the model, data sets, machine and output",
@@ -178,6 +203,7 @@ def evaluate(
             texts,
             Options(tuple(kinds), shots, way, heads and load_heads(heads), protocol),
             input_size=str(input_size),
+            image=image,
             shard=shard,
             settings=settings,
             episodes=episodes,
@@ -186,10 +212,13 @@ def evaluate(
             overwrite=overwrite,
             bn_mode=bn_mode,
         )
+    taken = feature_spec(
+        pool, layers, features, parse_statistics(mean, "mean"), parse_statistics(std, "std")
+    )
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
     results = run_request(
-        Models.of(model, arch, random_init, name),
+        Models.of(model, arch, random_init, name, taken),
         request,
         roots=data_texts(data),
         output=Path(temporary.name if temporary else output or ""),
@@ -252,7 +281,9 @@ def start_evaluations(
     for i in range(len(models.refs)):
         backbone = models.load(i, context.device, report)
         name = models.names[i] if models.names else None
-        yield Evaluation(backbone, name, request, targets, features, output, context, report)
+        evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
+        evaluation.introduce()
+        yield evaluation
 
 
 class TargetSets:
@@ -369,7 +400,23 @@ class Evaluation:
 
     def spec(self, task: TaskId) -> Spec:
         """Return the full spec of a task for this backbone."""
-        return self.request.spec(task, self.backbone.facts.input_size)
+        facts = self.backbone.facts
+        return self.request.spec(task, facts.input_size, facts.evaluation_size)
+
+    def introduce(self) -> None:
+        """Log how features are taken, and a warning where the resolution is far from training's."""
+        facts, log = self.backbone.facts, self.report.log
+        auto = self.request.input_size == AUTO and not self.request.specs
+        for image in dict.fromkeys(self.spec(task).image for task in self.request.tasks):
+            log(f"{facts}; images{' (auto)' if auto else ''} {image}")
+            size, native = image.input_size, facts.input_size
+            ratio = max(size, native) / min(size, native)
+            if not auto and ratio >= FAR and size != facts.evaluation_size:
+                log(
+                    f"warning: {size} px is {ratio:.2g} times "
+                    f"{'larger' if size > native else 'smaller'} than the {native} px that "
+                    f"{facts.ref} was trained at; --input-size auto takes {facts.auto_size} px"
+                )
 
     def cell(self, task: TaskId, context: RunContext | None = None) -> ResultPlace:
         """Return the place of a task's result; context: one with batch halvings."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from fsbench.api.pretrain import find_code
 from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import EpisodicSpec, FeatureSpec
 from fsbench.core.tasks import FOLDER, HUB, TaskId
 from fsbench.results.verification import Loaded
 from leaderboard.board.board import BoardEntry
@@ -143,7 +143,8 @@ def reproduce_group(name: str, cells: Sequence[Loaded], board: str) -> Reproduct
     machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
     machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
     for kind, *chosen in evaluations(cells, reproduction.notes):
-        words = (f"--model={ref}", *arch, *seed, *chosen, *machine, "--output=results")
+        taken = feature_options(facts.feature_spec)
+        words = (f"--model={ref}", *arch, *seed, *taken, *chosen, *machine, "--output=results")
         reproduction.commands.append(("fsbench", kind, *words))
     verify = (f"--model={facts.ref}", *arch, *seed, f"--board={board}")
     reproduction.commands.append(("fsbench", "leaderboard", "verify", name, *verify))
@@ -208,3 +209,13 @@ def environment(made: Provenance) -> dict[str, str]:
         "threads": str(made.threads),
         **({"batch size": str(made.batch_size)} if made.batch_size else {}),
     }
+
+
+def feature_options(spec: FeatureSpec) -> Iterator[str]:
+    """Yield the options that choose how features are taken."""
+    values = spec.model_dump(mode="json")
+    for name, value in values.items():
+        if name == "head":
+            yield "--features=head"
+        else:
+            yield f"--{name}={','.join(map(str, value)) if name in {'mean', 'std'} else value}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -20,10 +21,13 @@ from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
     BN_MODES,
     FITTED,
+    INTERPOLATIONS,
+    NATIVE_FEATURES,
     SAMPLING,
     SGD,
     EpisodeSpec,
     EpisodicSpec,
+    FeatureSpec,
     FittedSpec,
     Frozen,
     ImageSpec,
@@ -32,10 +36,16 @@ from fsbench.core.specs import (
     ProbeSpec,
     Spec,
     Split,
+    Triple,
+    choose_resolution,
 )
 from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.manifest import episode_spec
+
+AUTO: Literal["auto"] = "auto"
+NATIVE: Literal["native"] = "native"
+Resolution = int | Literal["auto", "native"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Models:
     """The backbones to evaluate: references and how to read them.
 
     names: replace the names that follow from the references, one each; in_memory: backbones made
-    by `Backbone.from_module`, by their reference.
+    by `Backbone.from_module`, by their reference; features: how those of the others are taken.
     """
 
     refs: tuple[str, ...]
@@ -51,6 +61,7 @@ class Models:
     random_init: int | None = None
     names: tuple[str, ...] = ()
     in_memory: Mapping[str, Backbone] = field(default_factory=dict)
+    features: FeatureSpec = NATIVE_FEATURES
 
     @classmethod
     def of(
@@ -59,8 +70,13 @@ class Models:
         arch: str | None = None,
         random_init: int | None = None,
         name: str | None = None,
+        features: FeatureSpec = NATIVE_FEATURES,
     ) -> Models:
-        """Return the models that a user names; raise UsageError if they share a name."""
+        """Return the models that a user names.
+
+        Raises UsageError if they share a name, and for choices about the features of a module in
+        memory, which `Backbone.from_module` takes.
+        """
         several = [models] if isinstance(models, str | Backbone) else list(models)
         if name is not None and len(several) > 1:
             raise UsageError(
@@ -71,7 +87,12 @@ class Models:
         repeated = [ref for ref in in_memory if refs.count(ref) > 1]
         if repeated:
             raise UsageError(f"two models are called {repeated[0]}", fix="give each its own name")
-        return cls(refs, arch, random_init, (name,) if name else (), in_memory)
+        if in_memory and features != NATIVE_FEATURES:
+            raise UsageError(
+                f"{' '.join(features.words)} for {next(iter(in_memory))}, a backbone in memory",
+                fix="pass pool, layers, mean, std and features to Backbone.from_module",
+            )
+        return cls(refs, arch, random_init, (name,) if name else (), in_memory, features)
 
     def check(self) -> None:
         """Raise the error of a reference that cannot be loaded, before anything else is read."""
@@ -85,7 +106,12 @@ class Models:
         if ref in self.in_memory:
             return self.in_memory[ref].on(device)
         return backbones.load_backbone(
-            ref, arch=self.arch, random_init=self.random_init, device=device, report=report
+            ref,
+            arch=self.arch,
+            random_init=self.random_init,
+            device=device,
+            report=report,
+            features=self.features,
         )
 
 
@@ -167,14 +193,17 @@ def published_split(task: TaskId) -> Split:
 class EvaluationRequest:
     """The tasks to evaluate and the fields of their specs.
 
-    input_size: px, or None for the size that each backbone was trained at; limit: a quick test of
-    so many episodes (probes: epochs); shard (i, n): only blocks i, i + n, ... of every task;
-    bn_mode: of the head `affine`; settings: of fitted heads, by head; probing: of probes; specs:
-    complete specs of tasks, in place of all these. Raises UsageError for what no task uses.
+    input_size: px, `native` for the size that each backbone was trained at, or `auto` (see
+    `BackboneFacts.auto_size`); image: interpolation and crop, its size has no meaning; limit: a
+    quick test of so many episodes (probes: epochs); shard (i, n): only blocks i, i + n, ... of
+    every task; bn_mode: of the head `affine`; settings: of fitted heads, by head; probing: of
+    probes; specs: complete specs of tasks, in place of all these. Raises UsageError for what no
+    task uses.
     """
 
     tasks: tuple[TaskId, ...]
-    input_size: int | None = 224
+    input_size: Resolution = AUTO
+    image: ImageSpec = field(default_factory=ImageSpec)
     episodes: int = 600
     limit: int | None = None
     seed: int = 0
@@ -205,6 +234,7 @@ class EvaluationRequest:
         options: Options,
         *,
         input_size: str,
+        image: ImageSpec,
         shard: str | None,
         settings: Sequence[str],
         episodes: int,
@@ -217,6 +247,7 @@ class EvaluationRequest:
         return cls(
             tasks=parse_tasks(tasks, options),
             input_size=parse_input_size(input_size),
+            image=image,
             episodes=episodes,
             limit=limit,
             seed=seed,
@@ -237,11 +268,16 @@ class EvaluationRequest:
         """Flags of the results that do not follow from their data."""
         return () if self.limit is None else ("limited",)
 
-    def spec(self, task: TaskId, native: int) -> Spec:
-        """Return the full spec of a task for a backbone trained at `native` px."""
+    def spec(self, task: TaskId, native: int, stated: int | None = None) -> Spec:
+        """Return the full spec of a task for a backbone trained at `native` px.
+
+        stated: the resolution at which the study of its recipe evaluates it, if it says so.
+        """
         if task in self.specs:
             return self.specs[task]
-        image = ImageSpec(input_size=self.input_size or native)
+        sizes = {AUTO: stated or choose_resolution(native), NATIVE: native}
+        size = sizes[self.input_size] if isinstance(self.input_size, str) else self.input_size
+        image = self.image.model_copy(update={"input_size": size})
         if task.probe:
             return self.probing.spec(task, image, self.seed, self.limit)
         return EpisodicSpec.model_validate(
@@ -266,7 +302,6 @@ class EvaluationRequest:
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
-NATIVE = "native"
 MIN_SIDE, MAX_SIDE = 8, 1024
 """Pixels, as in ImageSpec."""
 DIGITS = 9
@@ -294,15 +329,46 @@ def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
     return tuple(FITTED.add(head) if head.startswith(CODE) else head for head in heads)
 
 
-def parse_input_size(text: str) -> int | None:
-    """Return an input size in px, None for native. Raise UsageError for anything else."""
-    if text == NATIVE:
-        return None
+def parse_input_size(text: str) -> Resolution:
+    """Return an input size in px, `auto` or `native`. Raise UsageError for anything else."""
+    if text in (AUTO, NATIVE):
+        return NATIVE if text == NATIVE else AUTO
     if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
         raise UsageError(
-            f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, or native"
+            f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, auto or native"
         )
     return int(text)
+
+
+def parse_statistics(values: str | float | Sequence[float] | None, name: str) -> Triple | None:
+    """Return a value per channel, of three numbers or one for all. Raise UsageError."""
+    if values is None:
+        return None
+    parts = values.split(",") if isinstance(values, str) else values
+    try:
+        numbers = [float(part) for part in (parts if isinstance(parts, Sequence) else [parts])]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
+        raise UsageError(
+            f"--{name} {values}", fix="write three numbers such as 0.485,0.456,0.406, or one"
+        )
+    r, g, b = numbers * (3 // len(numbers))
+    return r, g, b
+
+
+def parse_image(interpolation: str, crop: float | None) -> ImageSpec:
+    """Return the geometry of images, without a size. Raise UnknownName, UsageError.
+
+    crop: the part of the resized side that the centre crop takes; None for the protocol's.
+    """
+    if interpolation not in INTERPOLATIONS:
+        raise UnknownName("interpolation", interpolation, INTERPOLATIONS)
+    if crop is None:
+        return ImageSpec(interpolation=interpolation)
+    if not 0.5 <= crop <= 1:
+        raise UsageError(f"--crop {crop}", fix="write a fraction in 0.5..1, e.g. 0.875")
+    return ImageSpec(interpolation=interpolation, resize_factor=1 / crop)
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:

@@ -104,7 +104,8 @@ def verify(
     )
     samples = draw(find_samples(entry.cells, check.tasks), check.episodes, name, check.seed)
     context = machine.start()
-    backbone = models.load(0, context.device, report)
+    stated = entry.cells[0].result.backbone.feature_spec
+    backbone = replace(models, features=stated).load(0, context.device, report)
     require_weights(entry, backbone.facts)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)

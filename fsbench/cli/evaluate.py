@@ -50,7 +50,13 @@ class EvaluationOptions:
         help="Episodes per task (official boards require 600).",
     )
     input_size: str = Option(
-        "224", help="Input resolution in pixels, or 'native' (the model's training resolution)."
+        "auto",
+        help="Input resolution in pixels; auto: 224 for models trained at 128 px or more, else "
+        "native; native: the model's training resolution.",
+    )
+    interpolation: str = Option("bilinear", help="Resizing: bilinear, bicubic or lanczos.")
+    crop: float | None = Option(
+        None, help="Part of the resized side that the centre crop takes (default 1/1.15)."
     )
     spec: list[str] | None = Option(
         None, help="Result or spec file (JSON): evaluate exactly its spec; -t then names data sets."
@@ -58,6 +64,19 @@ class EvaluationOptions:
     name: str | None = Option(None, help="Name of the model in results (default: from -m).")
     arch: options.Arch = None
     random_init: options.RandomInit = None
+    pool: str = Option(
+        "native", help="Pooling of features: native (the model's), cls, avg, cls+avg or max."
+    )
+    layers: str = Option(
+        "last", help="Layers of features: last, last4 (last four blocks) or a module's name."
+    )
+    features: str = Option(
+        "trunk", help="trunk, or head: the class scores of a py: model that keeps its classifier."
+    )
+    mean: str | None = Option(None, help="Mean of images in [0, 1] instead of the model's: R,G,B.")
+    std: str | None = Option(
+        None, help="Standard deviation of images instead of the model's: R,G,B."
+    )
     data: options.Data = None
     output: options.Output = Path("results")
     cache: options.Cache = None

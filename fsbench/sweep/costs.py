@@ -14,13 +14,17 @@ from typing import NamedTuple
 
 import torch
 
-from fsbench import backbones
 from fsbench.api.estimate import seconds_per_image
 from fsbench.backbones import devices
 from fsbench.core.estimates import WorkEstimate, format_duration, require_consent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone
+from fsbench.sweep.evaluation import (
+    EvaluationJob,
+    SweepBackbone,
+    TrainedBackbone,
+    load_given_backbone,
+)
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, Workplace
@@ -83,9 +87,7 @@ class CostModel:
             images = run.steps * recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
         block, device = backbone.block, devices.resolve_device(self.place.device)
-        loaded = backbones.load_backbone(
-            block.model, arch=block.arch, random_init=block.random_init, device=device
-        )
+        loaded = load_given_backbone(block, device)
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:
             loaded.features(pixels.to(device))

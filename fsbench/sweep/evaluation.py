@@ -22,6 +22,7 @@ from fsbench.api.request import (
     parse_probe_settings,
     parse_tasks,
 )
+from fsbench.backbones import Backbone
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
@@ -31,6 +32,7 @@ from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
 from fsbench.sweep.training import TrainingJob
 from leaderboard.board.board import Board
+from pretrain.recipes.registry import RECIPES
 from protocols.analyses import AnalysisFile
 
 
@@ -96,6 +98,10 @@ class TrainedBackbone(Frozen):
         return self.training.recipe.input_size
 
     @property
+    def evaluation_size(self) -> int | None:
+        return RECIPES.evaluation_size(self.training.recipe.name)
+
+    @property
     def named(self) -> dict[str, str]:
         """Fields of entry name patterns, e.g. pilot, seal-lr=0.2 and 0 of pilot-seal-lr=0.2-s0."""
         scale, seed = self.training.recipe.scale, str(self.training.recipe.seed)
@@ -109,7 +115,7 @@ class TrainedBackbone(Frozen):
         """Return the facts of the backbone; None before it is trained."""
         if not self.training.done(place):
             return None
-        return load_facts(f"run:{relative_to_cwd(self.training.folder(place))}", None, None)
+        return load_facts(BackboneBlock(model=self.models(place).refs[0]))
 
     def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
@@ -125,16 +131,13 @@ class TrainedBackbone(Frozen):
 
 
 class GivenBackbone(Frozen):
-    """Backbone that exists already. weights, native: weights hash and input size (px)."""
+    """Backbone that exists already; its identity, input size and the size of its study (px)."""
 
     block: BackboneBlock
     label: str
-    weights: str
+    identity: str
     native: int
-
-    @property
-    def identity(self) -> str:
-        return self.weights
+    evaluation_size: int | None = None
 
     @property
     def named(self) -> dict[str, str]:
@@ -143,16 +146,22 @@ class GivenBackbone(Frozen):
 
     def models(self, place: Workplace) -> Models:
         values = self.block
-        return Models((values.model,), values.arch, values.random_init, (self.label,))
+        return Models(
+            (values.model,),
+            values.arch,
+            values.random_init,
+            (self.label,),
+            features=values.features,
+        )
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
-        return load_facts(self.block.model, self.block.arch, self.block.random_init)
+        return load_facts(self.block)
 
     def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
         return missing_part(self.block.model, self.models(place), None, analysis)
 
     def is_(self, facts: BackboneFacts) -> bool:
-        return facts.weights_hash == self.weights
+        return facts.identity == self.identity
 
 
 SweepBackbone = TrainedBackbone | GivenBackbone
@@ -165,9 +174,20 @@ def relative_to_cwd(path: Path) -> Path:
 
 
 @cache
-def load_facts(ref: str, arch: str | None, random_init: int | None) -> BackboneFacts:
+def load_facts(block: BackboneBlock) -> BackboneFacts:
     """Load the facts of a backbone, once per process."""
-    return backbones.load_backbone(ref, arch=arch, random_init=random_init).facts
+    return load_given_backbone(block).facts
+
+
+def load_given_backbone(block: BackboneBlock, device: str = "cpu") -> Backbone:
+    """Load an existing backbone as its block says."""
+    return backbones.load_backbone(
+        block.model,
+        arch=block.arch,
+        random_init=block.random_init,
+        device=device,
+        features=block.features,
+    )
 
 
 class EvaluationJob(Job):
@@ -207,7 +227,7 @@ class EvaluationJob(Job):
         return build_request(self.block, self.tasks)
 
     def spec(self, task: TaskId) -> Spec:
-        return self.request.spec(task, self.backbone.native)
+        return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
 
     def column(self, task: TaskId) -> ColumnId:
         """Return the board column of a task."""
@@ -273,7 +293,7 @@ def build_request(
         probing = ProbeSettings({n: v for n, v in probing.values.items() if n in probed})
     return EvaluationRequest(
         tasks=chosen,
-        input_size=None if block.input_size == "native" else int(block.input_size),
+        input_size=block.input_size,
         episodes=block.episodes,
         limit=block.limit,
         seed=block.seed,
@@ -294,7 +314,7 @@ def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
     cells = read_results(place.board, place.cache)
     mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
     now = backbone.facts(place)
-    others = {facts.weights_hash for facts in mine} - {now.weights_hash if now else ""}
+    others = {facts.identity for facts in mine} - {now.identity if now else ""}
     if others:
         raise ValidationFailed(
             f"the entry {entry} on {place.board} holds results of other weights"

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, plain_yaml
 from fsbench.core.schema import Text, names_code
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen
 
 JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
 KINDS: tuple[JobKind, ...] = get_args(JobKind)
@@ -40,6 +40,9 @@ class BackboneBlock(Frozen):
     name: str | None = Field(None, pattern=r"^[\w.+@=-]{1,100}$", description="in results")
     arch: str | None = None
     random_init: int | None = Field(None, ge=0)
+    features: FeatureSpec = Field(
+        NATIVE_FEATURES, description="how features are taken, e.g. {pool: avg, layers: last4}"
+    )
 
     @field_validator("model", "arch")
     @classmethod
@@ -59,7 +62,7 @@ class EvaluationBlock(Frozen):
     protocol: str | None = None
     episodes: int = Field(600, ge=1)
     limit: int | None = Field(None, ge=1)
-    input_size: int | Literal["native"] = 224
+    input_size: int | Literal["auto", "native"] = "auto"
     seed: int = Field(0, ge=0)
     bn_mode: str = "eval"
     set: tuple[str, ...] = Field((), description="HEAD.SETTING=VALUE, as --set")

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import get_args
 
-from fsbench import backbones, data
+from fsbench import data
 from fsbench.api.evaluate import TargetSets
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
@@ -23,6 +23,7 @@ from fsbench.sweep.evaluation import (
     SweepBackbone,
     TrainedBackbone,
     build_request,
+    load_facts,
 )
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, Workplace
@@ -185,12 +186,14 @@ def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
 
 def load_given(block: BackboneBlock) -> GivenBackbone:
     """Load an existing backbone once for its facts."""
-    facts = backbones.load_backbone(
-        block.model, arch=block.arch, random_init=block.random_init
-    ).facts
+    facts = load_facts(block)
     label = block.name or model_name(facts)
     return GivenBackbone(
-        block=block, label=label, weights=facts.weights_hash, native=facts.input_size
+        block=block,
+        label=label,
+        identity=facts.identity,
+        native=facts.input_size,
+        evaluation_size=facts.evaluation_size,
     )
 
 

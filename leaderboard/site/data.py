@@ -46,6 +46,8 @@ BACKBONE_FIELDS = (
     "features",
     "feature_dim",
     "input_size",
+    "mean",
+    "std",
     "n_parameters",
     "weights_hash",
     "recipe",
@@ -88,6 +90,8 @@ def build_entry_data(entry: BoardEntry) -> JsonObject:
     provenances = [loaded.result.provenance for loaded in entry.cells]
     facts = {
         **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
+        "feature_choices": ", ".join(backbone.feature_spec.words) or None,
+        "images": drop_repeats([str(loaded.result.spec.image) for loaded in entry.cells]),
         "chain": build_chain(entry.cells).end,
         "badge": badge and {"verdict": badge.verdict, "words": badge.words},
         "submitted": entry.file.submitted,

@@ -1,0 +1,183 @@
+"""Resolution, pooling and preprocessing: from the command line to results, boards and checks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.fakes import DECLARATION
+
+import fsbench
+from fsbench.api.machine import Machine
+from fsbench.api.reproduce import reproduce
+from fsbench.api.request import Models, parse_input_size
+from fsbench.api.verify import Check, verify
+from fsbench.cli.main import run
+from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.schema import Result
+from fsbench.results import read
+from leaderboard.board.board import Board
+from leaderboard.site.data import build_entry_data
+from leaderboard.submission.checks import submit_results
+
+NET = ("-m", "fsbench/toy_resnet", "--random-init", "0")
+TASK = ("-t", "toy_tiles:5w1s", "--episodes", "2")
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "results"
+
+
+def evaluate(place: Path, *options: str) -> Result:
+    """The only new result of `fsbench episodic`."""
+    before = {result.task: result for result in read(place)} if place.exists() else {}
+    assert call("episodic", *NET, *TASK, "-o", str(place), *options) == 0
+    results = [result for result in read(place) if before.get(result.task) != result]
+    return results[0]
+
+
+def test_one_line_says_how_features_are_taken_before_work_starts(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = evaluate(place)
+    first, *rest = capfd.readouterr().err.splitlines()
+    for words in (
+        "fsbench/toy_resnet, 0.0774 M parameters, 64 features (global average pooling)",
+        "mean 0.485,0.456,0.406, std 0.229,0.224,0.225",
+        "trained at 32 px; images (auto) 32 px: bilinear resize to 36 px square, centre crop",
+    ):
+        assert words in first
+    assert not [line for line in rest if "warning" in line]
+    assert result.spec.image.input_size == 32
+    assert "feature_spec" not in result.model_dump(mode="json")["backbone"]
+
+
+@pytest.mark.parametrize(
+    ("options", "size", "warns"),
+    [
+        ((), 32, False),
+        (("--input-size", "native"), 32, False),
+        (("--input-size", "32"), 32, False),
+        (("--input-size", "63"), 63, False),
+        (("--input-size", "64"), 64, True),
+        (("--input-size", "16"), 16, True),
+    ],
+)
+def test_a_resolution_far_from_that_of_training_is_warned_of(
+    place: Path,
+    capfd: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    size: int,
+    warns: bool,
+) -> None:
+    assert evaluate(place, *options).spec.image.input_size == size
+    lines = [line for line in capfd.readouterr().err.splitlines() if "warning" in line]
+    assert bool(lines) == warns
+    if warns:
+        assert f"{size} px is 2 times" in lines[0]
+        assert "32 px that fsbench/toy_resnet was trained at" in lines[0]
+        assert "auto takes 32 px" in lines[0]
+
+
+def test_auto_is_the_protocols_resolution_for_networks_of_large_images() -> None:
+    (result,) = fsbench.evaluate(
+        "timm/test_resnet", "toy_tiles:5w1s", random_init=0, episodes=1, progress=False
+    )
+    assert result.backbone.input_size == 160
+    assert result.spec.image.input_size == 224
+
+
+CHOICES = (
+    *("--pool", "max", "--layers", "layer3", "--mean", ".5,.4,.3", "--std", "0.25"),
+    *("--interpolation", "bicubic", "--crop", "0.875"),
+)
+
+
+def test_choices_are_recorded_and_lie_beside_the_plain_result(place: Path) -> None:
+    plain, chosen = evaluate(place), evaluate(place, *CHOICES)
+    facts = chosen.backbone
+    assert facts.weights_hash == plain.backbone.weights_hash
+    assert (facts.mean, facts.std, facts.feature_dim) == ((0.5, 0.4, 0.3), (0.25,) * 3, 32)
+    assert facts.features == "global max pooling of layer3"
+    assert str(chosen.column) == "toy_tiles:5w1s/linear@ibm 32px bicubic crop=0.875"
+    folders = {path.parent.parent.name for path in place.rglob("5w1s*.json")}
+    assert folders == {plain.backbone.identity[:12], facts.identity[:12]}
+
+
+def test_choices_are_repeated_by_reproduce_and_verify_and_shown_on_the_page(
+    place: Path, tmp_path: Path
+) -> None:
+    evaluate(place, *CHOICES)
+    submit_results(place, tmp_path / "board", DECLARATION)
+    board = Board.open(tmp_path / "board")
+    (again,) = reproduce(board.entry("entry"), str(tmp_path / "board"))
+    given = shlex.split(again.script().replace("# note:", ""))
+    for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
+        assert option in given
+    models = Models(("fsbench/toy_resnet",), random_init=0)
+    machine = Machine(cache=tmp_path / "cache")
+    badge = verify(tmp_path / "board", "entry", models, Check(seed=0), machine=machine)
+    assert badge.verdict == "verified"
+    shown = build_entry_data(board.entry("entry"))
+    assert shown["feature_choices"] == "max, layer3, mean=0.5,0.4,0.3, std=0.25"
+    assert shown["images"] == ["32 px: bicubic resize to 36 px square, centre crop"]
+    assert shown["mean"] == (0.5, 0.4, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--pool", "mean"), "unknown pool 'mean'"),
+        (("--layers", "layer9"), "unknown layer of fsbench/toy_resnet 'layer9'"),
+        (("--pool", "cls", "--layers", "layer4"), "no cls token"),
+        (("--features", "head"), "without its classifier"),
+        (("--features", "all"), "unknown kind of features 'all'"),
+        (("--mean", "0.5,0.5"), "three numbers"),
+        (("--std", "0"), "greater than 0"),
+        (("--std", "nan"), "three numbers"),
+        (("--interpolation", "cubic"), "did you mean 'bicubic'"),
+        (("--crop", "1.15"), "a fraction in 0.5..1"),
+        (("--input-size", "large"), "auto or native"),
+    ],
+)
+def test_choices_that_no_network_has(
+    place: Path, capfd: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
+) -> None:
+    assert call("episodic", *NET, *TASK, "-o", str(place), *options) == 2
+    assert words in " ".join(capfd.readouterr().err.split())
+    assert not place.exists()
+
+
+def test_choices_belong_to_references_and_not_to_specs(place: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    made = fsbench.Backbone.from_module(net, name="tiny", input_size=32, pool="avg")
+    with pytest.raises(UsageError, match="a backbone in memory") as caught:
+        fsbench.evaluate(made, "toy_tiles:5w1s", pool="max")
+    assert "Backbone.from_module" in caught.value.fix
+    result = evaluate(place)
+    (file,) = place.rglob("5w1s*.json")
+    assert json.loads(file.read_text())["spec_digest"] == result.spec_digest
+    options: dict[str, Any] = {"spec": file, "random_init": 0, "progress": False}
+    with pytest.raises(UsageError, match="beside --spec"):
+        fsbench.evaluate("fsbench/toy_resnet", interpolation="bicubic", **options)
+    (again,) = fsbench.evaluate("fsbench/toy_resnet", layers="layer2", mean=0.5, **options)
+    assert again.spec == result.spec
+    assert again.backbone.feature_spec.words == ("layer2", "mean=0.5")
+
+
+def test_input_sizes_as_text() -> None:
+    assert [parse_input_size(text) for text in ("auto", "native", "84")] == ["auto", "native", 84]
+    with pytest.raises(UnknownName, match="interpolation"):
+        fsbench.evaluate("fsbench/toy_resnet", interpolation="area")
