@@ -34,6 +34,14 @@ class Inputs:
     device: str = "cpu"
     halvings: int = 0
 
+    @property
+    def feature_norm(self) -> float | None:
+        """Mean L2 norm of the features; None for a head that reads images."""
+        if self.features.shape[1] == 0:
+            return None
+        squares = np.einsum("nd,nd->n", self.features, self.features, dtype=np.float64)
+        return float(np.sqrt(squares).mean())
+
 
 class EpisodicProtocol(Protocol):
     """Interface of a file `protocols/episodic/<head>.py`.

@@ -25,6 +25,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tasks import TaskPattern, strip_digest
+from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.table import DENSE
 from fsbench.results.tracks import by_track
 from fsbench.results.verification import Loaded, read_cells, read_verified
@@ -125,6 +126,11 @@ class Comparison(Frozen):
     overall: Gap
     won: SignTest
     dense: tuple[Gap, ...]
+    warning: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="that gaps may measure the scale of features",
+    )
 
     @property
     def title(self) -> str:
@@ -135,8 +141,9 @@ class Comparison(Frozen):
         return (*self.cells, self.overall, *self.dense)
 
     def summary(self) -> str:
-        """Return the overall result and the sign test in words."""
-        return f"{self.overall.words}.\n{self.won}"
+        """Return the overall result, the sign test and any warning in words."""
+        warning = f"\nWarning: {self.warning}" if self.warning else ""
+        return f"{self.overall.words}.\n{self.won}{warning}"
 
 
 class Comparisons(tuple[Comparison, ...]):
@@ -230,6 +237,12 @@ def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> C
         ),
         won=sign_test(pairs),
         dense=adjusted_gaps([(pair, unit) for pair, unit in dense if pair is not None]),
+        warning=warn_of_scale(
+            {
+                "A": {task.column.name: task.a.result for task in shared},
+                "B": {task.column.name: task.b.result for task in shared},
+            }
+        ),
     )
 
 

@@ -368,7 +368,12 @@ class Evaluation:
             for block in missing:
                 cell.write_block(block, head.evaluate_block(inputs, spec, block))
                 advance(len(blocks[block]))
-        return cell.finish(episodes, flags=self.request.flags, provenance=context.provenance())
+        return cell.finish(
+            episodes,
+            flags=self.request.flags,
+            provenance=context.provenance(),
+            feature_norm=inputs.feature_norm,
+        )
 
     def run_probe(self, task: TaskId, cell: ResultPlace, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
@@ -377,10 +382,17 @@ class Evaluation:
         train, test = split_dataset(inputs.dataset)
         if isinstance(spec, KnnSpec):
             images = knn.evaluate_knn_probe(inputs, spec, train, test)
-            return cell.write_probe(images, provenance=self.context.provenance())
+            return cell.write_probe(
+                images, provenance=self.context.provenance(), feature_norm=inputs.feature_norm
+            )
         views = self.views(task, spec, train) if spec.n_views else None
         records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
-        return cell.write_probe(records, flags=flags, provenance=self.context.provenance())
+        return cell.write_probe(
+            records,
+            flags=flags,
+            provenance=self.context.provenance(),
+            feature_norm=inputs.feature_norm,
+        )
 
     def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.ViewFeatures:
         """Return epoch -> features of a random view of all training images.

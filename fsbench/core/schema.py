@@ -260,6 +260,12 @@ class Result(Frozen):
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
     details: dict[str, float | int | str] = Field({}, description="probe: per learning rate")
+    feature_norm: float | None = Field(
+        None,
+        ge=0,
+        exclude_if=lambda value: value is None,
+        description="mean L2 norm of the data set's features; null where none are used",
+    )
     dense: ScoreRecord | None = Field(
         None,
         exclude_if=lambda value: value is None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from inspect import isfunction, signature
 from typing import (
@@ -271,8 +272,14 @@ class FittedSpec(Frozen):
     normalize: l2 scales every feature vector to length 1 first. transductive: a property of the
     head, not a choice: it uses all queries of an episode at once, so it is never compared with
     heads that do not. code: likewise, of a head in a file of the user.
+
+    SCALE_FREE: outcomes do not depend on the scale of features, even if they are not normalized.
+    EARLIER: defaults of an earlier version; names state settings that differ from these, so
+    names of earlier results stay valid.
     """
 
+    SCALE_FREE: ClassVar[bool] = False
+    EARLIER: ClassVar[Mapping[str, object]] = {}
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
     code: str | None = Field(
@@ -292,13 +299,13 @@ class FittedSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`.
+        """Settings that differ from the (earlier) defaults, e.g. lam=10.0, after `transductive`.
 
         A head of the user states the start of its code, and all settings that it adds itself: their
         defaults are known to its file alone.
         """
         fields = (FittedSpec if self.code else type(self)).model_fields
-        defaults = {name: field.default for name, field in fields.items()}
+        defaults = {name: field.default for name, field in fields.items()} | dict(self.EARLIER)
         facts = ("transductive", "code")
         changed = [f"{n}={v}" for n, v in self if n not in facts and v != defaults.get(n, ...)]
         code = (f"{CUSTOM_CODE}{self.code[:8]}", *sorted(changed)) if self.code else changed
@@ -432,6 +439,14 @@ class EpisodicSpec(Frozen):
         """Return whether an outcome depends on the other queries of its episode."""
         return self.fitted is not None and self.fitted.transductive
 
+    @property
+    def scale_free(self) -> bool:
+        """Return whether outcomes stay the same if all features are multiplied by a number.
+
+        Not for heads trained by SGD: the scale of features acts as their learning rate.
+        """
+        return self.fitted is not None and (self.fitted.SCALE_FREE or self.fitted.normalize == "l2")
+
 
 def _with_protocol(data: dict[str, Any]) -> dict[str, Any]:
     """Return the data with the protocol in its episodes. Raise ValueError if they have another."""
@@ -492,6 +507,7 @@ class ProbeSpec(Frozen):
     select: Select = Field("test", exclude_if=lambda value: value == "test")
     seed: int = Field(0, ge=0)
     transductive: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -541,6 +557,7 @@ class KnnSpec(Frozen):
     bn_mode: Literal["eval"] = "eval"
     split: Split = "official"
     transductive: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = True
 
     @model_validator(mode="before")
     @classmethod

@@ -41,6 +41,7 @@ def build_result(
     records: Records,
     limited: bool,
     provenance: Provenance,
+    feature_norm: float | None = None,
 ) -> Result:
     """Return the result of records. Raise UsageError if there are none."""
     summary = summarize(records, spec)
@@ -65,6 +66,7 @@ def build_result(
         collapsed=summary.collapsed,
         non_finite=summary.non_finite,
         details=summary.details,
+        feature_norm=feature_norm,
         dense=summary.dense,
         provenance=provenance,
     )
@@ -223,6 +225,7 @@ def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
         records,
         limited,
         join_provenance([cell.result.provenance for cell in group]),
+        first.result.feature_norm,
     )
     return result, records
 

@@ -229,7 +229,12 @@ class ResultPlace:
         self._computed = None
 
     def finish(
-        self, episodes: ArrayLike, *, flags: Collection[Flag] = (), provenance: Provenance
+        self,
+        episodes: ArrayLike,
+        *,
+        flags: Collection[Flag] = (),
+        provenance: Provenance,
+        feature_norm: float | None = None,
     ) -> Result:
         """Merge journal and earlier result; all wanted episodes must be there.
 
@@ -247,7 +252,7 @@ class ResultPlace:
             )
             assembly.require_all(records.index, np.asarray(episodes), self.path)
             kept_files = [self.journal.keep(EARLIER, block) for block in earlier_blocks.values()]
-            result = self.write(records, "limited" in flags, provenance)
+            result = self.write(records, "limited" in flags, provenance, feature_norm)
             self.journal.remove([*blocks, *kept_files])
         return result
 
@@ -266,14 +271,17 @@ class ResultPlace:
         *,
         flags: Collection[Flag] = (),
         provenance: Provenance,
+        feature_norm: float | None = None,
     ) -> Result:
         """Write and return the result of a probe; flags as for `finish`."""
         with self.lock():
-            return self.write(records, "limited" in flags, provenance)
+            return self.write(records, "limited" in flags, provenance, feature_norm)
 
-    def write(self, records: Records, limited: bool, provenance: Provenance) -> Result:
+    def write(
+        self, records: Records, limited: bool, provenance: Provenance, feature_norm: float | None
+    ) -> Result:
         result = assembly.build_result(
-            self.facts, self.dataset, self.spec, records, limited, provenance
+            self.facts, self.dataset, self.spec, records, limited, provenance, feature_norm
         )
         if not (self.home / MODEL_FILE).exists():
             write_record(self.home / MODEL_FILE, self.facts)

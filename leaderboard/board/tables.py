@@ -11,6 +11,7 @@ from pathlib import Path
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.tasks import ColumnId
+from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
 from fsbench.results.verification import Loaded
 from leaderboard.board.board import Board, BoardEntry
@@ -66,6 +67,19 @@ class BoardTable:
     def names(self) -> list[str]:
         """The entries in order of rank."""
         return [entry.name for entry in self.ranking.entries]
+
+    @property
+    def warning(self) -> str:
+        """That accuracies may measure the scale of features; empty if nothing suggests it."""
+        return warn_of_scale(
+            {
+                name: {
+                    loaded.result.column: loaded.result for loaded in self.results[name].values()
+                }
+                for name in self.names
+                if name in self.results
+            }
+        )
 
 
 def rank_board(

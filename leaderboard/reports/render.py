@@ -49,6 +49,7 @@ def make_measured_table(view: BoardTable) -> TextTable:
     title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
     rows = [format_entry(standing, view) for standing in view.ranking.entries]
     note = TIER_NOTE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
+    note += f" Warning: {view.warning}" if view.warning else ""
     header = ("tier", "entry", "overall", *short, "source", "flags")
     return TextTable(title, header, tuple(rows), note)
 
@@ -165,6 +166,7 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
         "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
         "rule": TIER_NOTE,
+        **({"warning": view.warning} if view.warning else {}),
         "columns": list(ranking.columns),
         "entries": [build_entry_json(standing, view) for standing in ranking.entries],
         "published": [entry.model_dump(mode="json") for entry in view.published],

@@ -90,6 +90,7 @@ def report_models(models: ResultsByModel, table: TrackColumns, control: str | No
             name: {column: loaded.result.flags for column, loaded in by_column.items()}
             for name, by_column in selected.items()
         },
+        results=selected,
     )
     notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
     return build_report_table(view, control, notes)

@@ -130,7 +130,8 @@ def build_report_table(
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
     label = track.label if track else ""
-    return ReportTable(title, label, columns, tuple(rows), control, tuple(notes))
+    warnings = [f"Warning: {view.warning}"] if view.warning else []
+    return ReportTable(title, label, columns, tuple(rows), control, (*notes, *warnings))
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:

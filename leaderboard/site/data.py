@@ -130,6 +130,7 @@ def build_table_data(table: BoardTable) -> JsonObject:
     return {
         "title": table.track.label if table.track else table.name,
         "alpha": table.ranking.alpha,
+        **({"warning": table.warning} if table.warning else {}),
         "columns": [
             {"name": column, "label": label, **describe_column(table, column)}
             for column, label in zip(columns, shorten_columns(columns)[0], strict=True)

@@ -7,7 +7,7 @@ features.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.specs import FittedSpec
 from protocols.heads.fitted import LinearClassifier, make_protocol
@@ -20,6 +20,8 @@ ADAPTATION = "centroid"
 
 class CentroidSettings(FittedSpec):
     """No setting but `normalize`."""
+
+    SCALE_FREE: ClassVar = True
 
 
 def fit(settings: CentroidSettings, support: Tensor) -> LinearClassifier:

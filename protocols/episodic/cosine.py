@@ -7,7 +7,7 @@ of Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_eval.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.specs import FittedSpec
 from protocols.heads.fitted import LinearClassifier, make_protocol
@@ -20,6 +20,8 @@ ADAPTATION = "cosine"
 
 class CosineSettings(FittedSpec):
     """normalize=l2: mean of unit vectors instead of mean of features."""
+
+    SCALE_FREE: ClassVar = True
 
 
 def fit(settings: CosineSettings, support: Tensor) -> LinearClassifier:

@@ -8,7 +8,7 @@ one shot the head is the nearest neighbour. Fewer support images than k all vote
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,8 @@ CLOSEST = 1e-100
 
 class KnnSettings(FittedSpec):
     """k: voting images. weights: as in scikit-learn; with `uniform`, ties go to the first class."""
+
+    SCALE_FREE: ClassVar = True
 
     k: int = Field(5, ge=1)
     weights: Literal["distance", "uniform"] = "distance"

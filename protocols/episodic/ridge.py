@@ -2,12 +2,13 @@
 
 Targets are 1 for the class and -1 for the others, the intercept is not penalised: scikit-learn's
 RidgeClassifier, whose default strength is used. As a few-shot head: Bertinetto et al. 2019 (R2-D2),
-which also solves the system of the size of the support.
+which also solves the system of the size of the support. Features are scaled to length 1: the
+penalty has a fixed strength, so raw features of another scale would be penalised more or less.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +24,8 @@ ADAPTATION = "ridge"
 class RidgeSettings(FittedSpec):
     """lam: weight of the squared norm of the weights against the sum of squared errors."""
 
+    EARLIER: ClassVar = {"normalize": "none"}
+    normalize: Literal["none", "l2"] = "l2"
     lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
 
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec, FittedSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
-from protocols.base import Inputs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from protocols.base import Inputs
     from protocols.heads.gram import UntrainedHeads
 
     Classifier = Callable[[Tensor], Tensor]

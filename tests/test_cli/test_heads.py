@@ -29,7 +29,7 @@ def test_all_heads_meet_the_same_episodes_in_one_command(
     assert call("episodic", *NET, *task, "-o", str(out)) == 0
     shown = capsys.readouterr()
     assert "toy_scan:5w5s/soft_kmeans@ibm 32px transductive" in shown.out
-    assert "toy_scan:5w5s/ridge@ibm 32px " in shown.out
+    assert "toy_scan:5w5s/ridge@ibm 32px normalize=l2 " in shown.out
     assert "transductive: sees all queries" in shown.err
     files = sorted(out.rglob("5w5s*.json"))
     assert len(files) == 4
@@ -46,7 +46,7 @@ def test_a_setting_is_a_field_of_the_spec_and_a_cell_of_its_own(
         assert call("episodic", *NET, *cell, *options) == 0
         (record,) = json.loads(capsys.readouterr().out)
         lam = 10.0 if options[1:] == ("ridge.lam=10",) else 1.0
-        assert record["spec"]["fitted"] == {"normalize": "none", "transductive": False, "lam": lam}
+        assert record["spec"]["fitted"] == {"normalize": "l2", "transductive": False, "lam": lam}
         assert "head" not in record["spec"]
     files = [file.name for file in tmp_path.rglob("5w1s*.json")]
     assert len(files) == 2
@@ -57,7 +57,7 @@ def test_ls_heads_tells_the_transductive_ones(capsys: pytest.CaptureFixture[str]
     assert call("ls", "heads", "--json") == 0
     rows = {row["head"]: row for row in json.loads(capsys.readouterr().out)}
     assert [name for name, row in rows.items() if row["transductive"]] == ["soft_kmeans"]
-    assert rows["ridge"]["settings"] == {"lam": 1.0, "normalize": "none"}
+    assert rows["ridge"]["settings"] == {"lam": 1.0, "normalize": "l2"}
     assert rows["ridge"]["does"].startswith("least squares")
 
 

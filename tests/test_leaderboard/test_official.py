@@ -304,7 +304,7 @@ def test_the_command_line_from_list_to_table(
     assert "transfer-1 (official): probe 224px official" in out
     code, out, _ = call(capsys, "boards", "--json")
     listed = {each["title"]: each for each in json.loads(out)}
-    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "cdfsl-2", "transfer-1")] == [48, 48, 8]
+    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "cdfsl-2", "transfer-1")] == [48, 64, 8]
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ function show({ focus = true } = {}) {
 function showBoard(track, index, on) {
   const box = el("div", { class: "box", id: "board", tabindex: 0, role: "region", "aria-label": `${track.title}, scrolls sideways` });
   box.addEventListener("scroll", () => edges(box), { passive: true });
-  root.append(...[tabs(index), controls(track, states[index], on), box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
+  const warning = track.warning && el("p", { class: "note" }, `Warning: ${track.warning}`);
+  root.append(...[tabs(index), controls(track, states[index], on), warning, box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
   refresh(index);
 }
 
