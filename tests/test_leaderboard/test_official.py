@@ -283,7 +283,7 @@ def test_the_command_line_from_list_to_table(
     code, out, err = call(capsys, "boards")
     assert code == 0
     rows = [line.split() for line in out.splitlines() if line.strip().startswith(("cd", "tr"))]
-    assert len(rows) == 52
+    assert len(rows) == 60
     assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
     assert "subset" in err
     board = str(tmp_path / "b")
