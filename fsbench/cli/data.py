@@ -142,7 +142,10 @@ def verify(
         typer.echo(note, err=True)
     if problem := verdict.problem():
         raise problem
-    typer.echo(f"{verdict.facts.name}: every image opens, the counts are official", err=True)
+    counts = (
+        "custom images, without official counts" if verdict.custom else "the counts are official"
+    )
+    typer.echo(f"{verdict.facts.name}: every image opens, {counts}", err=True)
 
 
 @GROUP.command("audit")

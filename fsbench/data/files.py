@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -34,7 +35,34 @@ def _hidden(name: str) -> bool:
 
 def list_folders(folder: Path) -> list[Path]:
     """Return the visible folders directly below, links included, sorted by name."""
-    return [Path(e.path) for e in list_entries(folder) if e.is_dir() and not _hidden(e.name)]
+    entries = list_entries(folder)
+    return require_utf8([Path(e.path) for e in entries if e.is_dir() and not _hidden(e.name)])
+
+
+def require_utf8(paths: list[Path]) -> list[Path]:
+    """Return the paths. Raise DataError naming one that is not UTF-8: ids and hashes need text."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the file name {os.fsencode(path)!r} is not UTF-8",
+                fix="rename it, e.g. with convmv -f latin1 -t utf8, or move it away",
+            ) from error
+    return paths
+
+
+def stamp_file(path: Path) -> tuple[int, ...]:
+    """Return size, mtime, ctime and inode of a regular file: equal while its content is unchanged.
+
+    A file may be replaced at equal size and mtime (cp -p, rsync, unpacking); ctime and inode then
+    differ. Raises OSError for a missing file, and for a pipe, socket or device, whose reading may
+    never end.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is not a regular file but a folder, pipe, socket or device")
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def find_path(folder: Path, relative: str) -> Path | None:
@@ -65,16 +93,35 @@ def find_first(folder: Path, candidates: Iterable[str]) -> Path | None:
 
 
 def list_images(folder: Path) -> list[str]:
-    """Return all images at any depth: sorted paths relative to the folder, '/' as separator."""
-    paths: list[str] = []
+    """Return all images at any depth: sorted paths relative to the folder, '/' as separator.
+
+    Raises DataError for a link to a folder that contains it, and for a name that is not UTF-8.
+    """
+    paths: list[Path] = []
     for here, below, names in os.walk(folder, followlinks=True):
         below[:] = [name for name in below if not _hidden(name)]
+        for name in below:
+            _refuse_loop(folder, Path(here), name)
         paths += [
-            (Path(here) / name).relative_to(folder).as_posix()
+            Path(here) / name
             for name in names
             if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")
         ]
-    return sorted(paths)
+    return sorted(path.relative_to(folder).as_posix() for path in require_utf8(paths))
+
+
+def _refuse_loop(folder: Path, here: Path, name: str) -> None:
+    """Raise DataError if here/name links to a folder that this walk of `folder` came through."""
+    link = here / name
+    if not link.is_symlink():
+        return
+    target = link.resolve()
+    walked = [here, *(path for path in here.parents if path.is_relative_to(folder))]
+    if any(path.resolve().is_relative_to(target) for path in walked):
+        raise DataError(
+            f"{link} links to {target}, which contains it: its images would count again and again",
+            fix="remove the link",
+        )
 
 
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:

@@ -1,7 +1,8 @@
 """Fingerprint of the bytes of a data set: sha-256 over sorted (canonical id, content hash).
 
 Content hashes are cached in <cache>/hashes, one file per data set folder (its first line is the
-sha-256 of the second, which is JSON), and reused while path, size and mtime are unchanged.
+sha-256 of the second, which is JSON), and reused while path, size, mtime, ctime and inode are
+unchanged.
 See fsbench/data/README.md, "Which images a result is about".
 """
 
@@ -9,16 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fsbench.core.errors import DataError
+from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
+from fsbench.data.files import stamp_file
 
 HashCache = dict[str, list[int | str]]
-"""[size, mtime in ns, sha-256] by relative path."""
+"""[size, mtime in ns, ctime in ns, inode, sha-256] by relative path."""
 
 
 def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> str:
@@ -37,23 +39,23 @@ def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) 
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
         _save(store, cached | fresh)
     pairs = zip(dataset.canonical_ids, hashes, strict=True)
-    return hash_lines(f"{canonical_id} {entry[2]}" for canonical_id, entry in sorted(pairs))
+    return hash_lines(f"{canonical_id} {entry[-1]}" for canonical_id, entry in sorted(pairs))
 
 
 def _entry(dataset: TargetDataset, index: int, cached: HashCache) -> list[int | str]:
     path = dataset.file(index)
     if path is None:
-        return [0, 0, hashlib.sha256(dataset.content(index)).hexdigest()]
+        return [hashlib.sha256(dataset.content(index)).hexdigest()]
     try:
-        stat = path.stat()
+        stamp = stamp_file(path)
         old = cached.get(dataset.paths[index])
-        if old and old[:2] == [stat.st_size, stat.st_mtime_ns]:
+        if old and old[:-1] == [*stamp]:
             return old
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    return [stat.st_size, stat.st_mtime_ns, digest]
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    return [*stamp, digest]
 
 
 def _load(store: Path, report: Reporter) -> HashCache:
@@ -72,8 +74,6 @@ def _load(store: Path, report: Reporter) -> HashCache:
 
 
 def _save(store: Path, cached: HashCache) -> None:
-    store.parent.mkdir(parents=True, exist_ok=True)
-    partial = store.with_name(f".{store.name}.{os.getpid()}")
     text = json.dumps(cached)
-    partial.write_text(f"{hash_lines([text])}\n{text}")
-    partial.replace(store)
+    with replacing(store) as temporary:
+        temporary.write_text(f"{hash_lines([text])}\n{text}")

@@ -16,7 +16,7 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.tasks import FOLDER, short_name, user_data_name
 from fsbench.data.assembly import assemble, list_tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.files import list_folders, list_images
+from fsbench.data.files import list_folders, list_images, stamp_file
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
 
@@ -69,12 +69,14 @@ def list_tree_images(tree: Path, names: Sequence[str]) -> tuple[list[SourceImage
 
 
 def stamp_files(paths: list[Path]) -> str:
-    """Return the sha-256 over path, size and mtime of the files, in this order."""
-    try:
-        stats = [(path, path.stat()) for path in paths]
-    except OSError as error:
-        raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
-    return hash_lines(f"{path.resolve()} {s.st_size} {s.st_mtime_ns}" for path, s in stats)
+    """Return the sha-256 over path and `stamp_file` of the files, in this order."""
+    lines = []
+    for path in paths:
+        try:
+            lines.append(f"{path.resolve()} {stamp_file(path)}")
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    return hash_lines(lines)
 
 
 def _class_names(folder: Path, layout: str) -> list[str]:

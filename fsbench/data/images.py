@@ -17,6 +17,7 @@ from PIL import Image
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import ImageSpec, Interpolation
+from fsbench.data.files import stamp_file
 
 BROKEN = (
     OSError,
@@ -47,6 +48,7 @@ def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
     with IBM's ChestX loader pin. Raises DataError naming the file.
     """
     try:
+        stamp_file(path)  # a pipe would be waited for
         with Image.open(path, formats=FORMATS) as image:
             rgb = _rgb(image)
     except BROKEN as error:

@@ -26,7 +26,7 @@ from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, resolve_alias
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.hub import HubReference
-from fsbench.data.loading import list_source, load_target
+from fsbench.data.loading import list_source, load_target, plugin_flags
 from fsbench.data.roots import DataRoots
 
 
@@ -35,7 +35,8 @@ class DatasetCheck:
     """Result of checking a data set on disk.
 
     counts: present and official images per class, in class id order (train images of a source;
-    None where the publisher states no count per class);
+    None where the publisher states no count per class, and for the user's own images);
+    custom: no publisher's counts vouch for it;
     corrupt: one message per image that cannot be decoded.
     """
 
@@ -43,6 +44,7 @@ class DatasetCheck:
     images: int
     counts: tuple[tuple[int, int | None], ...]
     complete: bool
+    custom: bool
     notes: tuple[str, ...]
     corrupt: tuple[str, ...]
 
@@ -91,8 +93,9 @@ def verify_dataset(
     return DatasetCheck(
         facts=dataset.facts,
         images=len(dataset),
-        counts=_counts(dataset.labels.tolist(), dataset.facts),
+        counts=_counts(dataset.labels.tolist(), dataset.facts, "custom" in dataset.flags),
         complete="subset" not in dataset.flags,
+        custom="custom" in dataset.flags | plugin_flags(dataset.name),
         notes=dataset.notes,
         corrupt=tuple(_corrupt(openers, dataset.name, report)),
     )
@@ -103,20 +106,25 @@ def _source(
 ) -> DatasetCheck:
     listing = list_source(name, roots, cache)
     samples = [*listing.train, *listing.val]
+    custom = "custom" in listing.flags
     openers = [sample.open for sample in samples] if decode else []
     return DatasetCheck(
         facts=listing.facts,
         images=len(samples),
-        counts=_counts([sample.label for sample in listing.train], listing.facts),
+        counts=_counts([sample.label for sample in listing.train], listing.facts, custom),
         complete="subset" not in listing.flags,
+        custom=custom,
         notes=(f"{len(listing.val)} validation images",),
         corrupt=tuple(_corrupt(openers, listing.facts.name, report)),
     )
 
 
-def _counts(labels: Sequence[int], facts: DatasetFacts) -> tuple[tuple[int, int | None], ...]:
+def _counts(
+    labels: Sequence[int], facts: DatasetFacts, custom: bool
+) -> tuple[tuple[int, int | None], ...]:
     present = Counter(labels)
-    official = facts.images_per_class or (None,) * len(facts.classes)
+    unknown = (None,) * len(facts.classes)
+    official = unknown if custom else facts.images_per_class or unknown
     return tuple((present[c], count) for c, count in enumerate(official))
 
 

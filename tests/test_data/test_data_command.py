@@ -80,9 +80,13 @@ def test_verify_names_each_corrupt_file(capsys: pytest.CaptureFixture[str], euro
 
 
 def test_verify_a_source_of_ones_own(capsys: pytest.CaptureFixture[str], eurosat: Path) -> None:
-    code, out, _ = call(capsys, "verify", f"folder:{eurosat / '2750'}")
+    code, out, err = call(capsys, "verify", f"folder:{eurosat / '2750'}")
     assert code == 0
     assert "3 images" in out
+    assert "every image opens, custom images, without official counts" in err
+    assert "counts are official" not in err
+    _, out, _ = call(capsys, "verify", f"folder:{eurosat / '2750'}", "--json")
+    assert [row["official"] for row in json.loads(out)] == [None, None]
 
 
 @pytest.mark.parametrize(

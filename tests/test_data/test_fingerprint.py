@@ -1,10 +1,11 @@
-"""Fingerprints follow the bytes, and hashes are kept by path, size and mtime."""
+"""Fingerprints follow the bytes, and hashes are kept by path and what replacing a file changes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 from fsbench.core.errors import DataError
 from fsbench.core.progress import Reporter, Silent
 from fsbench.data import DataRoots, describe_dataset, load_target
+from fsbench.data.base import hash_lines
 from fsbench.data.fingerprint import fingerprint
+from fsbench.data.image_folder import stamp_files
 
 
 def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path) -> None:
@@ -26,19 +29,37 @@ def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path
     assert fingerprint(dataset, tmp_path / "c") == expected
 
 
-def test_hashes_are_reused_until_a_file_changes(
-    eurosat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_hashes_are_reused_until_a_file_changes(eurosat: Path, tmp_path: Path) -> None:
+    dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
+    before = fingerprint(dataset, tmp_path / "c")
+    (store,) = (tmp_path / "c" / "hashes").iterdir()
+    invented = store.read_text().split("\n")[1].replace(known_hash(store.read_text()), "0" * 64)
+    store.write_text(f"{hash_lines([invented])}\n{invented}")
+    other = fingerprint(dataset, tmp_path / "c")
+    assert other != before, "unchanged files are not read again"
+    for path in (eurosat / "2750").rglob("*.jpg"):
+        os.utime(path)
+    assert fingerprint(dataset, tmp_path / "c") == before
+
+
+@pytest.mark.parametrize("how", ["in place", "by a file of another place"])
+def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
+    eurosat: Path, tmp_path: Path, how: str
 ) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
     before = fingerprint(dataset, tmp_path / "c")
     changed = eurosat / "2750" / "River" / "River_1.jpg"
+    written = changed if how == "in place" else tmp_path / "new.jpg"
     stat = changed.stat()
-    changed.write_bytes(changed.read_bytes()[::-1])
-    os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert fingerprint(dataset, tmp_path / "c") == before, "same path, size and mtime: no reading"
-    assert fingerprint(dataset, tmp_path / "other") != before
-    os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    stamp = stamp_files([changed])
+    time.sleep(0.02)  # the clock of a file system ticks every few milliseconds
+    written.write_bytes(changed.read_bytes()[::-1])
+    os.utime(written, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    written.replace(changed)
+    assert (changed.stat().st_size, changed.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
+    assert fingerprint(dataset, tmp_path / "c") == fingerprint(dataset, tmp_path / "other")
     assert fingerprint(dataset, tmp_path / "c") != before
+    assert stamp_files([changed]) != stamp, "decoded sources are decoded again"
 
 
 def test_a_damaged_store_is_written_anew(eurosat: Path, tmp_path: Path) -> None:
@@ -58,7 +79,7 @@ def test_a_damaged_store_is_written_anew(eurosat: Path, tmp_path: Path) -> None:
 def known_hash(store: str) -> str:
     """The content hash of one image in the store's second line."""
     first = next(iter(json.loads(store.split("\n")[1]).values()))
-    return str(first[2])
+    return str(first[-1])
 
 
 def listener(lines: list[str]) -> Reporter:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +15,8 @@ from torchvision.datasets import ImageFolder
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, load_source, load_target
 from fsbench.data.files import IMAGE_SUFFIXES
+from fsbench.data.fingerprint import fingerprint
+from fsbench.data.image_folder import list_tree_images
 
 Draw = Callable[..., Path]
 
@@ -95,3 +101,60 @@ def test_a_source_needs_the_same_classes_in_both(tmp_path: Path, draw: Draw) -> 
         load_source(f"folder:{tmp_path}", DataRoots(), tmp_path / "cache", 8)
     with pytest.raises(DataError, match="train/<class>"):
         load_source(f"folder:{tmp_path / 'train'}", DataRoots(), tmp_path / "cache", 8)
+
+
+def refusal(*command: str) -> str:
+    """Run a command that exits with 3; return what it writes to stderr."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "fsbench", *command], capture_output=True, text=True, timeout=20
+    )
+    assert ended.returncode == 3, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def test_a_pipe_among_the_images_is_named_and_not_waited_for(tmp_path: Path, draw: Draw) -> None:
+    folder = tmp_path / "x"
+    for name in ("a/1.png", "b/2.png"):
+        draw(folder / name)
+    os.mkfifo(folder / "a" / "pipe.png")
+    shown = refusal("data", "verify", f"folder:{folder}")
+    assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in shown
+    with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
+        fingerprint(own(folder), tmp_path / "cache")
+    with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
+        list_tree_images(folder, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("link", "target"), [("a/again", ".."), ("a/deep/again", "../.."), ("c", "."), ("a/x", "../b")]
+)
+def test_a_link_to_a_folder_that_contains_it_is_named(
+    tmp_path: Path, draw: Draw, link: str, target: str
+) -> None:
+    for name in ("a/deep/1.png", "b/2.png"):
+        draw(tmp_path / name)
+    back = tmp_path / "b" / "back"
+    back.symlink_to(tmp_path / "a")
+    assert own(tmp_path).class_counts == {0: 1, 1: 2}, "a link that makes no loop is followed"
+    if target != "../b":
+        back.unlink()
+    (tmp_path / link).symlink_to(target)
+    with pytest.raises(DataError, match=r"/\w+ links to .*, which contains it"):
+        own(tmp_path)
+
+
+@pytest.mark.parametrize("name", [b"a/caf\xe9.png", b"caf\xe9/1.png"])
+def test_a_name_that_is_not_utf8_is_named(tmp_path: Path, draw: Draw, name: bytes) -> None:
+    for good in ("a/1.png", "b/2.png"):
+        draw(tmp_path / "x" / good)
+    bad = Path(os.fsdecode(os.fsencode(tmp_path / "x") + b"/" + name))
+    try:
+        bad.parent.mkdir(exist_ok=True)
+        shutil.copy(tmp_path / "x" / "a" / "1.png", bad)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    shown = refusal("data", "verify", f"folder:{tmp_path / 'x'}")
+    assert "caf\\xe9" in shown
+    assert "is not UTF-8" in shown
+    assert "rename it" in shown
