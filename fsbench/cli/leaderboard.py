@@ -60,17 +60,34 @@ def build(
     typer.echo(build_site(board, site, cache_folder(cache), console.reporter()))
 
 
-def check(board: options.Board) -> None:
+def check(
+    board: options.Board,
+    base: str | None = Option(
+        None, help="Commit or folder of the board before a pull request: only new entries may come."
+    ),
+    allow_maintainer: bool = Option(
+        False, "--allow-maintainer", help="Accept all other changes too, and list them."
+    ),
+) -> None:
     """Check entries, hashes, badges and files of a board; exit 5 and list every problem.
 
-    Run it on every pull request to a repository of entries.
+    Run it with --base on every pull request to a repository of entries.
     """
-    from fsbench.core.errors import ValidationFailed
+    from fsbench.core.errors import UsageError, ValidationFailed
     from leaderboard.board.board import Board
+    from leaderboard.submission.changes import check_changes, compare_with_base
     from leaderboard.submission.inspection import inspect_board
 
     Board.existing(board)
+    if allow_maintainer and base is None:
+        raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT or DIR")
+    changes = list(check_changes(compare_with_base(board, base))) if base is not None else []
     inspection = inspect_board(board)
+    if allow_maintainer:
+        for problem in changes:
+            console.log(f"allowed for a maintainer: {problem.where}: {problem.value}")
+    else:
+        inspection.problems[:0] = changes
     counts = (
         f"{inspection.entries} entries, {inspection.results} results, "
         f"{inspection.episodes} episodes, {inspection.badges} badges"

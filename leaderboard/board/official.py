@@ -32,6 +32,7 @@ from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
 from fsbench.results.names import safe_name
 from fsbench.results.tracks import Track
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
+from leaderboard.board.repository import write_repository_files
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
@@ -79,8 +80,9 @@ def find_official_board(name: str, version: int | None = None) -> BoardFile:
 def init_board(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
     """Write board.json of an official board, or of a free board named like the folder.
 
-    Raises UnknownName, and UsageError if the folder is a board already; an official board must
-    start without entries.
+    Beside it stand the files of a repository that takes entries by pull request. Raises
+    UnknownName, and UsageError if the folder is a board already; an official board must start
+    without entries.
     """
     if version is not None and name is None:
         raise UsageError("a version of no board", fix="give --official NAME as well")
@@ -94,6 +96,7 @@ def init_board(folder: Path, name: str | None = None, version: int | None = None
     free = BoardFile(name=safe_name(folder.resolve().name))
     file = free if name is None else find_official_board(name, version)
     write_record(folder / BOARD_FILE, file)
+    write_repository_files(folder)
     return file
 
 

@@ -12,19 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
-from fsbench.core.io import read_record
+from fsbench.core.io import MAX_JSON, read_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import BADGES, MODEL_FILE
 from fsbench.results.verification import Problem
 from leaderboard.board import badges, published
-from leaderboard.board.board import ENTRY_FILE, Board, EntryFile, list_leftovers
+from leaderboard.board.board import (
+    ENTRY_FILE,
+    STAGING_PREFIX,
+    Board,
+    EntryFile,
+    list_leftovers,
+)
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
 from leaderboard.submission.checks import check_submission
 from leaderboard.submission.submission import Submission, read_submissions
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
+HIDDEN_FILES = (".git", ".gitattributes", ".gitignore", ".lock")
+"""In a worktree .git is a file."""
+HIDDEN_FOLDERS = (".git", ".github")
 REMOVE = "remove it from the board"
 
 
@@ -89,9 +98,16 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
             except ValidationFailed as error:
                 yield make_error_problem("published", path, error)
             continue
-        is_entry = path.is_dir() and not path.is_symlink() and (path / ENTRY_FILE).is_file()
-        if not (path.name.startswith(".") or path.name in BOARD_FILES or is_entry):
+        if path.name.startswith(STAGING_PREFIX):
+            continue
+        is_plain = path.is_file() and not path.is_symlink()
+        allowed = HIDDEN_FOLDERS if path.is_dir() else (*BOARD_FILES, *HIDDEN_FILES)
+        is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
+        if path.is_symlink() or not (path.name in allowed or is_entry):
             yield Problem("stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE)
+        elif is_plain and (size := path.stat().st_size) > MAX_JSON:
+            fix = "shorten the file"
+            yield Problem("size", str(path), f"{size} bytes", f"at most {MAX_JSON}", fix)
     for path in list_leftovers(folder):
         fix = "submit anything to this board: what a killed process left is restored first"
         yield Problem("unfinished", str(path), "half a submission", "none", fix)

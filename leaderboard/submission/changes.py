@@ -1,0 +1,203 @@
+"""Changes of a board against a base: what a pull request of a submitter may and may not do.
+
+A submitter adds whole entry folders of one owner. Every other change is a maintainer's: deleted and
+changed files, badges of existing entries, board.json, workflows, links, submodules, hidden files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import read_record
+from fsbench.results.verification import Problem
+from leaderboard.board.board import ENTRY_FILE, EntryFile
+from leaderboard.submission.archive import MAX_DEPTH
+
+FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+"""File modes of git."""
+SPECIAL_MODES = {PROGRAM: "an executable file", LINK: "a link", SUBMODULE: "a submodule"}
+MAX_ADDED_FILE = 4 * 2**20
+"""Bytes of one file of a new entry; a result and its records take about 30 kB."""
+EXPECTED = "new entry folders of one owner"
+FIX = "leave it out and rebase on the base, or ask a maintainer, who checks with --allow-maintainer"
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that differs from the base: its path and its modes, None where it does not exist."""
+
+    path: PurePosixPath
+    before: str | None
+    after: str | None
+
+    @property
+    def words(self) -> str:
+        if self.after is None:
+            return "deleted"
+        if self.after in SPECIAL_MODES:
+            return SPECIAL_MODES[self.after]
+        if self.before is None:
+            return "added"
+        return "changed" if self.before == self.after else f"mode {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True)
+class TreeChanges:
+    """All changes of a tree below `root`, and the names in the board folder of the base.
+
+    board: path of the board below `root`.
+    """
+
+    root: Path
+    board: PurePosixPath
+    changes: tuple[FileChange, ...]
+    base_names: frozenset[str]
+
+
+def compare_with_base(board: Path, base: str) -> TreeChanges:
+    """Compare a board with a folder, or its whole repository with a commit. Raises UsageError.
+
+    base: a folder that contains the board as it was, else a name of a commit. A folder is compared
+    with the board folder only, which should be the root of its repository then.
+    """
+    if Path(base).is_dir():
+        return compare_folders(board, Path(base))
+    root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
+    commit = run_git(board, "rev-parse", "--verify", "--end-of-options", base + "^{commit}").strip()
+    home = PurePosixPath(board.resolve().relative_to(root.resolve()).as_posix())
+    tree = commit if home == PurePosixPath() else f"{commit}:{home}"
+    names = run_git(board, "ls-tree", "-z", "--name-only", "--full-tree", tree)
+    changes = tuple(sorted(read_git_changes(root, commit), key=lambda change: change.path))
+    return TreeChanges(root, home, changes, frozenset(names.split("\0")))
+
+
+def read_git_changes(root: Path, commit: str) -> Iterator[FileChange]:
+    """Yield the changes of the working tree of a repository, and its files that git ignores not."""
+    options = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-abbrev")
+    words = run_git(root, "diff", *options, "--ignore-submodules=dirty", commit).split("\0")
+    for facts, path in zip(words[:-1:2], words[1::2], strict=True):
+        before, after = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
+        yield FileChange(PurePosixPath(path), before, after)
+    for path in run_git(root, "ls-files", "-z", "--others", "--exclude-standard").split("\0")[:-1]:
+        yield FileChange(PurePosixPath(path), None, read_mode(root / path))
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    """Return what a command of git prints. Raises UsageError with its message."""
+    git = shutil.which("git")
+    if git is None:
+        raise UsageError("there is no git on PATH", fix="install git, or give a folder as --base")
+    done = subprocess.run(
+        [git, "-C", str(folder), "-c", "core.fsmonitor=false", *arguments],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        message = done.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(
+            f"git {arguments[0]} fails in {folder}: {message[-1] if message else 'no message'}",
+            fix="give a commit of the board's repository, or a folder, as --base",
+        )
+    return os.fsdecode(done.stdout)
+
+
+def compare_folders(board: Path, base: Path) -> TreeChanges:
+    """Compare two folders file by file; .git at their top is left out."""
+    before, after = list_modes(base), list_modes(board)
+    changes = [
+        FileChange(PurePosixPath(path), before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path) or not has_same_bytes(base / path, board / path)
+    ]
+    names = frozenset(path.name for path in base.iterdir())
+    return TreeChanges(board, PurePosixPath(), tuple(changes), names)
+
+
+def list_modes(folder: Path) -> dict[str, str]:
+    """Return the mode of every file, link and empty folder below `folder`.
+
+    git stores no empty folder, but leaves one where a submodule was not fetched.
+    """
+    modes = {}
+    for home, names, leaves in os.walk(folder):
+        if Path(home) == folder and ".git" in (*names, *leaves):
+            names[:] = [name for name in names if name != ".git"]
+            leaves = [leaf for leaf in leaves if leaf != ".git"]
+        links = [name for name in names if (Path(home) / name).is_symlink()]
+        for path in [Path(home) / name for name in (*leaves, *links)] or [Path(home)]:
+            if path != Path(home) or not names:
+                modes[path.relative_to(folder).as_posix()] = read_mode(path)
+    modes.pop(".", None)
+    return modes
+
+
+def read_mode(path: Path) -> str:
+    """Return the mode that git gives to a file; SUBMODULE for a folder."""
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        return LINK
+    if path.is_dir():
+        return SUBMODULE
+    return PROGRAM if path.stat().st_mode & 0o100 else FILE
+
+
+def has_same_bytes(a: Path, b: Path) -> bool:
+    """Return whether two plain files are equal, or two links."""
+    if a.is_symlink():
+        return b.is_symlink() and a.readlink() == b.readlink()
+    if not a.is_file():
+        return True
+    return a.stat().st_size == b.stat().st_size and a.read_bytes() == b.read_bytes()
+
+
+def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
+    """Yield a Problem for every change that is no file of a new entry, and for several owners."""
+    taken = {name.casefold() for name in comparison.base_names}
+    added: dict[str, list[FileChange]] = {}
+    for change in comparison.changes:
+        reason = explain_refusal(comparison, change, taken)
+        if reason is None:
+            added.setdefault(change.path.relative_to(comparison.board).parts[0], []).append(change)
+        else:
+            where = repr(str(change.path))[1:-1]  # git takes names with line breaks
+            yield Problem("change", where[:300], reason, EXPECTED, FIX)
+    owners: dict[str, str] = {}
+    for name in added:
+        path = comparison.root / comparison.board / name / ENTRY_FILE
+        try:
+            file = read_record(path, EntryFile)
+        except ValidationFailed:  # the inspection of the board reports it, if it is an entry at all
+            if not path.is_file():
+                yield Problem("change", str(path.parent), f"no {ENTRY_FILE}", EXPECTED, FIX)
+            continue
+        if file.chain is None:
+            fix = "submit the results again with fsbench submit"
+            yield Problem("chain", str(path), "a new entry without hash chain", "one", fix)
+        owners[name] = file.declaration.authors
+    if len(set(owners.values())) > 1:
+        actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in sorted(owners.items())[:5])
+        fix = "one pull request per owner, with equal authors in all of its entries"
+        yield Problem("owner", str(comparison.root), actual, "one owner", fix)
+
+
+def explain_refusal(comparison: TreeChanges, change: FileChange, taken: set[str]) -> str | None:
+    """Return why a submitter may not make a change; None for a file of a new entry."""
+    inside = change.path.is_relative_to(comparison.board)
+    parts = change.path.relative_to(comparison.board).parts if inside else ()
+    if len(parts) < 2:
+        return f"{change.words} outside of entry folders"
+    if any(part.startswith(".") for part in parts):
+        return f"{change.words} hidden file"
+    if parts[0].casefold() in taken:
+        return f"{change.words} in the existing entry {parts[0][:100]!r}"
+    if change.words != "added":
+        return change.words
+    if len(parts) > MAX_DEPTH:
+        return f"a path of {len(parts)} parts"
+    size = (comparison.root / change.path).stat().st_size
+    return None if size <= MAX_ADDED_FILE else f"a file of {size} bytes"
