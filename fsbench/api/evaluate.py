@@ -72,6 +72,7 @@ def evaluate(
     crop: float | None = None,
     shots: Sequence[int] | None = None,
     way: int | None = None,
+    n_query: int = 15,
     heads: Sequence[str] | None = None,
     protocol: str | None = None,
     kinds: Sequence[Kind] = ("probe", "episodic"),
@@ -123,6 +124,8 @@ def evaluate(
     shots, way, heads, protocol
         What ids leave out: default 1, 5, 20 and 50 shots, 5 ways, head `linear`, protocol `ibm`.
         A head `py:FILE:FUNCTION` is your own; results record the file's sha-256.
+    n_query : int
+        Queries per class in an episode; official boards require 15.
     kinds : sequence of {"probe", "episodic"}
         What a data set without a part after it stands for.
     settings : sequence of str
@@ -191,7 +194,7 @@ def evaluate(
     if spec_files:
         stated = (episodes, str(input_size), shots, way, heads, protocol, tuple(settings), bn_mode)
         default = (600, "auto", None, None, None, None, (), "eval")
-        if (*stated, seed, limit, image) != (*default, 0, None, ImageSpec()):
+        if (*stated, seed, limit, image, n_query) != (*default, 0, None, ImageSpec(), 15):
             raise UsageError(
                 "options of specs beside --spec, which states them all",
                 fix="leave out everything but the model, data sets, machine and output",
@@ -211,6 +214,7 @@ def evaluate(
             seed=seed,
             overwrite=overwrite,
             bn_mode=bn_mode,
+            n_query=n_query,
         )
     taken = feature_spec(
         pool, layers, features, parse_statistics(mean, "mean"), parse_statistics(std, "std")
@@ -294,8 +298,8 @@ class TargetSets:
     ) -> None:
         self.cache, self.report = cache, report
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
-        self.datasets = {key: datasets.load_target(key[0], roots, key[1]) for key in keys}
-        for task in request.tasks:
+        self.datasets = {key: datasets.load_target(key[0], roots, key[1], cache) for key in keys}
+        for task in sorted(request.tasks, key=lambda task: -(task.n_shot or 0)):
             if not task.probe:  # classes too small or groups missing are errors now, not later
                 EpisodeSampler.of(request.episode_spec(task), self.of(task))
         for dataset in self.datasets.values():

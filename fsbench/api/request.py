@@ -210,6 +210,7 @@ class EvaluationRequest:
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
     bn_mode: str = "eval"
+    n_query: int = 15
     settings: Mapping[str, FittedSpec] = field(default_factory=dict)
     probing: ProbeSettings = field(default_factory=ProbeSettings)
     specs: Mapping[TaskId, Spec] = field(default_factory=dict)
@@ -242,6 +243,7 @@ class EvaluationRequest:
         seed: int,
         overwrite: bool,
         bn_mode: str,
+        n_query: int,
     ) -> EvaluationRequest:
         """Return the request of texts as users write them. Raise UsageError, UnknownName."""
         return cls(
@@ -254,6 +256,7 @@ class EvaluationRequest:
             shard=parse_shard(shard),
             overwrite=overwrite,
             bn_mode=bn_mode,
+            n_query=n_query,
             settings=parse_head_settings(settings),
             probing=parse_probe_settings(settings),
         )
@@ -293,7 +296,9 @@ class EvaluationRequest:
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
         """Return what keys the episodes of an episodic task."""
         spec = self.specs.get(task)
-        return spec.episode if isinstance(spec, EpisodicSpec) else episode_spec(task, self.seed)
+        if isinstance(spec, EpisodicSpec):
+            return spec.episode
+        return episode_spec(task, self.seed, self.n_query)
 
     def block_episodes(self, size: int) -> dict[int, range]:
         """Return the episodes to compute in each block of `size` episodes of this shard."""

@@ -191,7 +191,7 @@ def frame_row(model: str, result: Result) -> dict[str, Any]:
         "images": None if episodic else result.score.n,
         "flags": ", ".join(result.flags),
         "task": str(result.task),
-        "variant": " ".join(spec.variant),
+        "variant": " ".join(result.column.variant),
         "source": result.backbone.source,
         "weights_hash": result.backbone.weights_hash,
     }

@@ -25,6 +25,12 @@ class EvaluationOptions:
         None, "--shots", "--n-shot", help="Shots, e.g. 1,5; default 1,5,20,50."
     )
     way: int | None = Option(None, "--way", "--n-way", min=2, help="Classes per episode (5).")
+    n_query: int = Option(
+        15,
+        min=1,
+        max=1000,
+        help="Queries per class in an episode (official boards require 15).",
+    )
     adapt: list[str] | None = Option(
         None,
         help="Per-episode classifier: linear (default), affine (also tunes norm layers; slow), "
@@ -95,7 +101,10 @@ class EvaluationOptions:
     config: options.Config = None
 
 
-FEW_SHOT = ("shots", "way", "adapt", "bn_mode", "protocol", "episodes", "spec", "name", "shard")
+FEW_SHOT = (
+    *("shots", "way", "n_query", "adapt", "bn_mode", "protocol", "episodes", "spec", "name"),
+    "shard",
+)
 """Options that a probe does not have."""
 BENCHMARK = "Run the whole benchmark: linear probe and CD-FSL episodes of one or more backbones."
 EPISODIC = "Run few-shot episodes: choose ways, shots, heads and target data sets."

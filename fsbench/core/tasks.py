@@ -26,7 +26,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from pydantic_core import CoreSchema, core_schema
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.specs import FITTED, Adaptation, EpisodicSpec, Protocol, Spec
+from fsbench.core.specs import FITTED, Adaptation, EpisodeSpec, EpisodicSpec, Protocol, Spec
 
 Kind = Literal["probe", "episodic"]
 T = TypeVar("T", bound=str)
@@ -190,8 +190,11 @@ class ColumnId(_Identity):
 
     @classmethod
     def of(cls, task: TaskId, spec: Spec) -> Self:
-        """Return the column of a task under a spec."""
-        return cls(task.in_results, spec.image.input_size, spec.variant)
+        """Return the column of a task under a spec; other than 15 queries are part of it."""
+        words = spec.variant
+        if isinstance(spec, EpisodicSpec) and spec.episode.n_query != EpisodeSpec().n_query:
+            words += (f"n_query={spec.episode.n_query}",)
+        return cls(task.in_results, spec.image.input_size, words)
 
     def __str__(self) -> str:
         return " ".join([str(self.task), self.size, *self.variant])

@@ -14,7 +14,7 @@ image is replaced by the next one in the order of the draw.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.core.tasks import strip_digest
+from fsbench.core.tasks import DEFAULT_SHOTS, strip_digest
 from fsbench.data.base import Groups, Indices
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ class EpisodeSampler:
     """Random access to the infinite sequence of episodes of a data set.
 
     class_counts: images by official class id, for the classes present; groups: of the same images,
-    for the disjoint track. Raises DataError if no episode can be drawn: too few classes, a class
-    with too few images, or the disjoint track without groups.
+    for the disjoint track; class_names: by class id, for messages. Raises DataError if no episode
+    can be drawn: too few classes, a class with too few images, or the disjoint track without
+    groups.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class EpisodeSampler:
         dataset_name: str,
         class_counts: Mapping[int, int],
         groups: Groups | None = None,
+        class_names: Sequence[str] = (),
     ) -> None:
+        self.class_names = class_names
         self.spec, self.dataset_name = spec, dataset_name
         self.class_counts = {int(c): int(class_counts[c]) for c in sorted(class_counts)}
         self.groups = groups if spec.track == "disjoint" else None
@@ -88,7 +91,8 @@ class EpisodeSampler:
         """Return the sampler of a data set."""
         if spec.track == "disjoint":
             dataset.require_groups()
-        return cls(spec, dataset.name, dataset.class_counts, dataset.groups)
+        counts, names = dataset.class_counts, dataset.class_names
+        return cls(spec, dataset.name, counts, dataset.groups, names)
 
     def episode(self, i: int) -> Episode:
         """Return episode number i >= 0."""
@@ -134,15 +138,27 @@ class EpisodeSampler:
             )
         small = {c: n for c, n in self.class_counts.items() if n < need}
         if small:
-            class_id, count = min(small.items(), key=lambda item: item[1])
+            smallest, count = min(small.items(), key=lambda item: item[1])
             others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
+            if count > spec.k_shot:
+                message = (
+                    f"{count} images in {self._class(smallest)}; {spec.k_shot}-shot with "
+                    f"{spec.n_query} queries needs {need}"
+                )
+            else:
+                message = (
+                    f"{spec.k_shot}-shot needs {need} images per class; this copy has {count} in "
+                    f"{self._class(smallest)}"
+                )
             raise DataError(
-                f"{self.dataset_name} has {count} images in class {class_id}; {spec.k_shot}-shot "
-                f"with {spec.n_query} queries needs {need} per class{others}",
-                fix="use fewer --shots, or add images to these classes",
+                f"{self.dataset_name}: {message}{others}", fix=suggest_settings(spec, count)
             )
         if spec.track == "disjoint":
             self._check_groups()
+
+    def _class(self, class_id: int) -> str:
+        named = class_id < len(self.class_names)
+        return f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
 
     def _check_groups(self) -> None:
         if self.groups is None:
@@ -159,10 +175,25 @@ class EpisodeSampler:
             class_id, count = min(small.items(), key=lambda item: item[1])
             others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
             raise DataError(
-                f"{self.dataset_name}: class {class_id} may have only {count} images outside the "
-                f"groups of a {spec.k_shot}-shot support; needed: {spec.n_query}{others}",
-                fix="use fewer --shots or --way, or add images to these classes",
+                f"{self.dataset_name}: {self._class(class_id)} may have only {count} images "
+                f"outside the groups of a {spec.k_shot}-shot support; needed: "
+                f"{spec.n_query}{others}",
+                fix=(f"use --n-query {count} or fewer, or " if count else "use ")
+                + "fewer --shots or --way",
             )
+
+
+def suggest_settings(spec: EpisodeSpec, count: int) -> str:
+    """Return which options fit classes of `count` images, which are too few for the spec."""
+    if count > spec.k_shot:
+        return f"use --n-query {count - spec.k_shot} or fewer"
+    fitting = [shots for shots in DEFAULT_SHOTS if shots + spec.n_query <= count]
+    if fitting:
+        return f"use --shots {','.join(map(str, fitting))}"
+    fewer = [shots for shots in DEFAULT_SHOTS if shots < count]
+    if fewer:
+        return f"use --shots {','.join(map(str, fewer))} --n-query {count - fewer[-1]} or fewer"
+    return "add images to the class, or leave it out"
 
 
 def hash_episodes(

@@ -20,12 +20,13 @@ from fsbench.data.loading import load_target
 from fsbench.data.roots import DataRoots
 
 
-def episode_spec(task: TaskId, seed: int = 0) -> EpisodeSpec:
+def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
     """Return the EpisodeSpec of an episodic task."""
     return EpisodeSpec(
         protocol=task.protocol or DEFAULT_PROTOCOL,
         n_way=task.n_way,
         k_shot=task.n_shot or 1,
+        n_query=n_query,
         seed=seed,
     )
 

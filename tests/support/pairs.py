@@ -17,7 +17,7 @@ from leaderboard.ranking.tiers import Outcomes
 N = 40
 COUNT = 30
 """Images a class of the fake data set."""
-TASK = "folder-blobs:5w1s/linear@ibm 32px"
+TASK = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
 
 
 def write(

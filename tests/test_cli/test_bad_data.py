@@ -44,8 +44,8 @@ def test_a_class_one_image_short(tmp_path: Path, capfd: pytest.CaptureFixture[st
     folder = images(tmp_path / "own")
     (folder / "b" / "07.png").unlink()
     shown = refused(capfd, tmp_path / "out", "-t", f"folder:{folder}")
-    assert "15 images in class 1" in shown
-    assert "needs 16 per class" in shown
+    assert "15 images in class 'b'; 1-shot with 15 queries needs 16" in shown
+    assert "fix: use --n-query 14 or fewer" in shown
 
 
 def test_a_label_file_without_its_columns(

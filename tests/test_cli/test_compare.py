@@ -178,7 +178,9 @@ def test_tracks_are_never_averaged_and_t_chooses(
     assert transductive["track"] == "ibm 32px transductive"
     assert len(transductive["cells"]) == 1
     (found,) = compared(capsys, *pair, "-t", "folder:elsewhere/blobs:5w5s")
-    assert [cell["task"] for cell in found["cells"]] == ["folder-blobs:5w5s/linear@ibm 32px"]
+    assert [cell["task"] for cell in found["cells"]] == [
+        "folder-blobs:5w5s/linear@ibm 32px n_query=5"
+    ]
 
 
 def test_the_table_and_the_sentence(
@@ -187,7 +189,7 @@ def test_the_table_and_the_sentence(
     assert call("compare", *pair) == 0
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if TASK in text)
-    assert line.split()[2:9] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
+    assert line.split()[3:10] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
     assert "\nA is better by 2.0 points (95 % 0.7 to 3.3).\n" in shown.out
     assert "Sign test over 2 tasks: A ahead on 2, B on 0 (p = 0.500;" in shown.out
     assert "sign-flip" in shown.err

@@ -78,7 +78,7 @@ def test_transductive_cells_never_share_a_mean_with_others(
         write(Path(path), right, Path(path).name, adaptation="soft_kmeans")
     assert len(plan(capsys, "--like", *pair)["cells"]) == 2
     (cell,) = plan(capsys, "--like", *pair, "-t", "folder:blobs:5w1s/soft_kmeans")["cells"]
-    assert cell["task"].endswith(" transductive")
+    assert cell["task"].endswith(" transductive n_query=5")
 
 
 def test_alpha_and_power_count_and_t_chooses_cells(
@@ -88,7 +88,7 @@ def test_alpha_and_power_count_and_t_chooses_cells(
     assert strict["cells"][0]["needed"] > 2 * 1160
     task = "folder:elsewhere/blobs:5w5s"
     (cell,) = plan(capsys, "--like", *pair, "-t", task)["cells"]
-    assert cell["task"] == "folder-blobs:5w5s/linear@ibm 32px"
+    assert cell["task"] == "folder-blobs:5w5s/linear@ibm 32px n_query=5"
     both = plan(capsys, "--like", *pair, "-t", "folder:blobs")["cells"]
     assert len(both) == 2
 
@@ -99,7 +99,7 @@ def test_the_table_has_a_line_a_cell_and_the_mean(
     assert call("power", "--like", *pair) == 0
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if TASK in text)
-    assert line.split()[2:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
+    assert line.split()[3:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
     assert "overall, 2 tasks" in shown.out
     assert "two-sided z test" in shown.err
 

@@ -50,7 +50,7 @@ def test_numbers_are_those_of_the_results(
         assert (float(row["mean"]), float(row["ci95"])) == (result.score.mean, result.score.ci95)
         assert int(row["n"]) == result.score.n
         assert row["flags"] == " ".join(result.flags) != ""
-    column = "folder-blobs:5w1s/linear@ibm 32px"
+    column = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
     assert found["strong", column]["best"] == "1"
     assert float(found["strong", column]["p_holm"]) < 1e-6
     assert found["weak", column]["best"] == "0"

@@ -87,7 +87,11 @@ def test_hash_of_a_folder_counts_its_images(
         (["hash", "eurosat:5w1s@startup"], 3, ["eurosat", "--data"]),
         (["export", "eurosat:5w1s", "-o", "x.jsonl"], 3, ["eurosat", "--data"]),
         (["hash", "eurosat:11w1s"], 3, ["eurosat has 10 classes", "--way"]),
-        (["hash", "isic:5w400s"], 3, ["class 5", "needs 415 per class", "--shots"]),
+        (
+            ["hash", "isic:5w400s"],
+            3,
+            ["class 5", "needs 415 images per class", "--shots"],
+        ),
     ],
 )
 def test_refusals_name_what_is_wrong_and_the_fix(

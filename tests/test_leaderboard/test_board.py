@@ -165,7 +165,7 @@ def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None
         submit_results(tmp_path / who, tmp_path / "board", declared)
     ranking = rank_board(tmp_path / "board")[0].ranking
     assert len(ranking.columns) == 2
-    assert all(" 32px #" in column for column in ranking.columns)
+    assert all(" 32px n_query=5 #" in column for column in ranking.columns)
     assert [s.name for s in ranking.unranked] == ["a", "b"]
 
 

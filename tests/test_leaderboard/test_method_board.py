@@ -24,7 +24,7 @@ from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
 from leaderboard.submission.checks import submit_results
 
-COLUMN = "folder-blobs:5w1s/linear@ibm 32px"
+COLUMN = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
 Call = Callable[..., str]
 
 

@@ -21,7 +21,7 @@ from leaderboard.methods.record import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.checks import submit_results
 
-LINEAR, AFFINE = "x:5w1s/linear@ibm 32px", "x:5w1s/affine@ibm 32px"
+LINEAR, AFFINE = "x:5w1s/linear@ibm 32px n_query=5", "x:5w1s/affine@ibm 32px n_query=5"
 N = 200
 
 

@@ -243,7 +243,9 @@ def test_what_is_no_column_is_left_out_or_refused(
         run(["submit", str(toys), "--board", str(board)])
     assert code.value.code == 0
     out = " ".join(capsys.readouterr().err.split())
-    assert "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px" in out
+    assert (
+        "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px n_query=5" in out
+    )
     assert [str(result.task) for result in read(board / "entry")] == ["dogs:probe"]
 
 

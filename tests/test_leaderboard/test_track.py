@@ -19,9 +19,9 @@ from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board
 from leaderboard.submission.checks import submit_results
 
-LINEAR = "folder-blobs:5w1s/linear@ibm 32px"
-CENTROID = "folder-blobs:5w1s/centroid@ibm 32px"
-SOFT = "folder-blobs:5w1s/soft_kmeans@ibm 32px transductive"
+LINEAR = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
+CENTROID = "folder-blobs:5w1s/centroid@ibm 32px n_query=5"
+SOFT = "folder-blobs:5w1s/soft_kmeans@ibm 32px transductive n_query=5"
 
 
 def write(root: Path, adaptation: str) -> Result:

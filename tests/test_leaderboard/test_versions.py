@@ -45,8 +45,8 @@ def test_the_columns_that_entries_hold_are_frozen(
     assert (file.name, file.version, file.about) == ("mine", 1, "Two tiles.")
     fingerprints = {str(column.name): column.fingerprint for column in file.columns or ()}
     assert fingerprints == {
-        "folder-blobs:5w1s/linear@ibm 32px": None,
-        "toy_tiles:5w1s/linear@ibm 32px": fakes.official().fingerprint,
+        "folder-blobs:5w1s/linear@ibm 32px n_query=5": None,
+        "toy_tiles:5w1s/linear@ibm 32px n_query=5": fakes.official().fingerprint,
     }
     assert file.frozen == file.digests()
     assert inspect_board(board).problems == []
@@ -77,7 +77,9 @@ def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     for name, images in (("a", "e"), ("b", "f")):
         data = fakes.official().model_copy(update={"fingerprint": images * 64})
         add(tmp_path / "mine", name, data=data)
-    with pytest.raises(UsageError, match="toy_tiles:5w1s/linear@ibm 32px with other images"):
+    with pytest.raises(
+        UsageError, match="toy_tiles:5w1s/linear@ibm 32px n_query=5 with other images"
+    ):
         freeze_board(tmp_path / "mine")
     assert not (tmp_path / "mine" / "board.json").exists()
 

@@ -56,7 +56,7 @@ def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) 
     result = write(tmp_path)
     assert result.dense is not None
     _, rows, notes = build_table([result])
-    task = "folder-blobs:5w1s/linear@ibm 32px"
+    task = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
     assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
     assert rows[1][1].startswith(f"{100 * result.dense.mean:.2f} ± {100 * result.dense.ci95:.2f}")
     assert any(note.startswith("dense:") for note in notes)

@@ -30,11 +30,11 @@ def test_several_models_stand_side_by_side(
     lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
     head = lines["task"].split()
     assert head == ["task", "a", "b"]
-    one = lines["folder-blobs:5w1s/linear@ibm 32px"]
+    one = lines["folder-blobs:5w1s/linear@ibm 32px n_query=5"]
     for result in (a, b):
         ci = result.score.ci95 or 0
         assert f"{100 * result.score.mean:.2f} ± {100 * ci:.2f} [custom]" in one
-    assert lines["folder-blobs:5w5s/linear@ibm 32px"].split()[-1] == "-"
+    assert lines["folder-blobs:5w5s/linear@ibm 32px n_query=5"].split()[-1] == "-"
     assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
     assert lines["source (in-domain)"].split()[-2:] == ["25.00", "25.00"]
     assert "as SEAL reports" in shown.err

@@ -104,7 +104,7 @@ def test_a_board_ranks_every_version_on_its_own(
         submit_results(tmp_path / folder, board, declared)
     found = {view.ranking.columns: view for view in rank_board(board)}
     assert [[name for name in columns if "5w" in name] for columns in found] == [
-        [f"folder-blobs:5w1s/{version}"] for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
+        [f"folder-blobs:5w1s/{version} n_query=5"] for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
     ]
     classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
@@ -125,7 +125,7 @@ def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> N
     (disjoint,) = (r for r in found if any("disjoint" in name for name in r.columns))
     columns = [name for name in disjoint.columns if "disjoint" in name]
     assert len(columns) == 2
-    assert all(" 32px #" in name for name in columns)
+    assert all(" 32px n_query=5 #" in name for name in columns)
     assert {s.name for s in disjoint.unranked} == {"x", "y"}
     (classic,) = (r for r in found if any(CLASSIC in name for name in r.columns))
     assert {s.name for s in classic.tiers[0]} == {"x", "y"}

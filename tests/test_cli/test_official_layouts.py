@@ -1,0 +1,108 @@
+"""Held-out images of another source in the official layouts, from files to results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fsbench.cli.main import run
+from fsbench.data.catalog import TARGETS
+
+PER_CLASS = 9
+
+
+def picture(path: Path, label: int, n: int, mode: str = "RGB", side: int = 40) -> None:
+    """Noise around a shade of the class."""
+    noise = np.random.default_rng([label, n]).integers(0, 40, (side, side + n, 3))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray((noise + 25 * label).astype(np.uint8)).convert(mode).save(path)
+
+
+def chestx(root: Path) -> None:
+    """Unmerged image folders, the later label file, and rows that the filter drops."""
+    classes = TARGETS.load("chestx").FACTS.classes
+    rows = ["Image Index,Finding Labels,Follow-up #,Patient ID"]
+    for label, name in enumerate(classes):
+        for n in range(PER_CLASS):
+            file = f"{100 * label + n:08d}_000.png"
+            picture(root / "ChestX" / f"images_{1 + n % 2:03d}" / file, label, n, mode="L")
+            rows.append(f"{file},{name},0,{100 * label + n}")
+    for n, finding in enumerate(("No Finding", "Mass|Nodule", "Hernia")):
+        picture(root / "ChestX" / "images_001" / f"{90000 + n:08d}_000.png", 1, n, mode="L")
+        rows.append(f"{90000 + n:08d}_000.png,{finding},0,9")
+    (root / "ChestX" / "Data_Entry_2017_v2020.csv").write_text("\n".join(rows) + "\n")
+
+
+def isic(root: Path) -> None:
+    """Flat JPEGs and the label table in the folders of the two archives."""
+    classes = TARGETS.load("isic").FACTS.classes
+    rows = ["image," + ",".join(classes)]
+    for label in range(len(classes)):
+        for n in range(PER_CLASS):
+            file = f"ISIC_{100 * label + n:07d}"
+            folder = root / "isic2018" / "ISIC2018_Task3_Training_Input"
+            picture(folder / f"{file}.jpg", label, n)
+            marks = ["1.0" if c == label else "0.0" for c in range(len(classes))]
+            rows.append(",".join([file, *marks]))
+    table = root / "isic2018" / "ISIC2018_Task3_Training_GroundTruth"
+    table.mkdir()
+    (table / f"{table.name}.csv").write_text("\n".join(rows) + "\n")
+
+
+def eurosat(root: Path) -> None:
+    for label, name in enumerate(TARGETS.load("eurosat").FACTS.classes):
+        for n in range(PER_CLASS):
+            picture(root / "EuroSAT" / "2750" / name / f"{name}_{n}.jpg", label, n, side=64)
+
+
+def cropdisease(root: Path) -> None:
+    for label, name in enumerate(TARGETS.load("cropdisease").FACTS.classes[:9]):
+        for n in range(PER_CLASS):
+            folder = root / "plant-disease" / "dataset" / "train"
+            picture(folder / name / f"{n}___RS_HL {n}.JPG", label, n)
+
+
+def evaluate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, *arguments: str
+) -> dict[str, dict[str, Any]]:
+    """Return the results of an untrained network by data set."""
+    model = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
+    with pytest.raises(SystemExit) as caught:
+        run(["episodic", *model, "-o", str(tmp_path / "r"), "--json", *arguments])
+    shown = capsys.readouterr()
+    assert not caught.value.code, shown.err
+    return {result["dataset"]["name"]: result for result in json.loads(shown.out)}
+
+
+@pytest.mark.parametrize("layout", [chestx, isic, eurosat, cropdisease])
+def test_generated_images_in_an_official_layout(
+    layout: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout(tmp_path)
+    name = layout.__name__
+    chosen = ("-t", f"{name}:5w1s/centroid", "--n-query", "8", "--limit", "20")
+    result = evaluate(capsys, tmp_path, *chosen, "--data", str(tmp_path))[name]
+    classes = 9 if name == "cropdisease" else len(TARGETS.load(name).FACTS.classes)
+    assert result["dataset"]["class_counts"] == [PER_CLASS] * classes
+    assert set(result["dataset"]["flags"]) == {"subset"}
+    assert result["spec"]["episode"]["n_query"] == 8
+    assert result["score"]["mean"] > 0.5, "shades tell the classes apart: labels fit the images"
+
+
+@pytest.mark.realdata
+def test_real_images_in_the_official_layouts(
+    packs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = [str(packs), f"chestx={packs / 'chestx64'}"]
+    options = [word for place in places for word in ("--data", place)]
+    chosen = ("-t", "cdfsl:5w5s/centroid", "--limit", "20", *options)
+    results = evaluate(capsys, tmp_path, *chosen)
+    assert set(results) == {"chestx", "isic", "eurosat", "cropdisease"}
+    assert {flag for r in results.values() for flag in r["dataset"]["flags"]} == {"subset"}
+    assert all(result["score"]["mean"] > 0.22 for result in results.values()), "5-way chance is .2"
