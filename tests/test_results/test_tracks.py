@@ -104,7 +104,8 @@ def test_a_board_ranks_every_version_on_its_own(
         submit_results(tmp_path / folder, board, declared)
     found = {view.ranking.columns: view for view in rank_board(board)}
     assert [[name for name in columns if "5w" in name] for columns in found] == [
-        [f"folder-blobs:5w1s/{version} n_query=5"] for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
+        [f"folder-blobs:5w1s/{version} n_query=5"]
+        for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
     ]
     classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
