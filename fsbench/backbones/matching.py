@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,10 @@ REASONS = {
     "outside": "outside the part that has all weights of the architecture",
 }
 """Kinds of names that may be left out, and why the features do not depend on them."""
+
+CONVERTED = "names converted by timm"
+GROUPED = ("other set", "outside")
+"""Kinds of which messages list modules, not names."""
 
 ROLES = {
     "state_dict_ema": "moving average",
@@ -111,16 +116,29 @@ class WeightMatch:
         kinds["wrong shape or type"] = self.misfit
         return [
             f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
-            *(
-                f"dropped {kind} {len(names)}: {join_names(names)} ({REASONS[kind]})"
-                for kind, names in self.dropped.items()
-            ),
+            *(describe_dropped(kind, names) for kind, names in self.dropped.items()),
             *(
                 f"{kind} {len(names)}: {join_names(names)}"
                 for kind, names in kinds.items()
                 if names
             ),
         ]
+
+
+def describe_dropped(kind: str, names: list[str]) -> str:
+    """Return the names of a kind and the reason why the features do not depend on them."""
+    listed = join_modules(names) if kind in GROUPED else join_names(names)
+    return f"dropped {kind} {len(names)}: {listed} ({REASONS[kind]})"
+
+
+def join_modules(names: list[str]) -> str:
+    """Return the modules that names are below, with the number of names where it is not one."""
+    parts = [name.split(".") for name in names]
+    first, last = min(parts)[:-1], max(parts)[:-1]
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    depth = 1 + len(list(shared))
+    counts = Counter(".".join(part[:depth]) for part in parts)
+    return join_names([f"{name} ({n})" if n > 1 else name for name, n in counts.items()])
 
 
 def join_names(names: list[str]) -> str:
@@ -174,10 +192,11 @@ def match_weights(
             f"{file} has no weights where they are looked for; it holds {shorten(chosen)}",
             fix="save the state dict of the network, or name the file that holds it",
         )
+    target = module.state_dict()
     matches = [
-        (match, states[where])
-        for where in states
-        for match in match_state(where, states[where], module)
+        (match, state)
+        for where, state in states.items()
+        for match in match_state(where, state, module, target)
     ]
     fits = [(match, state) for match, state in matches if match.fits]
     if file.part and any(match.part in {"", ROOT} for match, _ in fits):
@@ -188,7 +207,7 @@ def match_weights(
         raise several_error(file, architecture, [match.part for match, _ in fits])
     nearest = fits or sorted(matches, key=lambda pair: -len(pair[0].matched))
     match, state = nearest[0]
-    return sort_left_over(match, state, module, heads, others)
+    return sort_left_over(match, state, target, heads, others)
 
 
 def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
@@ -243,12 +262,13 @@ def shorten(tree: Tree) -> str:
     return join_names([str(name) for name in tree])
 
 
-def match_state(where: str, state: dict[str, Any], module: nn.Module) -> Iterator[WeightMatch]:
+def match_state(
+    where: str, state: dict[str, Any], module: nn.Module, target: Mapping[str, Tensor]
+) -> Iterator[WeightMatch]:
     """Yield the parts of one state dict that fit, under the first spelling that any fits.
 
-    If none fits, yield the nearest part of each spelling.
+    If none fits, yield the nearest part of each spelling. target: state dict of the network.
     """
-    target = module.state_dict()
     needed = {name for name in target if not name.endswith(COUNTER)}
     nearest = []
     for renamed, names in spellings(state, module):
@@ -268,7 +288,10 @@ def match_state(where: str, state: dict[str, Any], module: nn.Module) -> Iterato
             yield from fits
             return
         nearest += matches
-    if (match := convert_with_timm(where, state, module)) and match.fits:
+        if 2 * len(state) < len(needed):  # of an optimizer, or of a head
+            yield from nearest
+            return
+    if (match := convert_with_timm(where, state, module, target)) and match.fits:
         yield match
     else:
         yield from nearest
@@ -339,7 +362,9 @@ def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
     return f"{prefix}{order[number]}.{rest}" if inside else name
 
 
-def convert_with_timm(where: str, state: dict[str, Any], module: nn.Module) -> WeightMatch | None:
+def convert_with_timm(
+    where: str, state: Tree, module: nn.Module, target: Mapping[str, Tensor]
+) -> WeightMatch | None:
     """Return the match of a file of the original authors that timm itself can rename.
 
     None if timm has no conversion for this family, or if it would interpolate weights.
@@ -349,7 +374,6 @@ def convert_with_timm(where: str, state: dict[str, Any], module: nn.Module) -> W
     tensors = {n: v for n, v in state.items() if isinstance(v, Tensor) and not v.is_meta}
     if convert is None or not type(module).__module__.startswith("timm."):
         return None
-    target = module.state_dict()
     try:
         converted = convert(dict(tensors), module)
     except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, AssertionError):
@@ -360,28 +384,39 @@ def convert_with_timm(where: str, state: dict[str, Any], module: nn.Module) -> W
         return None
     misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
     missing = sorted(n for n in target.keys() - values.keys() if not n.endswith(COUNTER))
-    return WeightMatch(where or ROOT, "", "names converted by timm", values, missing, misfit)
+    return WeightMatch(where or ROOT, "", CONVERTED, values, missing, misfit)
+
+
+def place_of(value: object) -> tuple[object, ...]:
+    """Return where the values of a tensor are in memory, so that a reshaped one counts as equal."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
+        return (id(value),)
+    return value.untyped_storage().data_ptr(), value.storage_offset(), value.numel()
 
 
 def sort_left_over(
-    match: WeightMatch, state: Tree, module: nn.Module, heads: Iterable[str], others: set[str]
+    match: WeightMatch,
+    state: Tree,
+    target: Mapping[str, Tensor],
+    heads: Iterable[str],
+    others: set[str],
 ) -> WeightMatch:
     """Return the match with the names that the network does not take: dropped or unexpected.
 
     others: parts of the file that fit, too.
     """
-    target, prefix = module.state_dict(), match.prefix
-    taken = {id(tensor) for tensor in match.matched.values()}
+    prefix = match.prefix
+    taken = {place_of(tensor) for tensor in match.matched.values()}
     parent = prefix[: prefix.rfind(".", 0, -1) + 1]
     dropped: dict[str, list[str]] = {}
     unexpected = []
     for name, value in state.items():
         inner = name.removeprefix(prefix)
-        if id(value) in taken or (name.startswith(prefix) and inner in target):
+        if place_of(value) in taken or (name.startswith(prefix) and inner in target):
             continue
         if below(inner if name.startswith(prefix) else name.removeprefix(parent), heads):
             kind = "head"
-        elif not name.startswith(prefix) or match.renamed == "names converted by timm":
+        elif not name.startswith(prefix) or match.renamed == CONVERTED:
             kind = "outside"
         elif TRAINING.match(inner):
             kind = "of pretraining"

@@ -1,0 +1,425 @@
+"""Checkpoints as training programs write them, through the command line.
+
+Each is loaded to the features of the network that it is from, or refused with a fix that is then
+applied as printed: a reference to pass, or a command to run first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from support import nets
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.weights import weights_hash
+from fsbench.cli.main import run
+from fsbench.core.seeding import stream
+from fsbench.results import read
+
+State = dict[str, Tensor]
+Tree = dict[str, Any]
+
+TOY = "fsbench/toy_resnet"
+RESNET, VIT = "py:support.nets:resnet", "test_vit"
+CLIP = "py:support.nets:clip_vit"
+MAKERS: dict[str, Callable[[int], nn.Module]] = {
+    TOY: ARCHITECTURES.load("toy_resnet").build,
+    RESNET: nets.resnet,
+    VIT: nets.vit,
+    CLIP: nets.clip_vit,
+}
+HEADS = ("fc", "head", "linear")
+
+
+def network(arch: str, seed: str = "a") -> nn.Module:
+    """The whole network of an architecture, with a classifier of ten classes."""
+    with stream("checkpoint", arch, seed):
+        return nets.randomise(MAKERS[arch](10))
+
+
+def state(arch: str, seed: str = "a") -> State:
+    return network(arch, seed).state_dict()
+
+
+def trunk(weights: State) -> State:
+    return {n: t for n, t in weights.items() if n.split(".")[0] not in HEADS}
+
+
+def prefixed(prefix: str, weights: State) -> State:
+    return {prefix + n: t for n, t in weights.items()}
+
+
+def mlp(prefix: str) -> State:
+    """A projection head."""
+    return {f"{prefix}.0.weight": torch.ones(4, 4), f"{prefix}.2.weight": torch.ones(4, 4)}
+
+
+def optimizer(weights: State) -> Tree:
+    moments = {i: {"step": torch.tensor(3.0), "exp_avg": t} for i, t in enumerate(weights.values())}
+    return {"state": moments, "param_groups": [{"lr": 0.1, "params": list(moments)}]}
+
+
+def numbered(weights: State) -> State:
+    """The trunk as nn.Sequential(*list(resnet.children())[:-1]) names it."""
+    order = ("conv1", "bn1", "act1", "maxpool", "layer1", "layer2", "layer3", "layer4")
+    return {
+        ".".join([str(order.index(n.split(".")[0])), *n.split(".")[1:]]): t
+        for n, t in trunk(weights).items()
+    }
+
+
+def chunked(weights: State) -> State:
+    """Blocks of a transformer in two chunks, as DINOv2 trains them."""
+    return {re.sub(r"^blocks\.(\d+)", lambda m: f"blocks.{int(m[1]) // 3}.{m[1]}", n): t
+            for n, t in weights.items()}  # fmt: skip
+
+
+def clip_names(weights: State) -> State:
+    """A CLIP checkpoint of OpenAI and open_clip for the weights of timm's clip_vit."""
+    renames = {
+        "cls_token": "class_embedding", "pos_embed": "positional_embedding", "norm_pre": "ln_pre",
+        "patch_embed.proj": "conv1", "blocks": "transformer.resblocks", "norm1": "ln_1",
+        "norm2": "ln_2", "attn.qkv.": "attn.in_proj_", "attn.proj": "attn.out_proj",
+        "mlp.fc1": "mlp.c_fc", "mlp.fc2": "mlp.c_proj",
+    }  # fmt: skip
+    named = {}
+    for name, tensor in trunk(weights).items():
+        for ours, theirs in renames.items():
+            name = re.sub(rf"(^|\.){re.escape(ours)}", rf"\1{theirs}", name)
+        name = re.sub(r"^norm\.", "ln_post.", name)
+        squeeze = {"class_embedding": (0, 0), "positional_embedding": 0}.get(name)
+        named[f"visual.{name}"] = tensor if squeeze is None else tensor[squeeze]
+    text = {"transformer.resblocks.0.ln_1.weight": torch.ones(4), "logit_scale": torch.tensor(1.0)}
+    return {**named, "visual.proj": torch.ones(64, 12), **text}
+
+
+SETTINGS = argparse.Namespace(model="test_vit", lr=0.1, output=Path("out"), decay=None)
+TIMM = {"epoch": 3, "arch": "test_vit", "args": SETTINGS, "version": 2, "metric": np.float64(71.5)}
+
+LOADED: dict[str, tuple[str, Callable[[State], Any]]] = {
+    "a state dict": (TOY, lambda w: w),
+    "wrapped with an optimizer": (TOY, lambda w: {"state_dict": w, "optimizer": optimizer(w)}),
+    "SEAL": (TOY, lambda w: {"model_state_dict": w, "epoch": 200}),
+    "at any depth": (TOY, lambda w: {"run": {"net": {"deep": prefixed("inner.", w)}}}),
+    "data parallel": (TOY, lambda w: {"state_dict": prefixed("module.", w)}),
+    "compiled": (TOY, lambda w: prefixed("_orig_mod.", w)),
+    "data parallel of compiled": (TOY, lambda w: {"model": prefixed("module._orig_mod.", w)}),
+    "compiled data parallel": (TOY, lambda w: {"model": prefixed("_orig_mod.module.", w)}),
+    "without batch counters": (TOY, lambda w: {n: t for n, t in w.items() if "num_b" not in n}),
+    "doubles": (TOY, lambda w: {
+        n: t.double() if t.is_floating_point() else t for n, t in w.items()}),
+    "parameters": (TOY, lambda w: {
+        n: nn.Parameter(t, t.is_floating_point()) for n, t in w.items()}),
+    "Lightning": (TOY, lambda w: {
+        "state_dict": {**prefixed("model.", w), "criterion.weight": torch.ones(10)},
+        "hyper_parameters": {"arch": "toy", "lr": 0.1}, "pytorch-lightning_version": "2.5"}),
+    "Lightning, backbone": (TOY, lambda w: {
+        "state_dict": {**prefixed("backbone.", trunk(w)), "classifier.weight": torch.ones(3, 4)}}),
+    "averaged by torch": (TOY, lambda w: {**prefixed("module.", w), "n_averaged": torch.tensor(5)}),
+    "counted by a profiler": (TOY, lambda w: {
+        **w, "total_ops": torch.zeros(1), "layer1.total_params": torch.zeros(1)}),
+    "a classifier called linear": (TOY, lambda w: {
+        **prefixed("module.", trunk(w)), "module.linear.weight": torch.ones(3, 4)}),
+    "backbone and classifier in a Sequential": (TOY, lambda w: {
+        **prefixed("0.", trunk(w)), "1.weight": torch.ones(3, 4)}),
+    "timm train.py": (VIT, lambda w: {**TIMM, "state_dict": w, "optimizer": optimizer(w)}),
+    "MoCo v2": (RESNET, lambda w: {"arch": "resnet50", "state_dict": {
+        **prefixed("module.encoder_q.", trunk(w)), **mlp("module.encoder_q.fc"),
+        **prefixed("module.encoder_k.", {n: t + 1 for n, t in trunk(w).items()}),
+        **mlp("module.encoder_k.fc"), "module.queue": torch.ones(4, 4)}}),
+    "MoCo v3": (VIT, lambda w: {"arch": "vit_small", "state_dict": {
+        **prefixed("module.base_encoder.", trunk(w)), **mlp("module.base_encoder.head"),
+        **prefixed("module.momentum_encoder.", {n: t + 1 for n, t in trunk(w).items()}),
+        **mlp("module.momentum_encoder.head"), **mlp("module.predictor")}}),
+    "SimSiam": (RESNET, lambda w: {"state_dict": {
+        **prefixed("module.encoder.", trunk(w)), **mlp("module.encoder.fc"),
+        **mlp("module.predictor")}}),
+    "SwAV": (RESNET, lambda w: {
+        **prefixed("module.", trunk(w)), **mlp("module.projection_head"),
+        "module.prototypes.weight": torch.ones(4, 4)}),
+    "SimCLR, a Sequential trunk": (RESNET, lambda w: {
+        **prefixed("backbone.", numbered(w)), **mlp("projection_head.layers")}),
+    "Barlow Twins": (RESNET, lambda w: {"model": {
+        **prefixed("module.backbone.", trunk(w)), **mlp("module.projector"),
+        "module.bn.running_mean": torch.ones(4)}}),
+    "Barlow Twins, a Sequential trunk": (RESNET, lambda w: {"state_dict": {
+        **prefixed("backbone.", numbered(w)), **mlp("projector")}}),
+    "a Sequential trunk alone": (RESNET, numbered),
+    "DINO, the teacher alone": (VIT, lambda w: {"teacher": {
+        **prefixed("backbone.", trunk(w)), **mlp("head.mlp"),
+        "head.last_layer.weight_g": torch.ones(4, 1)}}),
+    "iBOT, the teacher alone": (VIT, lambda w: {"state_dict": {
+        **prefixed("module.backbone.", trunk(w)), "module.backbone.masked_embed": torch.ones(1, 64),
+        **mlp("module.head.mlp")}}),
+    "DINOv2, the teacher alone": (VIT, lambda w: {"teacher": {
+        **prefixed("backbone.", trunk(w)), "backbone.mask_token": torch.ones(1, 64),
+        **mlp("dino_head.mlp"), **mlp("ibot_head.mlp")}}),
+    "DINOv2, blocks in chunks": (VIT, lambda w: {"teacher": {
+        **prefixed("backbone.", chunked(trunk(w))), "backbone.mask_token": torch.ones(1, 64)}}),
+    "MAE with its decoder": (VIT, lambda w: {"args": SETTINGS, "scaler": {}, "model": {
+        **trunk(w), "mask_token": torch.ones(1, 1, 8), "decoder_pos_embed": torch.ones(1, 5, 8),
+        "decoder_embed.weight": torch.ones(8, 64), "decoder_blocks.0.norm1.weight": torch.ones(8),
+        "decoder_pred.bias": torch.ones(8)}}),
+    "SimMIM": (VIT, lambda w: {"model": {
+        **prefixed("encoder.", trunk(w)), "encoder.mask_token": torch.ones(1, 1, 64),
+        "decoder.0.weight": torch.ones(8, 64, 1, 1)}}),
+    "open_clip with an image tower of timm": (VIT, lambda w: {"state_dict": {
+        **prefixed("module.visual.trunk.", trunk(w)),
+        "module.visual.head.proj.weight": torch.ones(4, 64),
+        "module.transformer.resblocks.0.ln_1.weight": torch.ones(4)}}),
+    "CLIP, in an architecture of timm": (CLIP, clip_names),
+}  # fmt: skip
+"""Files that hold the weights of one network, however they name them."""
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two classes of noise, large enough for one episode."""
+    folder = tmp_path_factory.mktemp("images") / "noise"
+    generator = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for i in range(16):
+            pixels = generator.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{i}.png")
+    return folder
+
+
+class CommandLine:
+    """`fsbench episodic` on the images: exit code, and what was written to stderr."""
+
+    def __init__(self, images: Path, output: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        self.images, self.output, self.capfd = images, output, capfd
+
+    def __call__(self, *models: str) -> tuple[int, str]:
+        arguments = [part for model in models for part in ("-m", model)]
+        task = ("-t", f"folder:{self.images}:2w1s", "--episodes", "2", "--input-size", "32")
+        with pytest.raises(SystemExit) as stop:
+            run(["episodic", *arguments, *task, "-o", str(self.output), "--device", "cpu"])
+        return int(stop.value.code or 0), self.capfd.readouterr().err
+
+    def evaluated(self, model: str) -> str:
+        """The weights hash of a model that is evaluated without error; its log is returned."""
+        code, text = self(model)
+        assert code == 0, text
+        return text
+
+    def refused(self, code: int, *models: str) -> str:
+        """The fix of a refusal."""
+        found, text = self(*models)
+        assert found == code, text
+        assert "Traceback" not in text
+        return text[text.index("fix: ") + 5 :].strip()
+
+
+@pytest.fixture
+def fsbench(images: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(images, tmp_path / "results", capfd)
+
+
+def assert_same_features(fsbench: CommandLine, model: str, arch: str, weights: State) -> None:
+    """The command evaluates the trunk of these weights, with the features of the whole network."""
+    whole = network(arch)
+    whole.load_state_dict(weights)
+    for name in HEADS:
+        if isinstance(getattr(whole, name, None), nn.Linear):
+            setattr(whole, name, nn.Identity())
+    fsbench.evaluated(model)
+    (result, *others) = read(fsbench.output)
+    assert not others
+    assert result.backbone.weights_hash == weights_hash(trunk(weights))
+    backbone = backbones.load_backbone(model)
+    pixels = torch.linspace(0, 1, 2 * 3 * 32 * 32).view(2, 3, 32, 32)
+    with torch.no_grad():
+        expected = whole.eval()(backbone.normalised(pixels))
+    torch.testing.assert_close(backbone.features(pixels), expected)
+
+
+@pytest.mark.parametrize("shape", LOADED)
+def test_a_file_with_one_network_is_loaded(
+    shape: str, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    arch, write = LOADED[shape]
+    weights = state(arch)
+    torch.save(write(weights), tmp_path / "a.pth")
+    assert_same_features(fsbench, f"{tmp_path / 'a.pth'}@{arch}", arch, weights)
+
+
+@pytest.mark.parametrize("form", ["safetensors", "legacy"])
+def test_other_formats(form: str, fsbench: CommandLine, tmp_path: Path) -> None:
+    weights, path = state(TOY), tmp_path / ("a.safetensors" if form == "safetensors" else "a.tar")
+    if form == "safetensors":
+        save_file(prefixed("module.", weights), path)
+    else:
+        torch.save({"net": weights}, path, _use_new_zipfile_serialization=False)
+    assert_same_features(fsbench, f"{path}@{TOY}", TOY, weights)
+
+
+CHOICES: dict[str, tuple[str, Callable[[State, State], Any]]] = {
+    "timm train.py with an average": (VIT, lambda a, b: {
+        **TIMM, "state_dict": a, "state_dict_ema": b}),
+    "a model and its average": (TOY, lambda a, b: {"model": a, "model_ema": b}),
+    "DINO": (VIT, lambda a, b: {
+        "student": {**prefixed("module.backbone.", trunk(a)), **mlp("module.head.mlp")},
+        "teacher": {**prefixed("backbone.", trunk(b)), **mlp("head.mlp")}}),
+    "BYOL": (RESNET, lambda a, b: {"state_dict": {
+        **prefixed("online_network.", trunk(a)), **prefixed("target_network.", trunk(b)),
+        **mlp("predictor")}}),
+    "two networks of a GAN": (TOY, lambda a, b: {"net_a": a, "net_b": prefixed("module.", b)}),
+    "a network and a copy in the same names": (TOY, lambda a, b: {
+        **trunk(a), **prefixed("momentum.", trunk(b))}),
+}  # fmt: skip
+"""Files with two networks: the message names both, and each reference is applied."""
+
+
+@pytest.mark.parametrize("shape", CHOICES)
+def test_of_two_networks_the_user_chooses(shape: str, fsbench: CommandLine, tmp_path: Path) -> None:
+    arch, write = CHOICES[shape]
+    both = state(arch), state(arch, "b")
+    torch.save(write(*both), tmp_path / "a.pth")
+    fix = fsbench.refused(4, f"{tmp_path / 'a.pth'}@{arch}")
+    references = fix.removeprefix("choose one: ").split(" or ")
+    assert len(references) == 2
+    for i, (reference, weights) in enumerate(zip(references, both, strict=True)):
+        fsbench.output = tmp_path / f"results{i}"
+        assert_same_features(fsbench, reference, arch, weights)
+
+
+def paste(fix: str) -> None:
+    """Run the `python -c` command of a fix as a shell splits it, but in this process."""
+    command = shlex.split(fix[fix.index("python -c ") :])
+    assert command[:2] == ["python", "-c"]
+    exec(command[2], {})
+
+
+PICKLED: dict[str, Callable[[nn.Module], Any]] = {
+    "a module": lambda net: net,
+    "a module in a dictionary": lambda net: {"model": net, "epoch": 3},
+    "a data-parallel module": lambda net: {"net": nn.DataParallel(net)},
+    "a foreign object beside the weights": lambda net: {
+        "state_dict": net.state_dict(),
+        "best": Fraction(1, 2),
+    },
+}
+
+
+@pytest.mark.parametrize("shape", PICKLED)
+def test_pickled_objects_are_converted_by_the_command_in_the_message(
+    shape: str, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    net, path = network(TOY), tmp_path / "it's.pth"
+    torch.save(PICKLED[shape](net), path)
+    fix = fsbench.refused(4, f"{path}@{TOY}")
+    paste(fix)
+    converted = fix[fix.index("pass ") + 5 : fix.index(":\n")]
+    assert_same_features(fsbench, f"{converted}@{TOY}", TOY, net.state_dict())
+
+
+@pytest.mark.parametrize("wrapper", ["", "state_dict"])
+def test_what_may_belong_to_the_network_is_removed_by_the_command_in_the_message(
+    wrapper: str, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    weights = state(TOY)
+    tree = {**prefixed("module.", weights), "module.queue": torch.ones(4)}
+    torch.save({wrapper: tree} if wrapper else tree, tmp_path / "a.pth")
+    fix = fsbench.refused(4, f"{tmp_path / 'a.pth'}@{TOY}")
+    paste(fix)
+    assert_same_features(fsbench, f"{tmp_path / 'a.backbone.pth'}@{TOY}", TOY, weights)
+
+
+@pytest.mark.parametrize("arch", ["", "@test_vit2"])
+def test_the_architecture_that_a_file_names_is_proposed(
+    arch: str, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    weights, path = state(VIT), tmp_path / "a.pth"
+    torch.save({**TIMM, "arch": "vit_ours", "state_dict": weights}, path)
+    fix = fsbench.refused(4 if arch else 2, f"{path}{arch}")
+    (reference,) = re.findall(r"\S+@test_vit\b", fix)
+    assert_same_features(fsbench, reference.strip("'"), VIT, weights)
+
+
+def test_position_embeddings_of_another_image_size(fsbench: CommandLine, tmp_path: Path) -> None:
+    import timm
+
+    with stream("small positions"):
+        net = nets.randomise(timm.create_model("test_vit", img_size=64, num_classes=0))
+    torch.save(net.state_dict(), tmp_path / "a.pth")
+    fix = fsbench.refused(4, f"{tmp_path / 'a.pth'}@{VIT}")
+    (reference,) = re.findall(r"'(.+)'", fix)
+    assert reference.endswith("?img_size=64")
+    fsbench.evaluated(reference)
+    (result,) = read(fsbench.output)
+    assert result.backbone.weights_hash == weights_hash(net.state_dict())
+    assert result.backbone.input_size == 64
+
+
+@pytest.mark.parametrize("shape", [name for name in LOADED if "CLIP" not in name][::4])
+def test_one_missing_parameter_stays_an_error(
+    shape: str, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    arch, write = LOADED[shape]
+    weights = state(arch)
+    names = [n for n in trunk(weights) if n.endswith((".weight", ".bias"))]
+    del weights[names[len(names) // 2]]
+    torch.save(write(weights), tmp_path / "a.pth")
+    fsbench.refused(4, f"{tmp_path / 'a.pth'}@{arch}")
+    assert not fsbench.output.exists()
+
+
+def test_one_command_compares_files_of_two_architectures(
+    fsbench: CommandLine, tmp_path: Path
+) -> None:
+    torch.save(state(TOY), tmp_path / "a.pth")
+    torch.save(state(VIT), tmp_path / "b.pth")
+    code, text = fsbench(f"{tmp_path / 'a.pth'}@{TOY}", f"{tmp_path / 'b.pth'}@{VIT}")
+    assert code == 0, text
+    facts = {result.backbone.architecture: result.backbone for result in read(fsbench.output)}
+    assert facts.keys() == {TOY, VIT}
+    assert facts[TOY].ref == f"{tmp_path / 'a.pth'}@{TOY}"
+
+
+@pytest.mark.parametrize("depth", [20, 32])
+def test_a_cifar_resnet_by_its_function_and_its_file(
+    depth: int, fsbench: CommandLine, tmp_path: Path
+) -> None:
+    """The file of a well-known repository: `module.` names, and a classifier called linear."""
+    with stream("cifar", depth):
+        net = nets.randomise(nets.cifar_resnet(depth, classes=10))
+    torch.save({"state_dict": prefixed("module.", net.state_dict()), "best_prec1": 92.6},
+               tmp_path / "resnet.th.pth")  # fmt: skip
+    model = f"{tmp_path / 'resnet.th.pth'}@py:support.nets:cifar_resnet?depth={depth}"
+    text = fsbench.evaluated(model)
+    assert "dropped head 2: linear.weight, linear.bias" in text
+    (result,) = read(fsbench.output)
+    facts = result.backbone
+    assert (facts.ref, facts.feature_dim, facts.input_size) == (model, 64, 32)
+    assert facts.weights_hash == weights_hash(trunk(net.state_dict()))
+    wrong = model.replace(f"depth={depth}", "depth=26")
+    assert "does not fit" in fsbench(wrong)[1]
+
+
+def test_dropped_names_come_with_the_reason(fsbench: CommandLine, tmp_path: Path) -> None:
+    arch, write = LOADED["MoCo v2"]
+    torch.save(write(state(arch)), tmp_path / "a.pth")
+    text = fsbench.evaluated(f"{tmp_path / 'a.pth'}@{arch}")
+    assert "in 'state_dict.module.encoder_q', prefix 'module.encoder_q.' stripped" in text
+    assert "dropped head 2: fc.0.weight, fc.2.weight (a classifier acts after the features)" in text
+    assert "dropped outside 81: module.encoder_k (80), module.queue" in text
+    assert "outside the part that has all weights of the architecture" in text
+
+
+def test_there_are_at_least_thirty_shapes() -> None:
+    assert len({*LOADED, *CHOICES, *PICKLED}) >= 30
