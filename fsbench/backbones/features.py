@@ -20,8 +20,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,8 @@ def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
         lock.release()
 
 
-def read_features(folder: Path, shape: tuple[int, int], report: Reporter) -> Features | None:
-    """Map the finished array copy-on-write, or return None; remove and report a damaged one."""
-    if not folder.is_dir():
-        return None
+def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
+    """Map the finished array copy-on-write; None if it is missing or damaged."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array: Features = np.load(folder / ARRAY, mmap_mode="c")
@@ -124,8 +123,6 @@ def read_features(folder: Path, shape: tuple[int, int], report: Reporter) -> Fea
             return array
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
-    report.log(f"{folder} is damaged: extracting its features again")
-    shutil.rmtree(folder)
     return None
 
 
@@ -201,6 +198,9 @@ class FeatureWriter:
 VERSION = 1
 """Version of the computation from image to features; a new one invalidates old caches."""
 
+LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
+"""Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
+
 CONSTANT = 1e-6
 """Features count as constant if they differ by at most this fraction of their largest value."""
 
@@ -259,13 +259,19 @@ class FeatureStore:
             about |= {"view": asdict(view), "images": dataset.images_hash}
         folder = self.folder / cache_key(about)
         shape = (len(dataset), backbone.facts.feature_dim)
+        # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
+        if (features := read_features(folder, shape)) is not None:
+            return features
         with lock_features(folder, self.report):
-            features = read_features(folder, shape, self.report)
-            if features is None:
-                check_input_size(backbone, image.input_size, self.device)
-                writer = FeatureWriter(folder, shape, self.report)
-                self.extract(backbone, dataset, image, writer, about, view)
-                features = read_features(folder, shape, self.report)
+            if (features := read_features(folder, shape)) is not None:
+                return features
+            if folder.is_dir():
+                self.report.log(f"{folder} is damaged: extracting its features again")
+                shutil.rmtree(folder)
+            check_input_size(backbone, image.input_size, self.device)
+            writer = FeatureWriter(folder, shape, self.report)
+            self.extract(backbone, dataset, image, writer, about, view)
+            features = read_features(folder, shape)
         if features is None:
             raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
         return features
@@ -295,6 +301,7 @@ class FeatureStore:
             "block": self.batch_size or feature_block_size(facts.feature_dim, image.input_size),
             "torch": torch.__version__,
             "pillow": PIL.__version__,
+            "libraries": library_versions(),
             "device": devices.device_model(self.device),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
@@ -341,6 +348,15 @@ class FeatureStore:
                     ref, f"NaN or infinity on images {start} to {start + n - 1}"
                 )
             yield start, rows
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the installed libraries that define backbones."""
+    versions = {}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def cache_key(about: dict[str, Any]) -> str:

@@ -5,11 +5,16 @@ JSON, TOML and YAML become plain values: nothing in them is built or run.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
+import re
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -45,19 +50,59 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 def replacing(path: Path, *, shared: bool = True) -> Iterator[Path]:
     """Yield a temporary file beside `path` that replaces it if the block ends without an error.
 
-    shared: several processes may write `path`, so each has its own temporary file; else a process
-    overwrites the one that a killed process left.
+    shared: several processes may write `path`, so each has its own temporary file, and those that
+    killed processes left in the folder are deleted; else a process overwrites the one of a killed
+    process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(
-        f".{path.name}.{os.getpid()}.tmp" if shared else f".{path.name}.part"
-    )
+    temporary = path.with_name(f".{path.name}.part")
+    if shared:
+        delete_abandoned(path.parent)
+        temporary = path.with_name(f".{path.name}.fsbench-{_machine()}-{os.getpid()}.tmp")
     try:
         yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+TEMPORARY = re.compile(r"\..+\.fsbench-([0-9a-f]{8})-(\d+)\.tmp", re.DOTALL)
+"""Name of a temporary file: its target, the machine and the process that write it."""
+ABANDONED_SECONDS = 24 * 3600
+"""Age after which a temporary file of another machine, e.g. of a shared disk, counts as left."""
+
+
+def delete_abandoned(folder: Path) -> None:
+    """Delete temporary files whose process has ended, or that nobody has written to for a day."""
+    for path in folder.glob(".*.tmp"):
+        if (name := TEMPORARY.fullmatch(path.name)) is None:
+            continue
+        with suppress(OSError):
+            is_old = time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+            if is_old or (name[1] == _machine() and not _is_running(int(name[2]))):
+                path.unlink()
+
+
+@cache
+def _machine() -> str:
+    """Return eight hex digits for this machine, or the container whose process numbers it has."""
+    container = ""
+    with suppress(OSError):
+        container = str(Path("/proc/self/ns/pid").readlink())
+    return hashlib.sha256(f"{platform.node()} {container}".encode()).hexdigest()[:8]
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # Windows has no signal 0: os.kill would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def write_atomic(path: Path, content: bytes) -> None:

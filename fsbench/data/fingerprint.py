@@ -8,6 +8,7 @@ See fsbench/data/README.md, "Which images a result is about".
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +38,7 @@ def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) 
             advance(1)
     fresh = dict(zip(dataset.paths, hashes, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
-        _save(store, cached | fresh)
+        _save(store, cached | fresh, report)
     pairs = zip(dataset.canonical_ids, hashes, strict=True)
     return hash_lines(f"{canonical_id} {entry[-1]}" for canonical_id, entry in sorted(pairs))
 
@@ -73,7 +74,13 @@ def _load(store: Path, report: Reporter) -> HashCache:
     return entries
 
 
-def _save(store: Path, cached: HashCache) -> None:
+def _save(store: Path, cached: HashCache, report: Reporter) -> None:
+    """Write the content hashes; only report a cache that is read-only."""
     text = json.dumps(cached)
-    with replacing(store) as temporary:
-        temporary.write_text(f"{hash_lines([text])}\n{text}")
+    try:
+        with replacing(store) as temporary:
+            temporary.write_text(f"{hash_lines([text])}\n{text}")
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
+        report.log(f"content hashes are not cached: {store.parent} is read-only")

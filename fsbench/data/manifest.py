@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import UsageError
+from fsbench.core.io import replacing
 from fsbench.core.specs import EpisodeSpec
 from fsbench.core.tasks import DEFAULT_PROTOCOL, USER_DATA, TaskId
 from fsbench.data.base import TargetDataset
@@ -68,16 +68,8 @@ def write_episodes(
     Each object has index, class_ids (n_way official ids), and support and query: n_way lists of
     image paths relative to the data set folder.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=file.parent, prefix=f".{file.name}.", encoding="utf8", delete=False
-    ) as part:
-        try:
-            part.writelines(format_episodes(sampler, dataset, n_episodes))
-        except BaseException:
-            Path(part.name).unlink()
-            raise
-    Path(part.name).replace(file)
+    with replacing(file) as temporary, temporary.open("w", encoding="utf8") as part:
+        part.writelines(format_episodes(sampler, dataset, n_episodes))
 
 
 def format_episodes(

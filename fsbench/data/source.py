@@ -123,6 +123,8 @@ def decode_source(
 def _cached(
     folder: Path, listing: SourceListing, size: int, report: Reporter
 ) -> tuple[Pixels, Pixels, dict[str, str]]:
+    if cached := _read(folder):  # complete by rename; a read-only cache takes no lock
+        return cached
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(folder.name + ".lock")):
         if folder.is_dir() and (cached := _read(folder)):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from fsbench.backbones.features import FeatureStore
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
+from fsbench.data.fingerprint import fingerprint
 from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]
@@ -234,3 +238,68 @@ def test_the_threads_belong_to_the_key(
     metas = [json.loads(p.read_text()) for p in store.folder.glob("*/meta.json")]
     assert sorted(meta["threads"] for meta in metas) == [1, 2]
     assert {meta["model"] for meta in metas} == {"fsbench/toy_resnet"}
+
+
+def test_versions_of_libraries_with_networks_belong_to_the_key(
+    backbone: Backbone,
+    pictures: Pictures,
+    store: FeatureStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other versions of timm and torchvision are installed in front of the present ones."""
+    dataset, sizes = pictures(4), count_blocks(backbone)
+    for i, name in enumerate(("timm", "torchvision"), 1):
+        about = tmp_path / name / f"{name}-99.0.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0\n")
+        store.get(backbone, dataset, SMALL, PRINT)
+        monkeypatch.syspath_prepend(tmp_path / name)
+        store.get(backbone, dataset, SMALL, PRINT)
+        assert len(list(store.folder.glob("*/meta.json"))) == 1 + i
+    assert sizes == [2, 4] * 3
+
+
+@contextmanager
+def no_rights() -> Iterator[None]:
+    """Run as a user that may not write: root may write anywhere."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_a_read_only_cache_that_holds_everything_is_read(
+    backbone: Backbone, pictures: Pictures, report: Any
+) -> None:
+    dataset = pictures(6)
+    with TemporaryDirectory() as name:  # unlike tmp_path below a folder that others may enter
+        images, cache = Path(name) / "images", Path(name) / "cache"
+        shutil.copytree(dataset.root, images)
+        dataset = replace(dataset, root=images)
+        store = FeatureStore(cache, batch_size=4, report=report)
+        written = fingerprint(dataset, cache, report)
+        first = store.get(backbone, dataset, SMALL, written)
+        for lock in cache.rglob("*.lock"):
+            lock.unlink()
+        folders = [Path(name), *(path for path in Path(name).rglob("*") if path.is_dir())]
+        for folder in folders:
+            folder.chmod(0o555)
+        with no_rights():
+            assert fingerprint(dataset, cache, report) == written
+            assert np.array_equal(store.get(backbone, dataset, SMALL, written), first)
+            with pytest.raises(PermissionError):
+                store.get(backbone, dataset, SMALL, "1" * 64)
+        for folder in folders:
+            folder.chmod(0o755)
+        for path in images.iterdir():
+            os.utime(path)
+        (cache / "hashes").chmod(0o555)
+        with no_rights():
+            assert fingerprint(dataset, cache, report) == written
+        (cache / "hashes").chmod(0o755)
+    assert "content hashes are not cached" in report.text

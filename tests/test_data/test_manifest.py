@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +135,25 @@ def test_real_packs_export_files_that_exist(packs: Path, tmp_path: Path) -> None
     (folder,) = {p.parent for p in packs.glob("eurosat/2750")} or {packs / "eurosat"}
     for row in rows:
         assert all((folder / path).is_file() for path in np.ravel(row["query"]))
+
+
+def test_the_next_export_deletes_what_a_killed_one_left(birds: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out" / "e.jsonl"
+    task = f"folder:{birds}:2w3s"
+    command = ["export", task, "-o", str(file)]
+    module = [sys.executable, "-m", "fsbench", "episodes"]
+    killed = subprocess.Popen([*module, *command, "--episodes", "10000000"])
+    for _ in range(600):
+        if file.parent.is_dir() and any(p.stat().st_size for p in file.parent.iterdir()):
+            break
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait(20)
+    (left,) = file.parent.iterdir()
+    old = file.parent / ".e.jsonl.fsbench-00000000-1.tmp"
+    running = file.parent / left.name.replace(f"-{killed.pid}.", f"-{os.getppid()}.")
+    for path in (old, running):
+        path.touch()
+    os.utime(old, (0, 0))
+    assert fsbench(*command, "--episodes", "4") == 0
+    assert sorted(file.parent.iterdir()) == sorted([running, file])
