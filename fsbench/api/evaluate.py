@@ -42,6 +42,7 @@ from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.core.errors import UsageError
 from fsbench.core.estimates import require_consent
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
 from fsbench.core.tasks import Kind, Options, TaskId
@@ -152,7 +153,7 @@ def evaluate(
     spec : str, Path, or a sequence of them, optional
         Result files (`*.json`), or files of a spec alone: evaluate exactly these specs, on the
         data sets of the results or on the data sets `tasks`. Options that a spec states are left
-        out.
+        out, but for `heads` that name the files of custom code.
     output : str or Path, optional
         Results folder: complete results in it are read, not computed. Without it results live in a
         temporary folder until `Results.save` copies them.
@@ -191,10 +192,13 @@ def evaluate(
     image = parse_image(interpolation, crop)
     texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
     spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
+    names_of_heads = load_heads(heads) if heads else None
     if spec_files:
-        stated = (episodes, str(input_size), shots, way, heads, protocol, tuple(settings), bn_mode)
-        default = (600, "auto", None, None, None, None, (), "eval")
-        if (*stated, seed, limit, image, n_query) != (*default, 0, None, ImageSpec(), 15):
+        stated_heads = [head for head in heads or () if not head.startswith(CODE)] or None
+        stated = (episodes, str(input_size), shots, way, stated_heads, protocol, tuple(settings))
+        default = (600, "auto", None, None, None, None, ())
+        others = (bn_mode, seed, limit, image, n_query)
+        if (*stated, *others) != (*default, "eval", 0, None, ImageSpec(), 15):
             raise UsageError(
                 "options of specs beside --spec, which states them all",
                 fix="leave out everything but the model, data sets, machine and output",
@@ -204,7 +208,7 @@ def evaluate(
     else:
         request = EvaluationRequest.parse(
             texts,
-            Options(tuple(kinds), shots, way, heads and load_heads(heads), protocol),
+            Options(tuple(kinds), shots, way, names_of_heads, protocol),
             input_size=str(input_size),
             image=image,
             shard=shard,

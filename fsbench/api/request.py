@@ -37,6 +37,7 @@ from fsbench.core.specs import (
     Spec,
     Split,
     Triple,
+    UnreadSettings,
     choose_resolution,
 )
 from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
@@ -326,6 +327,17 @@ def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId
     return tuple(chosen)
 
 
+def require_code(path: Path, spec: Spec) -> None:
+    """Raise UsageError for a spec of a head in a user's file that is not loaded."""
+    fitted = spec.fitted if isinstance(spec, EpisodicSpec) else None
+    if isinstance(fitted, UnreadSettings):
+        raise UsageError(
+            f"{path}: the head is custom code of a file with sha-256 {fitted.code[:12]}..., which "
+            "is not loaded",
+            fix="pass the unchanged file: --adapt py:FILE:FUNCTION",
+        )
+
+
 def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
     """Return the heads with every py:FILE:FUNCTION loaded and replaced by its public name.
 
@@ -476,6 +488,7 @@ def request_of_specs(
     files = {path: SpecFile.read(path) for path in paths}
     specs: dict[TaskId, Spec] = {}
     for path, file in files.items():
+        require_code(path, file.spec)
         names = datasets or ([file.task.dataset] if file.task else [])
         if not names:
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")

@@ -7,7 +7,8 @@ The file `protocols/episodic/<name>.py` of such a head holds its settings (a Fit
 
 for E episodes at once. The fit of a transductive head also receives all queries (E, q, D); other
 heads never see them, so they are inductive by construction. Inductive heads that return a
-LinearClassifier are also scored on all dense queries (protocols/heads/scoring.py). Everything is
+LinearClassifier are also scored on all dense queries (protocols/heads/scoring.py). Settings of a
+head whose outcomes stay the same at any scale of raw features declare SCALE_FREE. Everything is
 float64 on the CPU, where it takes seconds and no bit depends on an accelerator. torch is imported
 inside functions because readers of results need the settings only.
 """

@@ -186,6 +186,14 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
         fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", input_size=32, pool="avg"),
         "toy_tiles:2w1s", heads=heads, output="out", **QUICK,
     )  # fmt: skip
+    again = fsbench.evaluate(
+        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="u", input_size=32, pool="avg"),
+        spec=results.paths[0], heads=heads, output="again", progress=False,
+    )  # fmt: skip
+    assert again[0].spec_digest == results[0].spec_digest
+    registry._CUSTOM.clear()
+    with pytest.raises(UsageError, match=r"custom code of a file .*not loaded\n.*--adapt py:FILE"):
+        fsbench.evaluate("fsbench/toy_resnet", spec=results.paths[0], progress=False)
     (row,) = json.loads(call_elsewhere("show", "out", "--json"))
     assert row["spec_digest"] == results[0].spec_digest
     assert row["task"] == "toy_tiles:2w1s/mine@ibm"
