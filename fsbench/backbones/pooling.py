@@ -32,7 +32,7 @@ WORDS: dict[Pooling, str] = {
     "cls+avg": "cls token and average of the patches",
     "max": "global max pooling",
 }
-TIMM_POOLS: dict[str, Pooling] = {"token": "cls", "avg": "avg"}
+STATED_POOLS: dict[str, Pooling] = {"token": "cls", "tok": "cls", "avg": "avg"}
 N_BLOCKS = 4
 LAST_BLOCKS = f"last{N_BLOCKS}"
 
@@ -98,15 +98,26 @@ class FeatureReader(nn.Module):
         """
         forward: Any = self.module.forward_intermediates
         options: dict[str, Any] = {"indices": N_BLOCKS, "intermediates_only": True}
-        if "return_prefix_tokens" in inspect.signature(forward).parameters:
+        parameters = inspect.signature(forward).parameters
+        if "return_prefix_tokens" in parameters:
             options |= {"return_prefix_tokens": True, "norm": True}
+        if "output_extra_tokens" in parameters:  # open_clip
+            options |= {"output_extra_tokens": True, "normalize_intermediates": True}
         try:
-            return list(forward(images, **options))
-        except AssertionError as error:
+            outputs = forward(images, **options)
+        except AssertionError:  # timm
+            outputs = []
+        if isinstance(outputs, dict):
+            maps = outputs["image_intermediates"]
+            prefixes = outputs.get("image_intermediates_prefix")
+            outputs = maps if prefixes is None else zip(maps, prefixes, strict=True)
+        outputs = list(outputs)
+        if len(outputs) < N_BLOCKS:
             raise UsageError(
                 f"--layers {LAST_BLOCKS}: {self.ref} has fewer than {N_BLOCKS} blocks",
                 fix="leave --layers out, or name a module",
-            ) from error
+            )
+        return outputs
 
     def named_outputs(self, images: Tensor) -> list[Any]:
         """Return the outputs of the modules `blocks`, in their order."""
@@ -164,7 +175,7 @@ class FeatureReader(nn.Module):
     @property
     def has_token(self) -> bool:
         """Whether the first of the network's tokens is its cls token."""
-        names = ("cls_token", "class_token")
+        names = ("cls_token", "class_token", "class_embedding")
         return any(getattr(self.module, name, None) is not None for name in names)
 
     def resolve_pool(self, pool: Pooling, outputs: Sequence[LayerOutput | Tensor]) -> Pooling:
@@ -216,9 +227,9 @@ def native_pool(module: nn.Module, no_token: bool, ref: str) -> Pooling:
 
     Raises UsageError where it states none and has tokens.
     """
-    stated = timm_pool(module)
-    if stated in TIMM_POOLS:
-        return TIMM_POOLS[stated]
+    stated = timm_pool(module) or str(getattr(module, "pool_type", ""))
+    if stated in STATED_POOLS:
+        return STATED_POOLS[stated]
     if not stated and no_token:
         return "avg"
     if not stated and hasattr(module, "class_token"):
@@ -239,10 +250,10 @@ def timm_pool(module: nn.Module) -> str:
     return str(getattr(pool, "pool_type", pool if isinstance(pool, str) else ""))
 
 
-def list_layers(module: nn.Module) -> list[str]:
+def list_layers(module: nn.Module, prefix: str = "") -> list[str]:
     """Return the names of the parts of a network, for messages."""
-    return [
-        name
-        for name, child in module.named_children()
-        if next(child.parameters(), None) is not None
-    ]
+    parts = {n: m for n, m in module.named_children() if next(m.parameters(), None) is not None}
+    if len(parts) == 1:  # a wrapper
+        ((name, inner),) = parts.items()
+        return list_layers(inner, f"{prefix}{name}.") or [prefix + name]
+    return [prefix + name for name in parts]

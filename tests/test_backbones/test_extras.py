@@ -224,3 +224,53 @@ def test_references_of_open_clip() -> None:
     assert "openai" in caught.value.fix
     with pytest.raises(CheckpointError, match="cannot get the weights"):
         backbones.load_backbone("open_clip:ViT-B-32/laion2b_s34b_b79k")
+
+
+@transformers_installed
+@pytest.mark.parametrize("pool", ["cls", "cls+avg", "max"])
+def test_last_four_blocks_of_transformers(pool: str, tmp_path: Path) -> None:
+    from transformers import AutoModel, Dinov2Config
+
+    config = Dinov2Config(
+        **{"image_size": SIZE, "patch_size": 8, "hidden_size": 16, "mlp_ratio": 2},
+        **{"num_hidden_layers": 5, "num_attention_heads": 2},
+    )
+    model = AutoModel.from_config(config).eval()
+    save_model(tmp_path, model)
+    spec = FeatureSpec(pool=pool, layers="last4")
+    backbone = backbones.load_backbone(f"transformers:{tmp_path}", features=spec)
+    with torch.no_grad():
+        states = model(NORMALISED, output_hidden_states=True).hidden_states[-4:]
+        tokens = [model.layernorm(state) for state in states]
+        last = model(NORMALISED).last_hidden_state
+    torch.testing.assert_close(tokens[-1], last)
+    cls = [state[:, 0] for state in tokens]
+    expected = {
+        "cls": cls,
+        "cls+avg": [*cls, last[:, 1:].mean(1)],
+        "max": [state[:, 1:].amax(1) for state in tokens],
+    }[pool]
+    torch.testing.assert_close(backbone.features(IMAGES), torch.cat(expected, 1))
+    save_model(tmp_path / "small", random_model("dinov2"))
+    with pytest.raises(UsageError, match="fewer than 4 blocks"):
+        backbones.load_backbone(f"transformers:{tmp_path / 'small'}", features=spec)
+
+
+@open_clip_installed
+def test_last_four_blocks_of_open_clip() -> None:
+    spec = FeatureSpec(layers="last4")
+    backbone = backbones.load_backbone("open_clip:ViT-S-32-alt", random_init=0, features=spec)
+    tower: Any = backbone.module.get_submodule("module")
+    outputs: list[Tensor] = []
+    handles = [
+        block.register_forward_hook(lambda module, inputs, output: outputs.append(output))
+        for block in tower.transformer.resblocks[-4:]
+    ]
+    images = torch.rand(2, 3, 224, 224)
+    with torch.no_grad():
+        features = backbone.module(images)
+    for handle in handles:
+        handle.remove()
+    expected = [tower.ln_post(output)[:, 0] for output in outputs]
+    torch.testing.assert_close(features, torch.cat(expected, 1))
+    assert backbone.facts.features == "cls token of the last 4 blocks"

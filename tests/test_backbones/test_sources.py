@@ -70,6 +70,7 @@ def test_random_weights_of_timm(name: str) -> None:
         ("test_vit", "cls token"),
         ("test_resnet", "global average pooling"),
         ("mobilenetv3_small_050", "global average pooling, pre_logits"),
+        ("deit_tiny_distilled_patch16_224", "average of the cls and distillation tokens"),
     ],
 )
 def test_how_timm_features_are_taken_is_recorded(name: str, features: str) -> None:
@@ -184,7 +185,9 @@ def test_malformed_hub_ids(ref: str) -> None:
 def test_torchvision_heads_are_found_by_their_role(name: str, dim: int, head: str) -> None:
     facts = backbones.load_backbone(f"torchvision/{name}", random_init=0).facts
     assert facts.feature_dim == dim
-    assert facts.features == f"torchvision, input of {head}"
+    hidden = name.startswith("mobilenet")
+    pooling = "hidden layer of the classifier" if hidden else "global average pooling"
+    assert facts.features == f"torchvision, input of {head}: {pooling}"
 
 
 def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{request.name}.{weights.name}",
-        features=f"torchvision, input of {head}",
+        features=f"torchvision, input of {head}: {describe_input(model, head)}",
         input_size=int(preset.crop_size[0]),
         mean=to_triple(preset.mean),
         std=to_triple(preset.std),
@@ -65,6 +65,15 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 def is_stored(url: str) -> bool:
     """Return whether the file of a URL is in the checkpoints folder of torch.hub."""
     return Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(url).path).name).is_file()
+
+
+def describe_input(model: nn.Module, head: str) -> str:
+    """Describe what a removed classification layer `head` received."""
+    if hasattr(model, "class_token"):
+        return "cls token"
+    parts = model.get_submodule(head.split(".")[0]).modules()
+    hidden = any(isinstance(part, nn.Linear) for part in parts)
+    return "hidden layer of the classifier" if hidden else "global average pooling"
 
 
 def remove_head(model: nn.Module) -> str:

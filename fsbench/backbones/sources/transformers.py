@@ -71,6 +71,18 @@ class VisionModel(nn.Module):
         hidden: Tensor = self.outputs(images).last_hidden_state
         return hidden
 
+    def forward_intermediates(
+        self, images: Tensor, indices: int, intermediates_only: bool = True
+    ) -> list[Tensor]:
+        """Return the outputs of the last blocks; of a plain transformer after its last norm."""
+        options: dict[str, Any] = dict.fromkeys(self.options, True)
+        output = self.model(pixel_values=images, output_hidden_states=True, **options)
+        states = output.hidden_states[1:][-indices:]
+        norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
+        norm = next((norm for norm in norms if norm is not None), None)
+        plain = norm is not None and len({state.shape for state in states}) == 1
+        return [norm(state) for state in states] if plain else list(states)
+
     def forward(self, images: Tensor) -> Tensor:
         output = self.outputs(images)
         if self.pooled:
