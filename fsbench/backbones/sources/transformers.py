@@ -80,8 +80,9 @@ class VisionModel(nn.Module):
         states = output.hidden_states[1:][-indices:]
         norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
         norm = next((norm for norm in norms if norm is not None), None)
-        plain = norm is not None and len({state.shape for state in states}) == 1
-        return [norm(state) for state in states] if plain else list(states)
+        if norm is None or len({state.shape for state in states}) > 1:
+            return list(states)
+        return [norm(state) for state in states]
 
     def forward(self, images: Tensor) -> Tensor:
         output = self.outputs(images)
