@@ -47,7 +47,8 @@ class RankedBoard:
         -------
         pandas.DataFrame
             Columns: track, entry, tier (missing for unranked entries), overall, one column per
-            task, source_accuracy, flags, link. Accuracies are fractions.
+            task, source_accuracy, flags, self_reported (number of task columns without a signed
+            badge), link. Accuracies are fractions.
         """
         from pandas import DataFrame
 
@@ -63,6 +64,7 @@ class RankedBoard:
                 },
                 "source_accuracy": view.sources[standing.name],
                 "flags": ", ".join(view.flags[standing.name]),
+                "self_reported": len(render.list_self_reported(view, standing.name)),
                 "link": view.links[standing.name],
             }
             for view in self.tracks
@@ -70,7 +72,8 @@ class RankedBoard:
         ]
         head = ["track", "entry", "tier", "overall"]
         columns = dict.fromkeys(column for view in self.tracks for column in view.ranking.columns)
-        frame = DataFrame(rows, columns=[*head, *columns, "source_accuracy", "flags", "link"])
+        tail = ["source_accuracy", "flags", "self_reported", "link"]
+        frame = DataFrame(rows, columns=[*head, *columns, *tail])
         return frame.astype({"tier": "Int64"})
 
     def __repr__(self) -> str:

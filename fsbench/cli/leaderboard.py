@@ -13,7 +13,7 @@ from typer import Argument, Option
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from leaderboard.board.badges import Badge
+    from leaderboard.board.badges import Badge, CellCheck
     from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
     from leaderboard.ranking.winner_tree import TreeBranch, WinnerTree
@@ -252,7 +252,9 @@ def verify(
         str, Option("-m", "--model", help="Backbone of the entry: timm/NAME, run:DIR, FILE, ...")
     ],
     board: options.Board,
-    episodes: int = Option(20, min=1, help="Episodes to draw, over all tasks."),
+    episodes: int = Option(
+        20, min=1, help="Episodes to draw over all tasks, at least one of each."
+    ),
     tasks: list[str] | None = Option(
         None,
         "-t",
@@ -261,7 +263,9 @@ def verify(
         help="Only tasks that match these ids; folder:DIR for your own.",
     ),
     seed: int | None = Option(
-        None, min=0, help="Seed for drawing the episodes; random by default."
+        None,
+        min=0,
+        help="Seed of half of the draws, random by default; the rest follows the chain.",
     ),
     arch: options.Arch = None,
     random_init: options.RandomInit = None,
@@ -271,13 +275,17 @@ def verify(
     threads: options.Threads = None,
     batch_size: options.BatchSize = None,
     workers: options.Workers = 2,
+    sign_with: Path | None = Option(
+        None, help="SSH key that signs the badge; it counts if board.json lists it in 'signers'."
+    ),
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """Recompute random episodes of an entry from its weights; exit 5 if outcomes differ.
 
-    The outcome is stored in the entry as a badge, which the board shows. Threads default to those
-    of the entry, so that on the same kind of machine every bit is equal.
+    The outcome is stored in the entry as a badge; the board shows it as unsigned claim unless a key
+    of the board signs it. Threads default to those of the entry, so that on the same kind of
+    machine every bit is equal; another environment gives the verdict tolerant at most.
     """
     from fsbench.api.machine import Machine, cache_folder
     from fsbench.api.request import Models
@@ -295,27 +303,36 @@ def verify(
         roots=options.split(data),
         machine=Machine(device, threads, workers, batch_size, cache_folder(cache)),
         yes=yes,
+        sign_with=sign_with,
         report=console.reporter(),
     )
-    show_badge(badge, as_json)
+    shown = Board.open(board).entry(entry).verification.words
+    show_badge(badge, shown, as_json)
     refuse_failed(entry, badge)
 
 
-def show_badge(badge: Badge, as_json: bool) -> None:
-    """Print one line per task and, on stderr, how to repeat the check."""
+def show_badge(badge: Badge, shown: str, as_json: bool) -> None:
+    """Print one line per task and, on stderr, how to repeat the check.
+
+    shown: what the board says about the entry now.
+    """
     if as_json:
-        console.emit_json(badge.model_dump(mode="json") | {"verdict": badge.verdict})
+        computed = {"verdict": badge.verdict, "board_shows": shown}
+        console.emit_json(badge.model_dump(mode="json") | computed)
         return
-    titles = ("task", "drawn", "recomputed", "outcomes", "flipped", "allowed", "verdict")
+    titles = ("task", "drawn", "recomputed", "queries", "outcomes", "flipped", "allowed", "verdict")
     rows = []
     for check in badge.cells:
-        counts = (len(check.drawn), check.episodes, check.outcomes, check.flipped, check.allowed)
-        rows.append((check.cell, *map(str, counts), check.verdict))
-    console.table(badge.words, titles, rows)
+        for kind, count in zip(("scored", "dense"), check.counts, strict=False):
+            numbers = (len(check.drawn), check.episodes)
+            flips = (count.outcomes, count.flipped, count.allowed)
+            rows.append((check.cell, *map(str, numbers), kind, *map(str, flips), check.verdict))
+    console.table(f"this run: {badge.words}", titles, rows)
+    console.log(f"the board shows: {shown}")
     where = ", ".join(f"{k} {v}" for k, v in badge.environment.items())
     console.log(f"episodes drawn by --seed {badge.seed}; {where}")
     for difference in dict.fromkeys(d for check in badge.cells for d in check.differs):
-        console.log(f"another environment than the entry's: {difference}")
+        console.log(f"another environment than the entry's, so tolerant at most: {difference}")
     if badge.not_verified:
         console.log(f"not verified: {', '.join(badge.not_verified)}")
 
@@ -326,14 +343,24 @@ def refuse_failed(entry: str, badge: Badge) -> None:
     failed = [check for check in badge.cells if check.verdict == "failed"]
     if failed:
         listed = "\n  ".join(
-            f"{c.cell}: {c.flipped} of {c.outcomes} outcomes differ, allowed are {c.allowed}"
-            f"{'; ' + c.other if c.other else ''}; episodes {', '.join(map(str, c.wrong))}"
+            f"{c.cell}: {describe_flips(c)}{'; ' + c.other if c.other else ''}; "
+            f"episodes {', '.join(map(str, c.wrong))}"
             for c in failed
         )
         raise ValidationFailed(
             f"'{entry}' does not follow from its weights\n  {listed}",
             fix="ask the submitter; the badge says how to repeat this check",
         )
+
+
+def describe_flips(check: CellCheck) -> str:
+    """Return e.g. '3 of 75 scored outcomes differ (+3 for the entry), allowed are 0'."""
+    return "; ".join(
+        f"{count.flipped} of {count.outcomes} {kind} outcomes differ ({count.gained:+} for the "
+        f"entry), allowed are {count.allowed}"
+        for kind, count in zip(("scored", "dense"), check.counts, strict=False)
+        if count.flipped
+    )
 
 
 def reproduce(

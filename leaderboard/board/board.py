@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -33,7 +33,7 @@ from fsbench.results import assembly
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.verification import Loaded
 from leaderboard.board import badges, official
-from leaderboard.board.badges import Badge
+from leaderboard.board.badges import Verification
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE
 from leaderboard.submission import chain as chains
@@ -65,11 +65,11 @@ class EntryFile(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class BoardEntry:
-    """A measured entry with its verified results, and its badge if it was recomputed."""
+    """A measured entry with its results, whose hashes are checked, and what its badges say."""
 
     file: EntryFile
     cells: tuple[Loaded, ...]
-    badge: Badge | None = None
+    verification: Verification = field(default_factory=Verification)
 
     @property
     def name(self) -> str:
@@ -132,9 +132,10 @@ class Board:
         verified = (results or ResultCache(self.folder)).read_results(folder)
         if file.chain and (changes := [*chains.find_changes(file.chain, verified, str(folder))]):
             raise ValidationFailed("\n  ".join(map(str, changes)))
-        stored = badges.read_badges(folder)
-        badge = badges.select_badge(stored, chains.build_chain(verified).end) if stored else None
-        return BoardEntry(file, verified, badge)
+        columns = [str(loaded.result.column) for loaded in verified]
+        end = chains.build_chain(verified).end
+        verification = badges.read_verification(folder, columns, end, self.file.signers)
+        return BoardEntry(file, verified, verification)
 
     def select_columns(self, submission: Submission) -> Submission:
         """Return the submission without results that belong to no column of this board."""
@@ -165,11 +166,19 @@ class Board:
             )
 
     def store(self, submission: Submission) -> Path:
-        """Write an entry beside the board's others, then move it into place."""
-        name = submission.name
-        return place_entry(
-            self.folder, name, self.taken(name), lambda new: write_entry(new, submission)
-        )
+        """Write an entry beside the board's others, then move it into place.
+
+        Badges stay if the results are equal: a failed verification is not lost that way.
+        """
+        name, replaced = submission.name, self.taken(submission.name)
+
+        def write(new: Path) -> None:
+            write_entry(new, submission)
+            if replaced is not None:
+                end = chains.build_chain(submission.cells).end
+                badges.copy_badges(self.folder / replaced, new, end)
+
+        return place_entry(self.folder, name, replaced, write)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

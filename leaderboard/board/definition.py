@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen, digest
 from fsbench.core.tasks import ColumnId
+from leaderboard.board.signatures import PublicKey
 
 
 class Column(Frozen):
@@ -80,6 +81,11 @@ class BoardFile(Frozen):
     official: bool = Field(False, description="refuses every flag and every target seen")
     ranking: RankingRule = "leader-tiers-1"
     columns: tuple[Column, ...] | None = None
+    signers: tuple[PublicKey, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="whose signed badges count; never frozen, so that a version can change them",
+    )
     frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
 
     @model_validator(mode="before")

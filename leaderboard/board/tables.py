@@ -14,6 +14,7 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
 from fsbench.results.verification import Loaded
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.published import PublishedEntry, load_published
@@ -47,7 +48,8 @@ class BoardTable:
     flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
     entry -> code or paper; published: published entries on the same data sets; contenders: the
     outcomes that were ranked, for further statistics; backbones: entry -> its facts; cell_flags:
-    entry -> column -> why that number is not official; results: entry -> column -> its result.
+    entry -> column -> why that number is not official, or that its submitter alone vouches for it;
+    results: entry -> column -> its result.
     """
 
     name: str
@@ -132,6 +134,7 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
                     *loaded.result.flags,
                     *flag_custom_code(loaded.result),
                     *flag_targets_seen(entry),
+                    *flag_unverified(entry, loaded.result),
                 )
                 for column, loaded in results[entry.name].items()
             }
@@ -276,8 +279,8 @@ def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]
     results = () if track and track.data == "official" else entry.cells
     flags = sorted({flag for loaded in results for flag in loaded.result.flags})
     code = sorted({words for loaded in entry.cells for words in flag_custom_code(loaded.result)})
-    badge = (entry.badge.words,) if entry.badge else ()
-    return (*flags, *code, *flag_targets_seen(entry), *badge)
+    badge = entry.verification.words
+    return (*flags, *code, *flag_targets_seen(entry), *([badge] if badge else []))
 
 
 def flag_custom_code(result: Result) -> list[str]:
@@ -288,6 +291,12 @@ def flag_custom_code(result: Result) -> list[str]:
 def flag_targets_seen(entry: BoardEntry) -> list[str]:
     """Return a flag for each target seen in pretraining."""
     return [f"saw {target}" for target in entry.file.declaration.targets_seen]
+
+
+def flag_unverified(entry: BoardEntry, result: Result) -> list[str]:
+    """Return a flag if no signed badge covers this result, or if a signed one failed."""
+    verdict = entry.verification.verdicts.get(str(result.column))
+    return [SELF_REPORTED] if verdict is None else ["failed verification"] * (verdict == "failed")
 
 
 def list_shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:

@@ -46,6 +46,7 @@ def freeze_board(
             official=file.official,
             ranking=file.ranking,
             columns=unify_columns(file.columns or collect_columns(results)),
+            signers=file.signers,
         )
         write_record(folder / BOARD_FILE, frozen)
     return frozen

@@ -11,6 +11,7 @@ from typing import Any
 
 from fsbench.core.statistics import Paired, Score
 from fsbench.core.tasks import ColumnId
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, list_shared_tasks
 from leaderboard.ranking.tiers import RankedEntry
@@ -20,6 +21,18 @@ TIER_NOTE = (
     "or test images, Holm, alpha 0.05). Overall: unweighted mean over the columns. "
     "± is the 95 % interval over episodes or images, not over pretraining seeds."
 )
+SELF_MARK = "ˢ"
+SELF_NOTE = (
+    f"{SELF_MARK} {SELF_REPORTED}: no signed badge, so only the submitter vouches for the number."
+)
+TRUST_NOTE = (
+    "The checks of this board show that an entry fits its own records: means, episodes, classes "
+    "and hashes. They do not show that a network gave these outcomes. A fabricated entry whose "
+    "hashes fit passes them all and can state any accuracy, first place included. A signed badge "
+    "says that somebody whom this board trusts has recomputed episodes, drawn at random, from the "
+    "weights; it says nothing about how the weights were trained."
+)
+"""What an entry without a signed badge can do."""
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""
@@ -50,20 +63,34 @@ def make_measured_table(view: BoardTable) -> TextTable:
     rows = [format_entry(standing, view) for standing in view.ranking.entries]
     note = TIER_NOTE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
     note += f" Warning: {view.warning}" if view.warning else ""
+    if any(SELF_MARK in text for row in rows for text in row):
+        note = f"{note} {SELF_NOTE}"
     header = ("tier", "entry", "overall", *short, "source", "flags")
     return TextTable(title, header, tuple(rows), note)
 
 
 def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
-    source = view.sources[standing.name]
+    """Return the row of an entry; numbers without a signed badge are marked."""
+    source, self_reported = view.sources[standing.name], list_self_reported(view, standing.name)
+    mark = SELF_MARK if self_reported else ""
     return (
         "-" if standing.tier is None else str(standing.tier),
         standing.name,
-        "-" if standing.overall is None else to_percent(standing.overall),
-        *(format_mean_interval(standing.scores.get(column)) for column in view.ranking.columns),
-        "-" if source is None else to_percent(source),
+        "-" if standing.overall is None else to_percent(standing.overall) + mark,
+        *(
+            format_mean_interval(standing.scores.get(column))
+            + (SELF_MARK if column in self_reported else "")
+            for column in view.ranking.columns
+        ),
+        "-" if source is None else to_percent(source) + mark,
         ", ".join(view.flags[standing.name]) or "-",
     )
+
+
+def list_self_reported(view: BoardTable, name: str) -> list[str]:
+    """Return the columns of an entry that no signed badge covers."""
+    flags = view.cell_flags.get(name, {})
+    return [column for column in view.ranking.columns if SELF_REPORTED in flags.get(column, ())]
 
 
 def make_published_table(view: BoardTable) -> TextTable:
@@ -183,6 +210,7 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
         "behind_leader": build_gap_json(standing.behind, standing.p),
         "source_accuracy": view.sources[standing.name],
         "flags": list(view.flags[standing.name]),
+        "self_reported": list_self_reported(view, standing.name),
         "link": view.links[standing.name],
     }
 

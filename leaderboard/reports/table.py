@@ -16,6 +16,7 @@ import numpy as np
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
@@ -30,6 +31,7 @@ FLAGS = {
     "custom": "user images",
     "derived": "a train/test split made by fsbench",
     "shard": "a part of the episodes",
+    SELF_REPORTED: "no signed badge",
 }
 INTERVAL_NOTE = (
     "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
@@ -40,7 +42,7 @@ BEST_NOTE = (
     f"episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g})."
 )
 OVERALL_NOTE = "Overall: unweighted mean over the columns; '-' if one is missing."
-SOURCE_NOTE = "Source: accuracy on the pretraining data."
+SOURCE_NOTE = "Source: accuracy on the pretraining data, which no badge covers."
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ def write_caption(table: ReportTable) -> list[str]:
     sentences += [SOURCE_NOTE] if table.has_source else []
     for flag, letter in table.letters.items():
         meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
-        sentences.append(f"{letter}: {flag}{meaning}, not official.")
+        sentences.append(f"{letter}: {flag}{meaning}{', not official' * (flag != SELF_REPORTED)}.")
     return sentences + [f"{note.removesuffix('.')}." for note in table.notes]
 
 

@@ -18,7 +18,15 @@ from leaderboard.board.tables import BoardTable, list_shared_tasks
 from leaderboard.ranking.summary import summarize_board
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.reports import FORMATS
-from leaderboard.reports.render import PUBLISHED_NOTE, SPREAD_NOTE, TIER_NOTE, shorten_columns
+from leaderboard.reports.render import (
+    PUBLISHED_NOTE,
+    SELF_NOTE,
+    SPREAD_NOTE,
+    TIER_NOTE,
+    TRUST_NOTE,
+    list_self_reported,
+    shorten_columns,
+)
 from leaderboard.reports.table import build_report_table
 from leaderboard.site.packing import (
     count_paired_entries,
@@ -76,6 +84,8 @@ def build_page_data(
         "official": file.official,
         "fsbench": __version__,
         "rule": TIER_NOTE,
+        "trust": TRUST_NOTE,
+        "self_note": SELF_NOTE,
         "published_note": PUBLISHED_NOTE,
         "spread_note": SPREAD_NOTE,
         "entries": {entry.name: build_entry_data(entry) for entry in entries},
@@ -85,7 +95,7 @@ def build_page_data(
 
 def build_entry_data(entry: BoardEntry) -> JsonObject:
     """Return declaration, backbone, provenance and commands of an entry, without unknown fields."""
-    declaration, badge = entry.file.declaration, entry.badge
+    declaration, verification = entry.file.declaration, entry.verification
     backbone = entry.cells[0].result.backbone
     provenances = [loaded.result.provenance for loaded in entry.cells]
     facts = {
@@ -93,7 +103,9 @@ def build_entry_data(entry: BoardEntry) -> JsonObject:
         "feature_choices": ", ".join(backbone.feature_spec.words) or None,
         "images": drop_repeats([str(loaded.result.spec.image) for loaded in entry.cells]),
         "chain": build_chain(entry.cells).end,
-        "badge": badge and {"verdict": badge.verdict, "words": badge.words},
+        "badge": {"verdict": verification.verdict, "words": verification.words}
+        if verification.words
+        else None,
         "submitted": entry.file.submitted,
         "checked_by": entry.file.fsbench,
         "environments": drop_repeats([describe_environment(p) for p in provenances]),
@@ -184,6 +196,7 @@ def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
         "ci95": round_number(half),
         "behind": gap and [round_number(gap.gap), round_number(gap.ci95), round_number(entry.p)],
         "flags": list(table.flags[name]),
+        "self_reported": [columns.index(c) for c in list_self_reported(table, name)],
         "source": round_number(table.sources[name]),
         "cells": [build_score_data(table, entry, column) for column in columns],
     }

@@ -27,6 +27,7 @@ from leaderboard.board.board import (
 )
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
+from leaderboard.submission.badge_rules import find_badge_problems
 from leaderboard.submission.checks import check_submission
 from leaderboard.submission.submission import Submission, read_submissions
 
@@ -134,11 +135,8 @@ def inspect_entry(
         yield from chain.find_changes(file.chain, submission.cells, str(home))
     yield from check_entry_files(home, submission)
     entry_badges = badges.read_badges(home)
-    end = chain.build_chain(submission.cells).end
-    for badge in entry_badges:
-        if badge.chain != end:
-            fix = "remove the badge, or verify the entry again"
-            yield Problem("badge", str(home), "a badge of other results", "of these", fix)
+    for path, badge in entry_badges:
+        yield from find_badge_problems(path, badge, submission.cells)
     inspection.count(submission, len(entry_badges))
     for loaded in submission.cells:
         if isinstance(loaded.records, EpisodeRecords) and not loaded.result.collapsed:
@@ -154,7 +152,8 @@ def check_entry_files(home: Path, submission: Submission) -> Iterator[Problem]:
         expected.add(loaded.path.parent.parent / MODEL_FILE)
     broken = {problem.where for problem in submission.broken}
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
-        is_badge = path.parent == home / BADGES and path.suffix == ".json"
+        badge = path.with_suffix("") if path.suffix == ".sig" else path
+        is_badge = path.parent == home / BADGES and badge.suffix == ".json" and badge.is_file()
         is_broken = str(path.with_suffix(".json")) in broken
         if not (path in expected or is_badge or is_broken):
             yield Problem("stray", str(path), "no part of the entry", "only its results", REMOVE)

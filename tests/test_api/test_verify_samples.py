@@ -55,7 +55,7 @@ def test_an_id_that_fits_nothing_is_refused(text: str, held: tuple[Loaded, ...])
         find_samples(held, ["nothing"])
 
 
-def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...]) -> None:
+def test_draws_are_named_by_chain_and_seed_and_uniform(held: tuple[Loaded, ...]) -> None:
     found = find_samples(held, [])
 
     def numbers(n: int, entry: str, seed: int) -> list[tuple[str, int]]:
@@ -68,9 +68,25 @@ def test_draws_are_named_by_entry_and_seed_and_uniform(held: tuple[Loaded, ...])
     assert set(one) != set(numbers(20, "entry", 1)) != set(numbers(20, "other", 1))
     everything = numbers(10**6, "entry", 0)
     assert len(set(everything)) == 3 * fakes.N_EPISODES
-    counts = Counter(pair for seed in range(600) for pair in numbers(6, "entry", seed))
+    counts = Counter(pair for i in range(600) for pair in numbers(6, f"entry-{i}", 0))
     assert len(counts) == 120
     assert 10 < min(counts.values()) <= max(counts.values()) < 60  # 30 expected
+
+
+def test_half_of_the_draws_cannot_be_chosen_and_half_cannot_be_foreseen(
+    held: tuple[Loaded, ...],
+) -> None:
+    found = find_samples(held, [])
+
+    def numbers(n: int, seed: int) -> set[tuple[str, int]]:
+        chosen = draw(found, n, "entry", seed)
+        return {(str(s.cell.result.task), i) for s in chosen for i in s.drawn}
+
+    draws = [numbers(20, seed) for seed in range(200)]
+    always = set.intersection(*draws)
+    assert len(always) >= 8, "the chain names half of the episodes whatever the seed is"
+    others = Counter(pair for drawn in draws for pair in drawn - always)
+    assert len(others) == 120 - len(always), "every other episode is drawn by some seed"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
@@ -80,9 +96,9 @@ def test_no_cell_is_missed_that_a_draw_could_reach(held: tuple[Loaded, ...], n: 
     found = [replace(few, records=few.records.take(np.array([1, 5, 7]))), *others]
     for seed in range(20):
         chosen = draw(found, n, "entry", seed)
-        assert len(chosen) == min(n, 3)
-        assert sum(len(sample.drawn) for sample in chosen) == n
-    alone = [draw(found[:1], 1, "entry", seed)[0].drawn for seed in range(60)]
+        assert len(chosen) == 3
+        assert sum(len(sample.drawn) for sample in chosen) == max(n, 3)
+    alone = [draw(found[:1], 1, f"entry-{i}", 0)[0].drawn for i in range(60)]
     assert set(alone) == {(1,), (5,), (7,)}
 
 
@@ -104,6 +120,14 @@ def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:
     assert (found.flipped, found.allowed, found.drawn) == (0, 0, (3,))
 
 
+def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
+    """Records in which so many scored queries became right, and so many wrong."""
+    correct = records.correct.copy().reshape(-1)
+    correct[np.flatnonzero(~correct)[:up]] = True
+    correct[np.flatnonzero(records.correct.reshape(-1))[:down]] = False
+    return replace(records, correct=correct.reshape(records.correct.shape))
+
+
 def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -> None:
     one = sample(held)
     again = flipped(1, episode=7)(one.records)
@@ -111,8 +135,15 @@ def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -
     assert (found.verdict, found.flipped, found.allowed, found.wrong) == ("failed", 1, 0, (7,))
     assert abs(found.gained) == 1
     elsewhere = compare_episodes(one, again, here(one, threads="2"))
-    assert elsewhere.verdict == "within tolerance"
+    assert elsewhere.verdict == "tolerant"
     assert elsewhere.differs == ("threads: 1 -> 2",)
+
+
+def test_another_environment_is_tolerant_at_most(held: tuple[Loaded, ...]) -> None:
+    """The submitter writes the capability of a CPU, so stating another one must gain nothing."""
+    one = sample(held)
+    found = compare_episodes(one, one.records, here(one, **{"cpu capability": "NEON"}))
+    assert (found.flipped, found.verdict) == (0, "tolerant")
 
 
 @pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 2), ("affine", 20)])
@@ -121,30 +152,76 @@ def test_elsewhere_a_stated_number_may_flip(
 ) -> None:
     """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
     one = sample(held, adaptation)
-    for n, verdict in ((allowed, "within tolerance"), (allowed + 1, "failed")):
-        found = compare_episodes(one, flipped(n)(one.records), here(one, torch="1.0"))
+    for n, verdict in ((allowed, "tolerant"), (allowed + 1, "failed")):
+        again = flip(one.records, (n + 1) // 2, n // 2)
+        found = compare_episodes(one, again, here(one, torch="1.0"))
         assert (found.allowed, found.flipped, found.verdict) == (allowed, n, verdict)
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "verdict"),
+    [
+        *((1, 0, "tolerant"), (2, 0, "undecided"), (10, 0, "undecided"), (11, 0, "failed")),
+        *((0, 11, "failed"), (15, 2, "undecided"), (16, 1, "failed"), (10, 10, "tolerant")),
+    ],
+)
+def test_flips_favour_no_side_and_leave_the_mean(
+    up: int, down: int, verdict: str, held: tuple[Loaded, ...]
+) -> None:
+    """By hand: 2 / 2^11 < .001 <= 2 / 2^10; 0.1 point of 1000 outcomes is one flip."""
+    one = sample(held, "affine")
+    found = compare_episodes(one, flip(one.records, up, down), here(one, torch="1.0"))
+    assert (found.gained, found.verdict) == (down - up, verdict)
+
+
+def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
+    counts = np.full((40, 5), total)
+    mine = replace(one, records=replace(one.records, dense_correct=counts - 1, dense_total=counts))
+    return mine, mine.records
 
 
 def test_dense_queries_count(held: tuple[Loaded, ...]) -> None:
     one = sample(held)
-    total = np.full((40, 5), 10)
-    mine = replace(one, records=replace(one.records, dense_correct=total - 1, dense_total=total))
-    less = mine.records.dense_correct
+    mine, records = with_dense(one, 10)
+    less = records.dense_correct
     assert less is not None
     fewer = less.copy()
     fewer[3, 2] -= 4
-    found = compare_episodes(mine, replace(mine.records, dense_correct=fewer), here(one))
-    assert (found.flipped, found.gained, found.outcomes) == (4, 4, 1000 + 2000)
+    found = compare_episodes(mine, replace(records, dense_correct=fewer), here(one))
+    assert found.verdict == "failed"
+    assert (found.flipped, found.gained, found.outcomes) == (0, 0, 1000)
+    assert found.dense is not None
+    assert (found.dense.flipped, found.dense.gained, found.dense.outcomes) == (4, 4, 2000)
     moved = compare_episodes(
-        mine, replace(mine.records, dense_total=total + 1), here(one, threads="2")
+        mine, replace(records, dense_total=np.full((40, 5), 11)), here(one, threads="2")
     )
     assert (moved.verdict, moved.other) == ("failed", "other dense queries")
 
 
+def test_dense_queries_lend_no_flips_to_the_scored_ones(held: tuple[Loaded, ...]) -> None:
+    """An entry of 21.13 states 54.46: 25 of 75 scored queries an episode, none of the dense ones.
+
+    Pooled with 12,500 dense queries an episode, 25 flips are 0.2 %, which was within tolerance.
+    """
+    honest = sample(held)
+    correct = np.zeros((40, 75), bool)
+    correct[:, :16] = True  # 21.33 %, and 54.67 % with 25 more
+    shape = (40, 5, 15)
+    truth = replace(honest.records, correct=correct.reshape(shape))
+    inflated = correct.copy()
+    inflated[:, 16:41] = True
+    stated = replace(truth, correct=inflated.reshape(shape))
+    mine, records = with_dense(replace(honest, records=stated), 2500)
+    recomputed = replace(records, correct=truth.correct)
+    found = compare_episodes(mine, recomputed, here(honest, **{"cpu capability": "NEON"}))
+    assert found.flipped == found.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
+    assert found.allowed == 6
+    assert (found.verdict, found.dense and found.dense.flipped) == ("failed", 0)
+
+
 @pytest.mark.parametrize(
     ("name", "elsewhere"),
-    [("class_ids", "failed"), ("collapsed", "verified"), ("finite", "verified")],
+    [("class_ids", "failed"), ("collapsed", "tolerant"), ("finite", "tolerant")],
 )
 def test_what_is_no_outcome_must_be_equal_too(
     name: str, elsewhere: str, held: tuple[Loaded, ...]

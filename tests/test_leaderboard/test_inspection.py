@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
+from support.badges import make_badge
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords
 from leaderboard.board import badges, published
-from leaderboard.board.badges import Badge, CellCheck
-from leaderboard.board.board import Board
-from leaderboard.submission.chain import build_chain
+from leaderboard.board.badges import FlipCount
 from leaderboard.submission.checks import submit_results
 from leaderboard.submission.inspection import inspect_board
 
@@ -38,13 +37,15 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "board"))
 
 
-def badge(board: Path, name: str = "a") -> Path:
-    check = CellCheck(cell="c", drawn=(1,), episodes=1, outcomes=75, flipped=0, gained=0, allowed=0)
-    end = build_chain(Board.open(board).entry(name).cells).end
-    made = Badge(
-        chain=end, date="2026-01-01T00:00:00+00:00", environment={}, seed=0, cells=(check,)
-    )
-    return badges.write_badge(board / name, made)
+def badge(board: Path, name: str = "a", **changes: object) -> Path:
+    """A badge that verify could have written, apart from the changes."""
+    made = make_badge(board, name)
+    return badges.write_badge(board / name, made.model_copy(update=changes))
+
+
+def change_check(board: Path, **changes: object) -> Path:
+    (check,) = make_badge(board, "a").cells
+    return badge(board, cells=(check.model_copy(update=changes),))
 
 
 def edit(file: Path, **changes: object) -> None:
@@ -61,11 +62,12 @@ def test_a_sound_board_is_ok_with_what_git_needs(
     board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     badge(board)
+    old_badge(board, drawn=(3, 5))  # schema 1 drew by a name and a seed
     (board / ".git").mkdir()
     (board / ".gitignore").write_text(".lock")
     (board / "README.md").write_text("a board")
     assert call(board) == 0
-    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 1 badges\n"
+    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 2 badges\n"
 
 
 def link(board: Path) -> None:
@@ -94,6 +96,19 @@ def copy_of_b(board: Path) -> None:
     forge(board / "a", "5w", take)  # type: ignore[arg-type]
 
 
+NOON = "T12:00:00+00:00"
+DENSE = FlipCount(outcomes=1, flipped=0, gained=0, allowed=0)
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name(f"1-{path.name.rpartition('-')[2]}"))
+
+
+def old_badge(board: Path, **changes: object) -> Path:
+    (check,) = make_badge(board, "a").cells
+    return badge(board, schema_version=1, cells=(check.model_copy(update=changes),))
+
+
 DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "score": ("[score]", lambda b: edit(result(b), score={"mean": 0.99, "ci95": 0.1, "n": 40})),
     "manifest": ("[manifest]", lambda b: edit(result(b), manifest_hash="0" * 64)),
@@ -112,6 +127,34 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "copied": ("[copied]", copy_of_b),
     "killed": ("[unfinished]", lambda b: (b / ".staging-x").mkdir()),
     "edited badge": ("was changed", lambda b: edit(badge(b), seed=7)),
+    "badge of the future": ("a date that has passed", lambda b: badge(b, date=f"2031-12-31{NOON}")),
+    "badge without date": ("a date as ISO 8601", lambda b: badge(b, date="yesterday")),
+    "badge in local time": ("offset of UTC", lambda b: badge(b, date="2026-01-02T03:04:05+02:00")),
+    "renamed badge": ("file 1-", lambda b: rename(badge(b))),
+    "badge of no result": ("each once", lambda b: change_check(b, cell="eurosat:5w1s")),
+    "badge hides a result": ("each once", lambda b: badge(b, not_verified=("x",))),
+    "badge of chosen episodes": (
+        "as the chain says",
+        lambda b: change_check(b, drawn=tuple(range(8))),
+    ),
+    "badge of another seed": ("as the chain says", lambda b: badge(b, seed=7)),
+    "badge of fewer episodes": ("as the chain says", lambda b: change_check(b, drawn=(1,))),
+    "badge of many draws": ("at most 40", lambda b: change_check(b, drawn=tuple(range(41)))),
+    "badge of 10^9 episodes": ("at most the 40", lambda b: change_check(b, episodes=10**9)),
+    "badge of 10^9 outcomes": ("1000 to 1000", lambda b: change_check(b, outcomes=10**9)),
+    "badge allows flips": ("75 flips allowed", lambda b: change_check(b, allowed=75)),
+    "badge invents a CPU": ("environment", lambda b: change_check(b, differs=("cpu: a -> b",))),
+    "badge hides a CPU": ("environment", lambda b: badge(b, environment={"cpu capability": "x"})),
+    "badge of odd flips": ("possible counts", lambda b: change_check(b, flipped=1, wrong=(1,))),
+    "badge gains more": ("possible counts", lambda b: change_check(b, flipped=2, gained=4)),
+    "badge without the wrong": ("episodes that differ", lambda b: change_check(b, flipped=2)),
+    "badge of no episode": ("episodes that differ", lambda b: change_check(b, wrong=(99,))),
+    "badge with dense queries": ("1 to 0", lambda b: change_check(b, dense=DENSE)),
+    "old badge of chosen episodes": ("as the chain says", lambda b: old_badge(b, drawn=(99,))),
+    "signature of nothing": (
+        "[stray]",
+        lambda b: badge(b).rename(b / "a" / "badges" / "x.json.sig"),
+    ),
     "old badge": ("[badge]", lambda b: (badge(b), forge(b / "a", "5w", flipped(1)))),
 }
 

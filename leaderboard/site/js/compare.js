@@ -72,8 +72,8 @@ function sideBySide(track, rows) {
     const best = Math.max(...scores.filter(Boolean).map((score) => score.mean));
     return el("tr", {},
       el("th", { scope: "row", title }, label),
-      scores.map((score) => el("td", { class: score?.mean === best ? "best" : null },
-        score ? `${percent(score.mean)}${plusMinus(score.half)}` : "–")));
+      scores.map((score, i) => el("td", { class: score?.mean === best ? "best" : null },
+        score ? [`${percent(score.mean)}${plusMinus(score.half)}`, selfMark(rows[i], column)] : "–")));
   };
   const factLine = (label, name) => {
     const values = rows.map((row) => board.entries[row.name][name]);

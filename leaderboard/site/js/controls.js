@@ -39,7 +39,8 @@ function legend() {
   return el("div", { class: "legend" },
     el("span", { class: "scale" }, "lowest of the column",
       el("span", {}, Array.from({ length: STEPS }, (_, i) => el("i", { class: `q${i}` }))), "highest"),
-    el("span", {}, "line under a number: its 95 % interval on the range of the column"));
+    el("span", {}, "line under a number: its 95 % interval on the range of the column"),
+    el("span", {}, board.self_note));
 }
 
 function tray(state, on) {

@@ -47,7 +47,7 @@ function standingText(track, row) {
 }
 
 function verified({ verdict, words }) {
-  return el("span", { class: `tag ${verdict === "failed" ? "failed" : "verified"}` }, words);
+  return el("span", { class: ["failed", "verified"].includes(verdict) ? `tag ${verdict}` : "tag" }, words);
 }
 
 function entryPage(track, index, row, on) {
@@ -58,6 +58,7 @@ function entryPage(track, index, row, on) {
       el("h2", {}, row.name), badge(row),
       (row.flags ?? []).map((flag) => el("span", { class: "tag" }, flag)),
       facts.badge && verified(facts.badge)),
+    row.self_reported && el("p", { class: "note", id: "trust" }, board.trust),
     el("p", { class: "lead" }, standingText(track, row)),
     el("p", { class: "lead" },
       el("button", { type: "button", onclick: () => on.choose(row.name, true) }, "Compare with another entry")),
@@ -81,13 +82,14 @@ function cellsSection(track, row) {
     const [mean, half, n, , notes] = cell;
     const remarks = Object.entries(notes ?? {}).map(([what, count]) => `${count} ${what.replace("_", "-")}`);
     return el("tr", {}, name,
-      el("td", {}, `${percent(mean)}${plusMinus(half)}`), el("td", {}, n),
+      el("td", {}, `${percent(mean)}${plusMinus(half)}`, selfMark(row, i)), el("td", {}, n),
       el("td", {}, `${place(i)} of ${track.rows.filter((other) => other.cells[i]).length}`),
       el("td", { class: "text muted" }, remarks.join(", ")));
   };
   return el("section", { id: "cells" },
     el("h2", {}, "Results"),
-    el("p", { class: "note" }, "Percent with 95 % intervals over episodes or test images; n of them; place by mean."),
+    el("p", { class: "note" }, "Percent with 95 % intervals over episodes or test images; n of them; place by mean. ",
+      row.self_reported && board.self_note),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "results by column" },
       el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, ["column", "accuracy", "n", "place", ""].map((text) => el("th", { scope: "col" }, text)))),

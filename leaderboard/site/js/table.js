@@ -67,14 +67,22 @@ function tableRow(track, row, columns, ranges, state, on) {
     measured(row, -1, ranges.get(-1), track),
     el("td", { class: "muted" }, row.ranks ? [...new Set(row.ranks)].join("–") : "–"),
     columns.map((column) => measured(row, column.index, ranges.get(column.index), track)),
-    el("td", { class: row.source === undefined ? "absent" : null }, percent(row.source)),
+    el("td", { class: row.source === undefined ? "absent" : null }, percent(row.source),
+      row.source === undefined ? null : selfMark(row, -1)),
     el("td", { class: "flags muted" },
       badgeOf(row), (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
 }
 
 function badgeOf(row) {
   const found = board.entries[row.name].badge;
-  return found && [verified({ ...found, words: found.verdict }), " "];
+  return found && [verified(found), " "];
+}
+
+// Beside a number that no signed badge covers; column -1 is the mean over all.
+function selfMark(row, column) {
+  const columns = row.self_reported ?? [];
+  return (column < 0 ? columns.length : columns.includes(column))
+    ? el("span", { class: "self", title: "self-reported: no signed badge" }, "ˢ") : null;
 }
 
 function badge(row) {
@@ -96,7 +104,7 @@ function measured(row, column, range, track) {
     "--mean": (score.mean - range.low) / span,
     "--low": (score.mean - half - range.low) / span,
     "--wide": (2 * half) / span,
-  }, percent(score.mean), el("span", { class: "unseen" }, plusMinus(score.half)));
+  }, percent(score.mean), el("span", { class: "unseen" }, plusMinus(score.half)), selfMark(row, column));
 }
 
 function filtered(track, { query, ranked }) {

@@ -1,0 +1,106 @@
+"""Signatures of files by SSH keys, made and checked by OpenSSH's `ssh-keygen -Y`.
+
+    ssh-keygen -Y sign -f KEY -n NAMESPACE FILE        writes FILE.sig
+
+A namespace says what a signature is for, so that one made for something else is not accepted.
+Format: PROTOCOL.sshsig of OpenSSH, https://github.com/openssh/openssh-portable.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.io import write_atomic
+
+PublicKey = Annotated[
+    str,
+    StringConstraints(
+        max_length=2000,
+        pattern=r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|"
+        r"sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [^\x00-\x1f\x7f]*)?$",
+    ),
+]
+"""A line of a .pub file: type, key and an optional comment."""
+BADGE_NAMESPACE = "fsbench-badge"
+PRINCIPAL = "signer"
+"""All allowed keys share one name, so that no text of a board becomes a pattern of names."""
+MAX_SIGNATURE = 16 * 2**10
+"""Bytes; a signature by RSA with 16384 bits takes 6 kB."""
+INSTALL = (
+    "install OpenSSH 8.2 or newer: apt install openssh-client, dnf install openssh, or "
+    "brew install openssh"
+)
+
+
+def require_ssh_keygen() -> str:
+    """Return the path of ssh-keygen. Raises FsbenchError if it is not installed."""
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise FsbenchError("signatures need the program ssh-keygen, which is missing", fix=INSTALL)
+    return program
+
+
+def require_key(key: Path) -> None:
+    """Raise UsageError if there is no such key, FsbenchError without ssh-keygen."""
+    require_ssh_keygen()
+    if not key.is_file():
+        raise UsageError(f"there is no key {key}", fix="make one: ssh-keygen -t ed25519 -f KEY")
+
+
+def signature_path(file: Path) -> Path:
+    """Return where the signature of a file lies, as ssh-keygen names it."""
+    return file.with_name(f"{file.name}.sig")
+
+
+def sign_file(file: Path, key: Path, namespace: str) -> Path:
+    """Write the signature of a file beside it; return its path.
+
+    key: a private key, or a public one whose private key an agent has; ssh-keygen asks for its
+    passphrase. Raises UsageError for a key that cannot sign, FsbenchError without ssh-keygen.
+    """
+    program = require_ssh_keygen()
+    done = subprocess.run(
+        [program, "-Y", "sign", "-f", str(key), "-n", namespace],
+        input=file.read_bytes(),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        reason = " ".join(done.stderr.decode(errors="replace").split())
+        raise UsageError(f"{key} cannot sign: {reason}", fix="give a private SSH key")
+    write_atomic(signature_path(file), done.stdout)
+    return signature_path(file)
+
+
+def is_signed(file: Path, keys: Iterable[str], namespace: str) -> bool:
+    """Return whether the signature beside a file was made by one of these keys for `namespace`.
+
+    Raises FsbenchError if there are a signature and keys, but no ssh-keygen that can check it.
+    """
+    allowed = [" ".join(key.split(" ")[:2]) for key in keys]
+    signature = signature_path(file)
+    if not allowed or not signature.is_file() or signature.stat().st_size > MAX_SIGNATURE:
+        return False
+    program = require_ssh_keygen()
+    with TemporaryDirectory(prefix="fsbench-") as folder:
+        signers, copy = Path(folder) / "allowed_signers", Path(folder) / "signature"
+        signers.write_text("".join(f'{PRINCIPAL} namespaces="{namespace}" {k}\n' for k in allowed))
+        copy.write_bytes(signature.read_bytes())
+        files = ["-f", str(signers), "-s", str(copy)]
+        done = subprocess.run(
+            [program, "-Y", "verify", *files, "-I", PRINCIPAL, "-n", namespace],
+            input=file.read_bytes(),
+            capture_output=True,
+            check=False,
+        )
+    if b"unknown option" in done.stderr or b"illegal option" in done.stderr:  # before 8.2: no -Y
+        raise FsbenchError(f"{program} is too old to check signatures", fix=INSTALL)
+    return done.returncode == 0

@@ -1,0 +1,106 @@
+"""Badges as `fsbench leaderboard verify` would have written them, and SSH keys that sign them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from fsbench.core.io import write_record
+from fsbench.core.records import EpisodeRecords
+from fsbench.results import provenance
+from leaderboard.board import badges, signatures
+from leaderboard.board.badges import Badge, CellCheck, FlipCount, allow_flips
+from leaderboard.board.board import Board
+from leaderboard.submission.chain import build_chain
+
+needs_ssh_keygen = pytest.mark.skipif(
+    shutil.which("ssh-keygen") is None, reason="ssh-keygen (OpenSSH) is not installed"
+)
+
+
+def make_badge(
+    board: Path,
+    name: str,
+    *,
+    columns: Collection[str] | None = None,
+    n: int = 8,
+    seed: int = 0,
+    flipped: int = 0,
+    date: str = "2026-01-02T03:04:05+00:00",
+    **environment: str,
+) -> Badge:
+    """A badge of all episodes of these columns; flips are those of the first column."""
+    cells = Board.open(board).entry(name).cells
+    of = {str(cell.result.column): cell for cell in cells}
+    episodic = [c for c in of if isinstance(of[c].records, EpisodeRecords)]
+    chosen = sorted(columns or episodic)
+    indices = [of[column].records.index for column in chosen]  # type: ignore[union-attr]
+    chain = build_chain(cells).end
+    drawn = badges.draw_rows([len(i) for i in indices], n, badges.draw_seeds(chain, seed))
+    here = provenance.environment_of(cells[0].result.provenance) | environment
+    checks = []
+    for column, index, rows in zip(chosen, indices, drawn, strict=True):
+        loaded, flips = of[column], flipped if column == chosen[0] else 0
+        records = loaded.records
+        assert isinstance(records, EpisodeRecords)
+        before = provenance.environment_of(loaded.result.provenance)
+        parts = provenance.differing_parts(before, here).items()
+        differs = tuple(f"{part}: {theirs} -> {ours}" for part, (theirs, ours) in parts)
+        total = 0 if records.dense_total is None else int(records.dense_total.sum())
+        counts = [
+            FlipCount(
+                outcomes=outcomes,
+                flipped=flips,
+                gained=flips,
+                allowed=allow_flips(outcomes, column.split("/")[1].split("@")[0], bool(differs)),
+            )
+            for outcomes in (records.correct.size, total)
+        ]
+        checks.append(
+            CellCheck(
+                **counts[0].model_dump(),
+                cell=column,
+                drawn=tuple(index[rows].tolist()),
+                episodes=len(index),
+                dense=counts[1] if total else None,
+                differs=differs,
+                wrong=tuple(index[:flips].tolist()),
+            )
+        )
+    return Badge(
+        chain=chain,
+        date=date,
+        environment={**here, "fsbench": "0", "commit": "none"},
+        seed=seed,
+        cells=tuple(checks),
+        not_verified=tuple(sorted(set(of) - set(chosen))),
+    )
+
+
+def add_badge(board: Path, name: str, badge: Badge | None = None, key: Path | None = None) -> Path:
+    """The file of a badge in an entry, signed where there is a key."""
+    path = badges.write_badge(board / name, badge or make_badge(board, name))
+    if key is not None:
+        signatures.sign_file(path, key, signatures.BADGE_NAMESPACE)
+    return path
+
+
+def make_key(folder: Path, name: str = "key") -> Path:
+    """A new SSH key without passphrase."""
+    path = folder / name
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{name}@here", "-f", str(path)]
+    subprocess.run(command, check=True)
+    return path
+
+
+def allow_signer(board: Path, key: Path) -> None:
+    """Let board.json list this key as the only signer."""
+    public = key.with_suffix(".pub").read_text().strip()
+    file = Board.open(board).file.model_copy(update={"signers": (public,)})
+    write_record(board / "board.json", file)
+    assert json.loads((board / "board.json").read_text())["signers"] == [public]

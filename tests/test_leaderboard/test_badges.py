@@ -1,0 +1,306 @@
+"""Badges: signed ones count, all others are claims, whatever they say; made with real SSH keys."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import fakes
+from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
+from support.fakes import DECLARATION
+from support.forged import flipped, forge
+
+from fsbench.api.leaderboard import leaderboard
+from fsbench.cli.main import run
+from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
+from fsbench.core.io import write_record
+from leaderboard.board import signatures
+from leaderboard.board.badges import Verification
+from leaderboard.board.board import Board
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.official import BOARD_FILE, find_official_board, init_board
+from leaderboard.board.versions import freeze_board
+from leaderboard.reports import FORMATS
+from leaderboard.reports.render import SELF_MARK, SELF_NOTE, TRUST_NOTE
+from leaderboard.reports.report import report_board
+from leaderboard.site.page import build_site
+from leaderboard.submission.checks import submit_results
+from leaderboard.submission.inspection import inspect_board
+
+ONE, FIVE = "toy_tiles:5w1s/linear@ibm 32px", "toy_tiles:5w5s/linear@ibm 32px"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An entry of two few-shot results, the results that it was made of, and two keys."""
+    root = tmp_path_factory.mktemp("made")
+    for shots in (1, 5):
+        fakes.write(root / "results", shots=shots, data=fakes.official("toy_tiles"))
+    submit_results(root / "results", root / "board", DECLARATION)
+    if shutil.which("ssh-keygen"):
+        for name in ("trusted", "stranger"):
+            make_key(root, name)
+    return root
+
+
+@pytest.fixture
+def board(made: Path, tmp_path: Path) -> Path:
+    """A board that trusts one key."""
+    folder = Path(shutil.copytree(made / "board", tmp_path / "board"))
+    if shutil.which("ssh-keygen"):
+        allow_signer(folder, made / "trusted")
+    return folder
+
+
+def read(board: Path) -> Verification:
+    return Board.open(board).entry("entry").verification
+
+
+def everything(board: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """All that a reader can see of a board: tables, page, reports, JSON, data frames."""
+    shapes = []
+    for shape in ("table", "md", "json"):
+        with pytest.raises(SystemExit) as stop:
+            run(["leaderboard", "show", "--board", str(board), "--format", shape])
+        assert stop.value.code == 0
+        shapes.append(capsys.readouterr().out)
+    reports = [FORMATS.load(name).make(report_board(board)) for name in FORMATS.names()]
+    page = build_site(board, board.parent / "site").read_text(encoding="utf8")
+    data = page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    frame = leaderboard(board).to_frame().to_csv()
+    return "\n".join([*shapes, *reports, data, frame])
+
+
+@needs_ssh_keygen
+def test_a_signed_badge_is_verified_with_its_coverage(board: Path, made: Path) -> None:
+    add_badge(board, "entry", key=made / "trusted")
+    verification = read(board)
+    assert (verification.verdict, verification.claims) == ("verified", 0)
+    assert verification.words == "verified 2 of 2 results, 2026-01-02"
+    assert inspect_board(board).problems == []
+
+
+@needs_ssh_keygen
+def test_anybody_can_check_the_signature_without_fsbench(
+    board: Path, made: Path, tmp_path: Path
+) -> None:
+    badge = add_badge(board, "entry", key=made / "trusted")
+    signers = tmp_path / "signers"
+    signers.write_text(f"me {(made / 'trusted.pub').read_text()}")
+    done = subprocess.run(
+        f"ssh-keygen -Y verify -f {signers} -I me -n fsbench-badge -s {badge}.sig".split(),
+        input=badge.read_bytes(),
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+@needs_ssh_keygen
+def test_one_verified_result_does_not_hide_the_others(
+    board: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_badge(board, "entry", make_badge(board, "entry", columns=[FIVE]), made / "trusted")
+    verification = read(board)
+    assert verification.words == "verified 1 of 2 results, 2026-01-02"
+    assert dict(verification.verdicts) == {FIVE: "verified"}
+    (shown,) = leaderboard(board).to_json()
+    (entry,) = shown["entries"]
+    assert entry["self_reported"] == [ONE]
+    (row,) = leaderboard(board).tables()[0].rows
+    assert [text.endswith(SELF_MARK) for text in row[2:6]] == [True, True, False, True]
+    assert '"self_reported":[0]' in everything(board, capsys)
+
+
+FORGERIES = {
+    "unsigned": lambda board, made: add_badge(board, "entry"),
+    "foreign": lambda board, made: add_badge(board, "entry", key=made / "stranger"),
+    "other namespace": lambda board, made: signatures.sign_file(
+        add_badge(board, "entry"), made / "trusted", "file"
+    ),
+    "signature of another badge": lambda board, made: swap_signatures(board, made),
+    "no signature": lambda board, made: signatures.signature_path(
+        add_badge(board, "entry")
+    ).write_text("-----BEGIN SSH SIGNATURE-----\n"),
+    "huge signature": lambda board, made: signatures.signature_path(
+        add_badge(board, "entry")
+    ).write_bytes(b"x" * 10**6),
+    "old schema": lambda board, made: add_badge(
+        board,
+        "entry",
+        make_badge(board, "entry").model_copy(update={"schema_version": 1}),
+        made / "trusted",
+    ),
+    "of the future": lambda board, made: add_badge(
+        board, "entry", make_badge(board, "entry", date="2031-12-31T00:00:00+00:00")
+    ),
+    "failed": lambda board, made: add_badge(
+        board, "entry", make_badge(board, "entry", flipped=3), made / "stranger"
+    ),
+}
+
+
+def swap_signatures(board: Path, made: Path) -> None:
+    signed = add_badge(board, "entry", make_badge(board, "entry", seed=1), made / "trusted")
+    other = add_badge(board, "entry", make_badge(board, "entry", seed=2))
+    signatures.signature_path(signed).rename(signatures.signature_path(other))
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_badge_is_an_unsigned_claim_everywhere(
+    name: str, board: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    FORGERIES[name](board, made)
+    verification = read(board)
+    assert (verification.words, dict(verification.verdicts)) == ("unsigned claim", {})
+    shown = everything(board, capsys)
+    assert "unsigned claim" in shown
+    assert SELF_NOTE in shown
+    for word in ("verified", "tolerant", "2031", "failed"):
+        assert word not in shown.replace("not verified", ""), shown
+
+
+@needs_ssh_keygen
+def test_a_failed_badge_of_a_trusted_key_stays(board: Path, made: Path) -> None:
+    key = made / "trusted"
+    add_badge(board, "entry", make_badge(board, "entry", flipped=3), key)
+    later = make_badge(board, "entry", date="2026-02-02T00:00:00+00:00")
+    add_badge(board, "entry", later, key)
+    assert read(board).words == "failed 1, verified 1 of 2 results, 2026-02-02"
+    (row,) = leaderboard(board).tables()[0].rows
+    assert "failed 1" in row[-1]
+
+
+@needs_ssh_keygen
+def test_another_environment_is_shown_as_tolerant(board: Path, made: Path) -> None:
+    badge = make_badge(board, "entry", torch="1.0")
+    add_badge(board, "entry", badge, made / "trusted")
+    assert read(board).words == "tolerant 2 of 2 results, 2026-01-02"
+    assert inspect_board(board).problems == []
+
+
+@needs_ssh_keygen
+def test_badges_stay_when_equal_results_replace_an_entry(board: Path, made: Path) -> None:
+    add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
+    stated = DECLARATION.model_copy(update={"statement": "Please look again."})
+    submit_results(made / "results", board, stated, replace=True)
+    entry = Board.open(board).entry("entry")
+    assert entry.file.declaration.statement == "Please look again."
+    assert entry.verification.verdict == "failed", "a failed badge is not washed"
+    assert inspect_board(board).problems == []
+
+
+@needs_ssh_keygen
+def test_other_results_start_without_badges(board: Path, made: Path, tmp_path: Path) -> None:
+    add_badge(board, "entry", key=made / "trusted")
+    results = Path(shutil.copytree(made / "results", tmp_path / "results"))
+    forge_results(board, results)
+    submit_results(results, board, DECLARATION, replace=True)
+    assert not list((board / "entry").glob("badges/*"))
+    assert read(board) == Verification(2)
+
+
+def forge_results(board: Path, results: Path) -> None:
+    """Change one query in a results folder, with every hash made to fit."""
+    shutil.copy(board / "entry" / "entry.json", results / "entry.json")
+    forge(results, "5w1s", flipped(1))
+    (results / "entry.json").unlink()
+
+
+@needs_ssh_keygen
+def test_a_badge_changed_after_it_was_signed_is_refused(board: Path, made: Path) -> None:
+    path = add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
+    path.write_text(path.read_text().replace('"flipped": 3', '"flipped": 0'))
+    with pytest.raises(ValidationFailed, match="was changed after it was written"):
+        Board.open(board).entry("entry")
+
+
+@needs_ssh_keygen
+def test_signers_are_not_frozen_and_survive_freezing(board: Path, made: Path) -> None:
+    public = (made / "trusted.pub").read_text().strip()
+    frozen = freeze_board(board)
+    assert frozen.signers == (public,)
+    assert Board.open(board).file.changed() == []
+    official = init_board(board.parent / "official", "cdfsl")
+    assert "signers" not in (board.parent / "official" / BOARD_FILE).read_text()
+    signed = official.model_copy(update={"signers": (public,)})
+    write_record(board.parent / "official" / BOARD_FILE, signed)
+    opened = Board.open(board.parent / "official").file
+    assert opened.signers == (public,)
+    assert opened.digests() == find_official_board("cdfsl").digests()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "ssh-ed25519",
+        "ssh-ed25519 AAAA\nevil * ssh-rsa AAAA",
+        'a namespaces="x" ssh-rsa A',
+        "* A",
+    ],
+)
+def test_a_signer_is_one_public_key(key: str, tmp_path: Path) -> None:
+    (tmp_path / BOARD_FILE).write_text(
+        json.dumps(BoardFile(name="b").model_dump(mode="json") | {"signers": [key]})
+    )
+    with pytest.raises(ValidationFailed, match="signers"):
+        Board.open(tmp_path)
+
+
+@needs_ssh_keygen
+def test_what_cannot_sign_is_named(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "badge.json"
+    file.write_text("{}")
+    no_key = tmp_path / "no_key"
+    no_key.write_text("hello")
+    with pytest.raises(UsageError, match="no_key cannot sign"):
+        signatures.sign_file(file, no_key, "fsbench-badge")
+    assert not signatures.signature_path(file).exists()
+    with pytest.raises(UsageError, match="there is no key"):
+        signatures.require_key(tmp_path / "nowhere")
+
+
+@needs_ssh_keygen
+def test_without_ssh_keygen_a_signed_board_says_what_to_install(
+    board: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_badge(board, "entry", key=made / "trusted")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", "show", "--board", str(board)])
+    assert stop.value.code == 1
+    shown = capsys.readouterr().err
+    assert "need the program ssh-keygen, which is missing" in shown
+    assert "apt install openssh-client" in shown
+
+
+def test_without_ssh_keygen_nothing_is_computed_that_could_not_be_signed(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    words = ["verify", "entry", "-m", "fsbench/toy_resnet", "--random-init", "0"]
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", *words, "--board", str(made / "board"), "--sign-with", "key"])
+    assert stop.value.code == 1
+    assert "apt install openssh-client" in capsys.readouterr().err
+    with pytest.raises(FsbenchError, match="ssh-keygen"):
+        signatures.require_ssh_keygen()
+
+
+def test_the_page_says_what_a_fabricated_entry_can_do(made: Path, tmp_path: Path) -> None:
+    """Its records, hashes and chain fit, and it leads the board: nothing but the text warns."""
+    board = Path(shutil.copytree(made / "board", tmp_path / "board"))
+    shutil.copytree(board / "entry", board / "fabricated")
+    file = board / "fabricated" / "entry.json"
+    file.write_text(file.read_text().replace('"name": "entry"', '"name": "fabricated"'))
+    for cell in ("5w1s", "5w5s"):
+        forge(board / "fabricated", cell, flipped(25))
+    assert [p.code for p in inspect_board(board).problems if p.code != "copied"] == []
+    page = build_site(board, tmp_path / "site").read_text(encoding="utf8")
+    for sentence in (SELF_NOTE, TRUST_NOTE):
+        assert sentence in page
+    assert page.count(SELF_MARK) > 3
