@@ -1,14 +1,14 @@
 """Paired comparison of two entries: is one better, and how many episodes would show it?
 
-Per task and for the unweighted mean over the tasks of a track: the gap with the interval that
-boards use, the p-value of a sign-flip permutation test, and effect sizes. Tracks (protocol and
-input size) are never averaged together.
+Per task and for the unweighted mean over the tasks of a track: the gap with its interval, the
+p-value of a sign-flip permutation test, and effect sizes. A track here is one head, protocol and
+input size: their results, and those of probes, are never averaged together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +27,7 @@ from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tasks import TaskPattern, strip_digest
 from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.table import DENSE
-from fsbench.results.tracks import by_track
+from fsbench.results.tracks import Track
 from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board
 from leaderboard.board.definition import Column, identify_column
@@ -37,10 +37,9 @@ from leaderboard.ranking.tiers import ALPHA, Outcomes
 if TYPE_CHECKING:
     import pandas
 
-UNITS = ("episodes", "images")
-"""Units that are paired. Over tasks of both kinds, a standard deviation per pair has no meaning."""
 MILLION = 1_000_000
 OFFICIAL_EPISODES = 600
+Unit = Literal["episodes", "images"]
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
 
@@ -49,7 +48,7 @@ class Gap(Frozen):
     """The difference of A and B on one task, or over all tasks of a track; fractions."""
 
     task: str
-    unit: str = Field(description="what is paired: episodes, images, or episodes and images")
+    unit: Unit = Field(description="what is paired: episodes, or test images of a probe")
     n: int = Field(description="pairs; of the smallest task for the overall line")
     a: float = Field(description="mean of A over the shared outcomes")
     b: float
@@ -61,8 +60,7 @@ class Gap(Frozen):
         None, description="p adjusted over the tasks of the track; null for the overall line"
     )
     d: float | None = Field(
-        description="Cohen's d of pairs: mean of A - B over its sd; null without one, and over "
-        "episodes and images together"
+        description="Cohen's d of pairs: mean of A - B over its sd; null without one"
     )
     superiority: float = Field(
         description="share of pairs in which A is above B, half of the ties; mean over tasks"
@@ -93,8 +91,8 @@ COLUMNS = (
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
     "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
-    "count half; needed: episodes required to detect this gap with 80 % power. The interval covers "
-    "the sampling of episodes, not pretraining seeds."
+    "count half; needed: episodes required to detect this gap with 80 % power. Heads, protocols "
+    "and input sizes are compared apart."
 )
 
 
@@ -111,12 +109,15 @@ class SignTest(Frozen):
         tied = f", {self.tied} tied" if self.tied else ""
         return (
             f"Sign test over {total} task{'s' if total > 1 else ''}: A ahead on {self.a}, B on "
-            f"{self.b}{tied} (p = {format_p(self.p)}; heads on the same episodes count once)."
+            f"{self.b}{tied} (p = {format_p(self.p)}; tasks on the same episodes count once)."
         )
 
 
 class Comparison(Frozen):
-    """Two entries in one track; `dense` holds the tasks also scored on all possible queries."""
+    """Two entries in one track; `dense` holds the tasks also scored on all possible queries.
+
+    track: head, protocol and input size.
+    """
 
     a: str
     b: str
@@ -126,6 +127,10 @@ class Comparison(Frozen):
     overall: Gap
     won: SignTest
     dense: tuple[Gap, ...]
+    covers: str = Field(
+        description="what intervals and p-values cover: the sampling of episodes or test images; "
+        "each side is one model, so never pretraining seeds"
+    )
     warning: str = Field(
         "",
         exclude_if=lambda value: not value,
@@ -141,9 +146,9 @@ class Comparison(Frozen):
         return (*self.cells, self.overall, *self.dense)
 
     def summary(self) -> str:
-        """Return the overall result, the sign test and any warning in words."""
+        """Return the overall result, the sign test, what they cover and any warning in words."""
         warning = f"\nWarning: {self.warning}" if self.warning else ""
-        return f"{self.overall.words}.\n{self.won}{warning}"
+        return f"{self.overall.words}.\n{self.won}\nThe interval covers {self.covers}.{warning}"
 
 
 class Comparisons(tuple[Comparison, ...]):
@@ -188,7 +193,7 @@ def compare(
     Returns
     -------
     Comparisons
-        One `Comparison` per track (protocol and input size).
+        One `Comparison` per track: head, protocol and input size; probes apart.
 
     Raises
     ------
@@ -205,21 +210,27 @@ def compare(
     >>> import fsbench
     >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=["eurosat:5w5s"])
     >>> comparison.track, comparison.cells[0].n
-    ('ibm 32px', 100)
+    ('linear ibm 32px', 100)
     """
     shared = shared_tasks(a, b, tasks, board)
     names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = by_track(task.column.name for task in shared)
+    tracks: dict[Track, list[SharedTask]] = {}
+    for task in shared:
+        column = task.column.name
+        # The queries per class are fitted to small data sets: no other head.
+        words = tuple(word for word in column.variant if not word.startswith("n_query="))
+        head = replace(column, variant=words).adaptation
+        track = Track.of(column).model_copy(update={"adaptation": head})
+        tracks.setdefault(track, []).append(task)
     return Comparisons(
-        compare_track(*names, track.label, [s for s in shared if s.column.name in columns])
-        for track, columns in tracks.items()
+        compare_track(*names, track.label, members) for track, members in tracks.items()
     )
 
 
 def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> Comparison:
-    units = [UNITS[0] if task.few_shot else UNITS[1] for task in shared]
+    unit: Unit = "episodes" if shared[0].few_shot else "images"
     pairs = [task.outcomes() for task in shared]
-    dense = [(task.dense(), unit) for task, unit in zip(shared, units, strict=True)]
+    dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
     parts = statistics.shares(
         [x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs]
     )
@@ -228,15 +239,17 @@ def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> C
         b=b,
         track=track,
         alpha=ALPHA,
-        cells=adjusted_gaps(list(zip(pairs, units, strict=True))),
+        cells=adjusted_gaps(pairs, unit),
         overall=gap_of(
             pairs,
             overall_name(len(pairs)),
-            " and ".join(sorted(set(units))),
+            unit,
             sign_flip(parts, "compare", *(pair.task for pair in pairs)),
         ),
         won=sign_test(pairs),
-        dense=adjusted_gaps([(pair, unit) for pair, unit in dense if pair is not None]),
+        dense=adjusted_gaps(dense, unit),
+        covers=f"the sampling of {'episodes' if unit == 'episodes' else 'test images'} only, not "
+        "pretraining seeds",
         warning=warn_of_scale(
             {
                 "A": {task.column.name: task.a.result for task in shared},
@@ -246,25 +259,24 @@ def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> C
     )
 
 
-def adjusted_gaps(pairs: Sequence[tuple[PairedOutcomes, str]]) -> tuple[Gap, ...]:
+def adjusted_gaps(pairs: Sequence[PairedOutcomes], unit: Unit) -> tuple[Gap, ...]:
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
-    p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair, _ in pairs]
+    p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
         gap_of([pair], pair.task, unit, *ps)
-        for (pair, unit), ps in zip(pairs, zip(p, statistics.holm(p), strict=True), strict=True)
+        for pair, *ps in zip(pairs, p, statistics.holm(p), strict=True)
     )
 
 
 def gap_of(
-    pairs: Sequence[PairedOutcomes], task: str, unit: str, p: float, p_holm: float | None = None
+    pairs: Sequence[PairedOutcomes], task: str, unit: Unit, p: float, p_holm: float | None = None
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
     gaps = [x.gaps for x in pairs]
     paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
-    has_spread = sd > 0 and unit in UNITS
     is_significant = (p if p_holm is None else p_holm) < ALPHA
-    needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_spread and paired.gap else None
+    needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if sd > 0 and paired.gap else None
     gap = Gap(
         task=task,
         unit=unit,
@@ -276,7 +288,7 @@ def gap_of(
         high=paired.gap + paired.ci95,
         p=p,
         p_holm=p_holm,
-        d=paired.gap / sd if has_spread else None,
+        d=paired.gap / sd if sd > 0 else None,
         superiority=float(np.mean([((x > 0) + 0.5 * (x == 0)).mean() for x in gaps])),
         needed=needed,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
@@ -304,7 +316,7 @@ def sentence(gap: Gap) -> str:
         return (
             f"{gap.better} is better by {format_points(abs(gap.gap))} points (95 % {low} to {high})"
         )
-    n = f"these {gap.unit}" if " and " in gap.unit else f"{gap.n:,} {gap.unit}"
+    n = f"{gap.n:,} {gap.unit}"
     if gap.superiority == 0.5 and gap.low == gap.high == 0:
         return f"no difference in any of {n}"
     undecided = f"not distinguishable at {n}"

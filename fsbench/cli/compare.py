@@ -25,7 +25,7 @@ def compare(
     board: Board = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two entries on shared episodes, per task and overall; one table per track."""
+    """Compare two entries on shared episodes, per task and overall; one table per head and size."""
     from fsbench.api.compare import COLUMNS, LEGEND
     from fsbench.api.compare import compare as compare_entries
 

@@ -71,7 +71,8 @@ def test_a_known_gap_in_numbers_and_in_words(
     assert overall["high"] - overall["low"] == pytest.approx(2 * half / np.sqrt(2))
     assert overall["words"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
     assert found["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
-    assert found["track"] == "ibm 32px"
+    assert found["track"] == "linear ibm 32px"
+    assert found["covers"] == "the sampling of episodes only, not pretraining seeds"
 
 
 def test_a_cell_is_decided_after_holm_over_its_neighbours(
@@ -114,11 +115,31 @@ def test_adaptations_of_the_same_episodes_are_no_further_evidence(
     for adaptation in ("linear", "centroid", "ridge"):
         write(tmp_path / "a", [7, 4] * 20, "a", adaptation=adaptation)
         write(tmp_path / "b", [5] * N, "b", adaptation=adaptation)
-    (found,) = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
-    assert len(found["cells"]) == 3
-    assert found["overall"]["p"] == pytest.approx(found["cells"][0]["p"], abs=0.008)
-    assert found["overall"]["d"] == pytest.approx(found["cells"][0]["d"])
-    assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+    by_head = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
+    assert len(by_head) == 3
+    for found in by_head:
+        assert len(found["cells"]) == 1
+        assert found["overall"]["p"] == pytest.approx(by_head[0]["cells"][0]["p"], abs=0.008)
+        assert found["overall"]["d"] == pytest.approx(by_head[0]["cells"][0]["d"])
+        assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+
+
+def test_heads_are_never_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A is ahead with one head and behind with the other: their mean would be no difference."""
+    for adaptation, (a, b) in {"linear": (9, 5), "centroid": (5, 9)}.items():
+        for shots in (1, 5):
+            write(tmp_path / "a", [a, a - 2] * 20, "a", shots, adaptation=adaptation)
+            write(tmp_path / "b", [b, b - 2] * 20, "b", shots, adaptation=adaptation)
+    sides = [str(tmp_path / name) for name in "ab"]
+    by_track = {found["track"]: found for found in compared(capsys, *sides)}
+    assert sorted(by_track) == ["centroid ibm 32px", "linear ibm 32px"]
+    gaps = {track: found["overall"]["gap"] for track, found in by_track.items()}
+    assert gaps == pytest.approx({"centroid ibm 32px": -0.16, "linear ibm 32px": 0.16})
+    for found in by_track.values():
+        assert found["overall"]["task"] == "overall, 2 tasks"
+        assert {cell["task"].split("/")[1].split("@")[0] for cell in found["cells"]} == {
+            found["track"].split()[0]
+        }
 
 
 def test_identical_entries_tie(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,15 +151,19 @@ def test_identical_entries_tie(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
 
-def test_probes_pair_by_image_and_mix_into_the_mean(
+def test_probes_pair_by_image_and_are_compared_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The better probe is right wherever the other is: its images are nested."""
     for name, accuracy in (("a", 0.9), ("b", 0.3)):
         fakes.write_probe(tmp_path / name, accuracy)
         write(tmp_path / name, [5, 9] * 20, "a")
-    (found,) = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
-    probe, _ = found["cells"]
+    found, few_shot = sorted(
+        compared(capsys, str(tmp_path / "a"), str(tmp_path / "b")),
+        key=lambda comparison: comparison["cells"][0]["unit"],
+        reverse=True,
+    )
+    (probe,) = found["cells"]
     best = [fakes.probe_records(accuracy).best[1] for accuracy in (0.9, 0.3)]
     alone = int((best[0] & ~best[1]).sum())
     assert not (best[1] & ~best[0]).any()
@@ -147,10 +172,11 @@ def test_probes_pair_by_image_and_mix_into_the_mean(
     assert probe["superiority"] == pytest.approx(0.5 + alone / 74)
     assert probe["p"] == 0.0002  # 2 ** (1 - alone), below what the resamples can say
     overall = found["overall"]
-    assert overall["gap"] == pytest.approx(alone / 74)
-    assert overall["unit"] == "episodes and images"
-    assert (overall["d"], overall["needed"]) == (None, None)
-    assert found["won"] == {"a": 1, "b": 0, "tied": 1, "p": 1.0}
+    assert overall["gap"] == pytest.approx(alone / 37)
+    assert found["covers"] == "the sampling of test images only, not pretraining seeds"
+    assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+    assert few_shot["overall"]["gap"] == 0
+    assert few_shot["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
 
 def test_dense_queries_have_lines_of_their_own(
@@ -173,9 +199,11 @@ def test_tracks_are_never_averaged_and_t_chooses(
 ) -> None:
     for path, right in zip(pair, ([9] * N, [4, 5] * 20), strict=True):
         write(Path(path), right, Path(path).name, adaptation="soft_kmeans")
-    inductive, transductive = compared(capsys, *pair)
+    inductive, transductive = sorted(
+        compared(capsys, *pair), key=lambda comparison: "transductive" in comparison["track"]
+    )
     assert inductive["overall"]["gap"] == pytest.approx(0.02)
-    assert transductive["track"] == "ibm 32px transductive"
+    assert transductive["track"] == "soft_kmeans ibm 32px transductive"
     assert len(transductive["cells"]) == 1
     (found,) = compared(capsys, *pair, "-t", "folder:elsewhere/blobs:5w5s")
     assert [cell["task"] for cell in found["cells"]] == [
@@ -192,6 +220,7 @@ def test_the_table_and_the_sentence(
     assert line.split()[3:10] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
     assert "\nA is better by 2.0 points (95 % 0.7 to 3.3).\n" in shown.out
     assert "Sign test over 2 tasks: A ahead on 2, B on 0 (p = 0.500;" in shown.out
+    assert "The interval covers the sampling of episodes only, not pretraining seeds." in shown.out
     assert "sign-flip" in shown.err
 
 
