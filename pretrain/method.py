@@ -132,8 +132,9 @@ class StageMethod(Method):
 
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
-    PILOT: ClassVar = {**scenario_fields("warm-start"), "plan.epoch_images": 13_500}
-    TOY: ClassVar = scenario_fields("warm-start")
+    FULL: ClassVar = scenario_fields("warm-start")
+    PILOT: ClassVar = {**FULL, "plan.epoch_images": 13_500}
+    TOY: ClassVar = FULL
 
     def check(self, recipe: Recipe) -> None:
         require_stages(self, recipe)

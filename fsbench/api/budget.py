@@ -68,8 +68,8 @@ def compare_budgets(
     budgets = plan_budgets(recipe, names, steps, seeds)
     machine = machine or Machine()
     device = machine.start().device
-    size = recipe.input_size
-    source = load_source(recipe.source, DataRoots.parse(roots), machine.cache, size, report)
+    size, subset, data = recipe.input_size, recipe.source_subset, DataRoots.parse(roots)
+    source = load_source(recipe.source, data, machine.cache, size, report, subset)
     work = WorkEstimate("training", remaining_seconds(budgets, source, output, device))
     who = f"{len(budgets)} runs of {recipe.name}"
     require_consent(who, [work], yes, report.log, "choose fewer --steps, --method or --seeds")

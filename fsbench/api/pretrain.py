@@ -174,7 +174,8 @@ def pretrain(
     place = machine.start().device
     report = progress_reporter(progress)
     roots = DataRoots.parse(data_texts(data))
-    source = load_source(chosen.source, roots, machine.cache, chosen.input_size, report)
+    size, subset = chosen.input_size, chosen.source_subset
+    source = load_source(chosen.source, roots, machine.cache, size, report, subset)
     folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
     if speaks():
         announce(chosen, source, folder, place, yes, report)

@@ -609,3 +609,18 @@ def canonical_json(value: Any, *, compact: bool = True) -> str:
 def digest(value: Any, *, compact: bool = True) -> str:
     """Return the sha-256 of the canonical JSON, 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value, compact=compact).encode()).hexdigest()
+
+
+class SourceSubset(Frozen):
+    """A small part of a pretraining source: some classes, and some training images of each.
+
+    Classes are those with the smallest hash of their name, images those with the smallest hash of
+    their place in the class's list, so a larger part contains every smaller one. All other images
+    of these classes are for validation.
+    """
+
+    classes: int = Field(ge=2)
+    images_per_class: int = Field(ge=1)
+
+    def __str__(self) -> str:
+        return f"{self.classes} classes x {self.images_per_class} images"

@@ -8,7 +8,7 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
-from fsbench.core.specs import Pool
+from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
@@ -16,7 +16,7 @@ from fsbench.data.fingerprint import fingerprint
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
 from fsbench.data.roots import DataRoots
-from fsbench.data.source import SourceDataset, SourceListing, decode_source
+from fsbench.data.source import SourceDataset, SourceListing, decode_source, take_subset
 from fsbench.data.sources import tinyimagenet
 
 
@@ -80,14 +80,21 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
 
 
 def load_source(
-    ref: str, roots: DataRoots, cache: Path, size: int, report: Reporter = SILENT
+    ref: str,
+    roots: DataRoots,
+    cache: Path,
+    size: int,
+    report: Reporter = SILENT,
+    subset: SourceSubset | None = None,
 ) -> SourceDataset:
     """Load a pretraining source: a name of SOURCES, folder:DIR or hf-hub:ORG/NAME[@REV].
 
     size: side in px to which images are resized (bilinear, antialiased). Images are decoded once
-    into the cache. Raises UnknownName, and DataError for missing or corrupt files.
+    into the cache. subset: the part to take. Raises UnknownName, and DataError for missing or
+    corrupt files and for a part that is larger than the source.
     """
-    return decode_source(list_source(ref, roots, cache), cache, size, report)
+    source = decode_source(list_source(ref, roots, cache), cache, size, report)
+    return source if subset is None else take_subset(source, subset)
 
 
 def plugin_flags(name: str) -> frozenset[Flag]:

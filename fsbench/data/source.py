@@ -12,7 +12,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -23,8 +23,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core import io
+from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.seeding import Name, seed_for
+from fsbench.core.specs import SourceSubset
 from fsbench.data.base import hash_lines
 from fsbench.data.images import resize_square, to_channels_first
 
@@ -61,6 +64,64 @@ class SourceDataset:
     std: tuple[float, float, float]
     fingerprint: str
     flags: frozenset[Flag] = field(default_factory=frozenset)
+
+
+def select_by_hash(
+    labels: Sequence[int], ids: Sequence[str], n: int | float, *names: Name
+) -> list[int]:
+    """Select n images of every class (a fraction: that part, rounded, at least one).
+
+    Return their positions, sorted. The images with the smallest hash of their id under the stream
+    `names` are selected, so the choice depends on the ids alone. A class with n images or fewer
+    gives all of them.
+    """
+    members: dict[int, list[int]] = {}
+    for position, label in enumerate(labels):
+        members.setdefault(label, []).append(position)
+    selected: list[int] = []
+    for positions in members.values():
+        size = n if isinstance(n, int) else max(1, round(n * len(positions)))
+        selected += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
+    return sorted(selected)
+
+
+def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
+    """Return the part of a source that `subset` describes; labels are numbered anew, in order.
+
+    Training images that are left out are validated on, before the source's own validation images.
+    Raises DataError if the source has too few classes, or a class too few images.
+    """
+    texts, stream = source.facts.classes, ("source subset", source.name)
+    smallest = min(np.bincount(source.train.labels, minlength=len(texts)))
+    if len(texts) < subset.classes or smallest < subset.images_per_class:
+        raise DataError(
+            f"{source.name} has {len(texts)} classes with at least {smallest} training images, too"
+            f" few for a part of {subset}",
+            fix="lower source_subset.classes or source_subset.images_per_class",
+        )
+    ranked = sorted(range(len(texts)), key=lambda label: seed_for(*stream, texts[label]))
+    classes = np.sort(ranked[: subset.classes])
+    members = np.flatnonzero(np.isin(source.train.labels, classes))
+    labels = np.searchsorted(classes, source.train.labels[members])
+    ids = [
+        f"{texts[classes[label]]}/{np.sum(labels[:i] == label)}" for i, label in enumerate(labels)
+    ]
+    chosen = select_by_hash(labels.tolist(), ids, subset.images_per_class, *stream)
+    left = np.setdiff1d(np.arange(len(members)), chosen)
+    val = np.flatnonzero(np.isin(source.val.labels, classes))
+    val_images = [source.train.images[members[left]], source.val.images[val]]
+    val_labels = [labels[left], np.searchsorted(classes, source.val.labels[val])]
+    counts = (subset.images_per_class,) * subset.classes
+    named = {"classes": tuple(texts[label] for label in classes), "images_per_class": counts}
+    return replace(
+        source,
+        facts=source.facts.model_copy(update=named),
+        train=Split(source.train.images[members[chosen]], labels[chosen]),
+        val=Split(np.concatenate(val_images), np.concatenate(val_labels)),
+        n_classes=subset.classes,
+        fingerprint=hash_lines([source.fingerprint, subset.canonical()]),
+        flags=source.flags | {"subset"},
+    )
 
 
 class SourceImage(NamedTuple):

@@ -16,7 +16,7 @@ from fsbench import data
 from fsbench.api.machine import Machine
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.process import Stopped, handled
-from fsbench.core.specs import Frozen, digest
+from fsbench.core.specs import Frozen, SourceSubset, digest
 from fsbench.sweep.file import JobKind
 
 if TYPE_CHECKING:
@@ -58,12 +58,15 @@ class Workplace:
 
     def source(self, recipe: Recipe) -> SourceDataset:
         """Read the images that the recipe trains on, once per process."""
-        return _source(recipe.source, recipe.input_size, self.roots, self.cache)
+        key = recipe.source, recipe.input_size, recipe.source_subset
+        return _source(*key, self.roots, self.cache)
 
 
 @cache
-def _source(ref: str, size: int, roots: tuple[str, ...], folder: Path) -> SourceDataset:
-    return data.load_source(ref, data.DataRoots.parse(roots), folder, size)
+def _source(
+    ref: str, size: int, subset: SourceSubset | None, roots: tuple[str, ...], folder: Path
+) -> SourceDataset:
+    return data.load_source(ref, data.DataRoots.parse(roots), folder, size, subset=subset)
 
 
 def absolute_roots(roots: Sequence[str]) -> tuple[str, ...]:

@@ -99,8 +99,9 @@ class Lw(Method):
     SOURCE: ClassVar = "reinitialization study, Algorithm 1 and appendix E"
     RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"rescale": False, "normalize": False, "reinit": False}
-    PILOT: ClassVar = {"lw.generations": True}
-    TOY: ClassVar = {"lw.generations": True}
+    FULL: ClassVar = {"lw.generations": True}
+    PILOT: ClassVar = FULL
+    TOY: ClassVar = FULL
 
     def check(self, recipe: Recipe) -> None:
         if self.generations or not self.normalize:

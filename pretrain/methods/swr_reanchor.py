@@ -48,8 +48,9 @@ class SwrReanchor(Swr):
         "Soft Weight Rescaling, appendix E, SWR + re-init; code CILAB-RL-TEAM/soft-weight-rescaling"
     )
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PILOT: ClassVar = {"schedule": "step"}
-    TOY: ClassVar = {"schedule": "step"}
+    FULL: ClassVar = {"schedule": "step"}
+    PILOT: ClassVar = FULL
+    TOY: ClassVar = FULL
     PAPER: ClassVar = (swr_study.decay_row("swr_reanchor", LAMBDAS, 0.5165),)
 
     def check(self, recipe: Recipe) -> None:

@@ -31,10 +31,10 @@ from fsbench.core.errors import FsbenchError, UnknownName, UsageError
 from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.registry import CustomCode, Registry, only_subclass
 from fsbench.core.seeding import Name
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, SourceSubset
 from pretrain.recipes.plan import Plan, count_epochs
 
-Scale = Literal["paper", "pilot", "toy"]
+Scale = Literal["paper", "full", "pilot", "regime", "toy"]
 
 
 class ActingOrder(IntEnum):
@@ -85,15 +85,16 @@ class MethodSettings(Frozen):
 
     pretrain.method.Method adds the hooks that the training loop calls.
 
-    PAPER: its rows in papers. PILOT, TOY: overrides of the base recipe of that scale, as
-    `field -> value`. NEUTRAL: settings at which it equals `normal` bit for bit, or the reason why
-    there are none. RANK: its place among combined methods. SOURCE: paper and official code.
-    PLAIN_ROUND_0: with any settings, round 0 is plain training to the bit and leaves nothing behind
-    that `setup` does not create again; a run may then start from round 0 of its control.
-    NAME, CODE: of a class in a file of the user, its public name and the sha-256 of that file.
+    PAPER: its rows in papers. FULL, PILOT, TOY: overrides of the base recipe of that scale, as
+    `field -> value`; FULL is for `regime` as well. NEUTRAL: settings at which it equals `normal`
+    bit for bit, or the reason why there are none. RANK: its place among combined methods. SOURCE:
+    paper and official code. PLAIN_ROUND_0: with any settings, round 0 is plain training to the bit
+    and leaves nothing behind that `setup` does not create again; a run may then start from round 0
+    of its control.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
+    FULL: ClassVar[Mapping[str, object]] = {}
     PILOT: ClassVar[Mapping[str, object]] = {}
     TOY: ClassVar[Mapping[str, object]] = {}
     NEUTRAL: ClassVar[Neutral] = "not declared"
@@ -319,7 +320,7 @@ class Recipe(Frozen):
     a generation.
     """
 
-    name: str = Field(pattern=r"^(paper|pilot|toy)/[a-z0-9_+]+$")
+    name: str = Field(pattern=r"^(paper|full|pilot|regime|toy)/[a-z0-9_+]+$")
     architecture: str = Field(description="NAME of fsbench/NAME, or timm/NAME")
     width: int | None = Field(None, ge=1, description="null: the architecture's own")
     source: str = Field(description="tinyimagenet, pets, folder:DIR or hf-hub:ORG/NAME")
@@ -359,6 +360,9 @@ class Recipe(Frozen):
         exclude_if=lambda value: value is False,
         description="batch norm over the images of all processes; on GPUs",
     )
+    source_subset: SourceSubset | None = Field(
+        None, exclude_if=lambda value: value is None, description="part of the source; null: all"
+    )
 
     @field_validator("methods")
     @classmethod
@@ -396,7 +400,7 @@ class Recipe(Frozen):
 
     @property
     def scale(self) -> str:
-        """paper, pilot or toy."""
+        """paper, full, pilot, regime or toy."""
         return self.name.split("/")[0]
 
     @property
@@ -438,7 +442,8 @@ class Recipe(Frozen):
             if name not in fields:
                 raise UnknownName("recipe field", name, fields)
             part, _, leaf = name.rpartition(".")
-            owners = {"": data, "plan": data["plan"]} | {m["name"]: m for m in data["methods"]}
+            owners = {"": data, "plan": data["plan"], "source_subset": data.get("source_subset")}
+            owners |= {m["name"]: m for m in data["methods"]}
             owners[part][leaf] = convert_value(name, fields[name], value)
         try:
             return Recipe.model_validate(data)
@@ -452,6 +457,9 @@ class Recipe(Frozen):
         skipped = ("plan", "methods", "name")
         fields = {name: f for name, f in Recipe.model_fields.items() if name not in skipped}
         fields |= {f"plan.{name}": field for name, field in Plan.model_fields.items()}
+        if self.source_subset:
+            part = SourceSubset.model_fields.items()
+            fields |= {f"source_subset.{name}": field for name, field in part}
         for method in self.methods:
             settings = type(method).model_fields.items()
             fields |= {f"{method.name}.{name}": field for name, field in settings}

@@ -1,8 +1,8 @@
-"""Registry of all recipes: every method at three scales, built from the method files.
+"""Registry of all recipes: every method at four scales, built from the method files.
 
-A method file adds `pilot/NAME` and `toy/NAME` (base recipe plus its PILOT or TOY overrides) and one
-`paper/ROW` for every row in its PAPER. `normal` of the same scale is the control: same plan, same
-steps, same batches and initial weights.
+A method file adds `full/NAME`, `pilot/NAME`, `regime/NAME` and `toy/NAME` (base recipe plus its
+overrides of that scale) and one `paper/ROW` for every row in its PAPER. `normal` of the
+same scale is the control: same plan, same steps, same batches and initial weights.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.registry import CODE
+from fsbench.core.specs import SourceSubset
 from pretrain.recipes.plan import Plan
 from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, PublishedFigure, Recipe
 
@@ -22,6 +23,24 @@ BASES: Mapping[str, Mapping[str, Any]] = {
         "input_size": 64,
         "plan": Plan(rounds=10, epochs=160),
         "validate_every": 2,
+    },
+    # The reinitialization study's setting (https://arxiv.org/abs/2109.00267, section 3) in small:
+    # few images, trained to the end in every generation, on the smallest of its networks. Four
+    # minutes on one core.
+    "regime": {
+        "architecture": "mobilenet",
+        "width": 8,
+        "source": "tinyimagenet",
+        "source_subset": SourceSubset(classes=20, images_per_class=25),
+        "input_size": 32,
+        "plan": Plan(rounds=7, epochs=60),
+        "lr": 0.03,
+        "weight_decay": 1e-5,
+        "schedule": "constant",
+        "warmup": 0.0,
+        "label_smoothing": 0.0,
+        "augmentation": "none",
+        "validate_every": 20,
     },
     # 324,000 images (a third for meta-learners, which are two to four times slower): under three
     # minutes on two cores. Six passes over the data are too few for crops or label smoothing to
@@ -52,9 +71,18 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+BASES = {**BASES, "full": BASES["paper"]}
+"""`full/METHOD` gives every method the budget of SEAL's rows, whatever its own paper used."""
+
 EVALUATION_SIZES = {"SEAL": 224}
 """Paper -> px. SEAL trains at 64 px and does not say how it evaluates on CD-FSL; all code of the
 benchmark that it uses evaluates at 224 px (protocols/README.md, "What the papers left open")."""
+
+
+def scaled(method: type[MethodSettings]) -> dict[str, Mapping[str, object]]:
+    """Return what a method overrides at each scale but the papers' own."""
+    names = {"full": method.FULL, "regime": method.FULL}
+    return names | {"pilot": method.PILOT, "toy": method.TOY}
 
 
 def build_recipe(
@@ -79,8 +107,7 @@ class RecipeRegistry:
         """Method and overrides of every recipe."""
         parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
         for name, method in METHODS.usable()[0].items():
-            parts[f"pilot/{name}"] = method, method.PILOT
-            parts[f"toy/{name}"] = method, method.TOY
+            parts |= {f"{scale}/{name}": (method, own) for scale, own in scaled(method).items()}
             parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
         return parts
 
@@ -163,7 +190,7 @@ def load_code(names: str) -> str:
 def method_at_scale(name: str, scale: str) -> MethodSettings:
     """Return a method with its settings for recipes of this scale."""
     method = METHODS.load(name)
-    overrides = {"pilot": method.PILOT, "toy": method.TOY}.get(scale, {})
+    overrides = scaled(method).get(scale, {})
     settings = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{name}.")}
     return method(**settings)
 

@@ -7,32 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts, Flag
-from fsbench.core.seeding import Name, seed_for
 from fsbench.data.image_folder import stamp_files
 from fsbench.data.images import open_rgb
-from fsbench.data.source import SourceImage, SourceListing
+from fsbench.data.source import SourceImage, SourceListing, select_by_hash
 
 VALIDATION_SHARE = 0.1
 """Part of the training images for validation (arXiv:2109.00267, section 3.1)."""
-
-
-def select_by_hash(
-    labels: Sequence[int], ids: Sequence[str], n: int | float, *names: Name
-) -> list[int]:
-    """Select n images of every class (a fraction: that part, rounded, at least one).
-
-    Return their positions, sorted. The images with the smallest hash of their id under the stream
-    `names` are selected, so the choice depends on the ids alone. A class with n images or fewer
-    gives all of them.
-    """
-    members: dict[int, list[int]] = {}
-    for position, label in enumerate(labels):
-        members.setdefault(label, []).append(position)
-    selected: list[int] = []
-    for positions in members.values():
-        size = n if isinstance(n, int) else max(1, round(n * len(positions)))
-        selected += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
-    return sorted(selected)
 
 
 def split_validation(
