@@ -27,7 +27,7 @@ from fsbench.core.findings import Analysis, Images, Measure, Question, View
 from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.results import store
 from fsbench.results.names import model_name
@@ -176,7 +176,7 @@ class InputLoader:
     cache: Path
     device: str
     report: Reporter
-    sources: dict[tuple[str, int], SourceDataset] = field(default_factory=dict)
+    sources: dict[tuple[str, int, SourceSubset | None], SourceDataset] = field(default_factory=dict)
 
     def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed."""
@@ -190,10 +190,11 @@ class InputLoader:
 
     def images(self, ref: str, size: int) -> SourceDataset:
         """Return the source images at the size (px) that the backbone was trained at."""
-        name = self.source or training_source(ref)
-        if (name, size) not in self.sources:
-            self.sources[name, size] = load_source(name, self.roots, self.cache, size, self.report)
-        return self.sources[name, size]
+        name, subset = (self.source, None) if self.source else training_source(ref)
+        key = (name, size, subset)
+        if key not in self.sources:
+            self.sources[key] = load_source(name, self.roots, self.cache, size, self.report, subset)
+        return self.sources[key]
 
     def require_same_classes(self, ref: str, network: Classifier, source: SourceDataset) -> None:
         """Raise DataError if the source has other classes; log if it has other images."""
@@ -208,13 +209,17 @@ class InputLoader:
             self.report.log(f"{ref} was trained on other images than this {source.name}")
 
 
-def training_source(ref: str) -> str:
-    """Return the source of a run as its recipe names it. Raise UsageError for an old run."""
+def training_source(ref: str) -> tuple[str, SourceSubset | None]:
+    """Return the source of a run and its part, as the recipe names them.
+
+    Raises UsageError for an old run.
+    """
     record = run.read_run(Path(parse_reference(ref)[1]))
     source = record.recipe_fields.get("source", record.source)
     if not isinstance(source, str):
         raise UsageError(f"{ref} does not record its source data set", fix="add --source")
-    return source
+    subset = record.recipe_fields.get("source_subset")
+    return source, subset and SourceSubset.model_validate(subset)
 
 
 @dataclass(frozen=True, eq=False)

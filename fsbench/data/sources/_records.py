@@ -1,0 +1,98 @@
+"""Images in files of fixed-size records, as MNIST and CIFAR are published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fsbench.core.errors import DataError
+from fsbench.core.schema import DatasetFacts
+from fsbench.data.files import find_path
+from fsbench.data.image_folder import stamp_files
+from fsbench.data.source import SourceImage, SourceListing
+
+Pixels = NDArray[np.uint8]
+Part = tuple[Pixels, NDArray[np.int64]]
+"""Images (N, H, W) grey or (N, H, W, 3) RGB, and labels (N,)."""
+
+
+def find_file(folder: Path, name: str, facts: DatasetFacts, below: str) -> Path:
+    """Return the file `name` in the folder, or in `below` in it. Raise DataError if missing."""
+    path = find_path(folder, name) or find_path(folder, f"{below}/{name}")
+    if path is None:
+        raise DataError(f"{folder} lacks {name}", fix=f"expected there: {facts.layout}")
+    return path
+
+
+def read_records(path: Path, size: int, skip: int = 0) -> Pixels:
+    """Return the bytes of a file behind its first `skip` ones, as records (N, size).
+
+    Raises DataError if the file does not consist of whole records.
+    """
+    data = np.fromfile(path, dtype=np.uint8)[skip:]
+    if data.size == 0 or data.size % size:
+        raise DataError(
+            f"{path} is cut off or not a file of {size}-byte records", fix="fetch it again"
+        )
+    return data.reshape(-1, size)
+
+
+def list_cifar(
+    facts: DatasetFacts, folder: Path, base: str, names: tuple[Sequence[str], Sequence[str]]
+) -> SourceListing:
+    """List CIFAR-10 or -100 in its binary version; names: files of the train and test images.
+
+    A record is one label (CIFAR-100: the coarse and the fine one), then the pixels (3, 32, 32).
+    """
+    n_labels = len(facts.classes) // 100 + 1
+    paths = [[find_file(folder, name, facts, base) for name in part] for part in names]
+    parts = [np.concatenate([read_records(path, n_labels + 3072) for path in p]) for p in paths]
+    train, test = (
+        (
+            part[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1),
+            part[:, n_labels - 1].astype(np.int64),
+        )
+        for part in parts
+    )
+    return list_parts(facts, train, test, [path for part in paths for path in part])
+
+
+def list_parts(facts: DatasetFacts, train: Part, test: Part, files: list[Path]) -> SourceListing:
+    """List train and test images; the test images are for validation.
+
+    Marked `subset` unless the training images have the published counts. Raises DataError for
+    unequal numbers of images and labels, and for a label that is no class.
+    """
+    for images, labels in (train, test):
+        if len(images) != len(labels) or labels.max() >= len(facts.classes):
+            raise DataError(
+                f"{len(images)} images of {facts.title} with {len(labels)} labels up to "
+                f"{labels.max()}",
+                fix="fetch the files again",
+            )
+    counts = np.bincount(train[1], minlength=len(facts.classes))
+    complete = counts.tolist() == list(facts.images_per_class)
+    return SourceListing(
+        facts,
+        list_samples(*train),
+        list_samples(*test),
+        stamp_files(files),
+        frozenset() if complete else frozenset({"subset"}),
+    )
+
+
+def list_samples(images: Pixels, labels: NDArray[np.int64]) -> list[SourceImage]:
+    return [
+        SourceImage(int(label), partial(open_array, image))
+        for image, label in zip(images, labels, strict=True)
+    ]
+
+
+def open_array(pixels: Pixels) -> Image.Image:
+    """Return pixels (H, W) or (H, W, 3) as an RGB image; grey is repeated."""
+    return Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")

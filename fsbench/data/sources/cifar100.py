@@ -1,0 +1,62 @@
+"""CIFAR-100: a hundred classes of small photographs.
+
+Learning Multiple Layers of Features from Tiny Images. A. Krizhevsky, technical report, 2009.
+Publisher: https://www.cs.toronto.edu/~kriz/cifar.html
+Licence: none stated by the publisher.
+Layout: cifar-100-binary/ of the binary version, which needs no unpickling: train.bin and test.bin.
+
+The official test images are for validation: the experiments on it state no other part.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsbench.core.schema import DatasetFacts
+from fsbench.data.download import Archive
+from fsbench.data.source import SourceListing
+from fsbench.data.sources._records import list_cifar
+
+CLASSES = (
+    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle",
+    "bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle",
+    "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch",
+    "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox",
+    "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion",
+    "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom",
+    "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree",
+    "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
+    "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake",
+    "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone",
+    "television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale",
+    "willow_tree", "wolf", "woman", "worm",
+)  # fmt: skip
+TRAIN, TEST = ("train.bin",), ("test.bin",)
+FACTS = DatasetFacts(
+    name="cifar100",
+    title="CIFAR-100",
+    domain="source",
+    classes=CLASSES,
+    images_per_class=(500,) * 100,
+    label_rule="class id = the fine label of the binary version; the 10,000 test images are for "
+    "validation",
+    dropped="the coarse labels",
+    layout="cifar-100-binary/train.bin and test.bin",
+    folders=("cifar100", "cifar-100-binary"),
+    aliases=("cifar-100",),
+    download="fsbench data download cifar100 --data ROOT",
+    license="none stated",
+    citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
+)
+ARCHIVES = (
+    Archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "md5:03b5dce01913d631647c71ecec9e9cb8",
+    ),
+)
+
+
+def load(folder: Path, cache: Path) -> SourceListing:
+    """Load CIFAR-100 below `folder`. Raises DataError for missing or damaged files."""
+    return list_cifar(FACTS, folder, "cifar-100-binary", (TRAIN, TEST))
