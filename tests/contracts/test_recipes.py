@@ -17,6 +17,7 @@ from pretrain.recipes.recipe import Recipe
 
 NAMES = registry.RECIPES.names()
 every = pytest.mark.parametrize("name", NAMES)
+SCALES = ("full", "pilot", "regime", "toy")
 DIGESTS = Path(__file__).resolve().parents[1] / "golden" / "recipe_digests.json"
 
 
@@ -51,8 +52,8 @@ def test_its_parts_exist(name: str) -> None:
     assert recipe.source in SOURCES.names()
 
 
-def test_every_method_has_a_pilot_and_a_toy_recipe_and_digests_differ() -> None:
-    wanted = {f"{scale}/{name}" for scale in ("pilot", "toy") for name in METHODS.names()}
+def test_every_method_has_a_recipe_at_every_scale_and_digests_differ() -> None:
+    wanted = {f"{scale}/{name}" for scale in SCALES for name in METHODS.names()}
     assert wanted <= set(NAMES)
     assert len({registry.load_recipe(name).digest() for name in NAMES}) == len(NAMES)
 
@@ -96,7 +97,7 @@ def test_seals_figures_stand_as_printed() -> None:
 
 
 def test_a_bare_name_is_refused_with_the_full_ones() -> None:
-    with pytest.raises(UsageError, match="paper/seal, pilot/seal, toy/seal"):
+    with pytest.raises(UsageError, match="full/seal, paper/seal, pilot/seal, regime/seal, toy/seal"):
         registry.load_recipe("seal")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
         registry.load_recipe("toy/seel")

@@ -64,9 +64,8 @@ def test_downloaded_mnist_is_unpacked(tmp_path: Path) -> None:
 
 def test_cifar10_reads_all_five_batches(tmp_path: Path) -> None:
     names = [(name, slice(i, i + 2)) for i, name in enumerate(cifar10.TRAIN)]
-    write_cifar(
-        tmp_path / "root/cifar10/cifar-10-batches-bin", [*names, ("test_batch.bin", slice(8, 12))]
-    )
+    folder = tmp_path / "root/cifar10/cifar-10-batches-bin"
+    write_cifar(folder, [*names, ("test_batch.bin", slice(8, 12))])
     source = load("cifar10", tmp_path / "root", 32)
     rows = [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
     assert np.array_equal(source.train.images, COLOUR[rows])
@@ -93,11 +92,8 @@ def test_the_published_counts_are_not_a_subset(
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:
-    folder = write_cifar(
-        tmp_path / "root/cifar-100-binary",
-        [("train.bin", slice(0, 8)), ("test.bin", slice(8, 12))],
-        b"\0",
-    )
+    files = [("train.bin", slice(0, 8)), ("test.bin", slice(8, 12))]
+    folder = write_cifar(tmp_path / "root/cifar-100-binary", files, b"\0")
     whole = (folder / "train.bin").read_bytes()
     (folder / "train.bin").write_bytes(whole[:-1])
     with pytest.raises(DataError, match=r"train.bin is cut off"):

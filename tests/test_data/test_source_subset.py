@@ -10,6 +10,7 @@ import pytest
 from fsbench.core.errors import DataError
 from fsbench.core.specs import SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data.source import take_subset
 from pretrain.recipes.registry import load_recipe
 
 
@@ -18,9 +19,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> SourceDataset:
     return load_source("toy_source", DataRoots(), Path(tmp_path_factory.mktemp("c")), 16)
 
 
-def part(classes: int, images: int) -> SourceDataset:
-    subset = SourceSubset(classes=classes, images_per_class=images)
-    return load_source("toy_source", DataRoots(), Path("c"), 16, subset=subset)
+def part(whole: SourceDataset, classes: int, images: int) -> SourceDataset:
+    return take_subset(whole, SourceSubset(classes=classes, images_per_class=images))
 
 
 def keys(images: np.ndarray) -> set[bytes]:
@@ -28,7 +28,7 @@ def keys(images: np.ndarray) -> set[bytes]:
 
 
 def test_counts_labels_and_classes(whole: SourceDataset) -> None:
-    small = part(4, 6)
+    small = part(whole, 4, 6)
     assert np.bincount(small.train.labels).tolist() == [6] * 4
     assert (small.n_classes, len(small.facts.classes)) == (4, 4)
     assert small.facts.images_per_class == (6,) * 4
@@ -41,7 +41,7 @@ def test_counts_labels_and_classes(whole: SourceDataset) -> None:
 
 
 def test_all_other_images_of_the_classes_validate(whole: SourceDataset) -> None:
-    small = part(4, 6)
+    small = part(whole, 4, 6)
     rows = np.isin(whole.train.labels, [whole.facts.classes.index(c) for c in small.facts.classes])
     val = np.isin(whole.val.labels, [whole.facts.classes.index(c) for c in small.facts.classes])
     assert keys(small.train.images) | keys(small.val.images) == keys(
@@ -52,7 +52,7 @@ def test_all_other_images_of_the_classes_validate(whole: SourceDataset) -> None:
 
 
 def test_a_larger_part_contains_a_smaller_one(whole: SourceDataset) -> None:
-    small, more, wider = part(4, 6), part(4, 9), part(6, 6)
+    small, more, wider = (part(whole, *size) for size in ((4, 6), (4, 9), (6, 6)))
     assert keys(small.train.images) < keys(more.train.images)
     assert keys(small.train.images) < keys(wider.train.images)
     first = whole.train.images[[np.flatnonzero(whole.train.labels == c)[0] for c in range(4)]]
@@ -61,9 +61,9 @@ def test_a_larger_part_contains_a_smaller_one(whole: SourceDataset) -> None:
 
 def test_a_part_larger_than_the_source_is_refused(whole: SourceDataset) -> None:
     with pytest.raises(DataError, match="too few for a part of 999 classes x 2 images"):
-        part(999, 2)
+        part(whole, 999, 2)
     with pytest.raises(DataError, match="lower source_subset"):
-        part(2, 10**6)
+        part(whole, 2, 10**6)
 
 
 def test_a_recipe_states_its_part() -> None:
@@ -73,7 +73,6 @@ def test_a_recipe_states_its_part() -> None:
     assert fewer.source_subset == SourceSubset(classes=20, images_per_class=10)
     assert fewer.digest() != recipe.digest()
     text = '{"classes": 3, "images_per_class": 4}'
-    assert load_recipe("toy/seal").override(
-        [f"source_subset={text}"]
-    ).source_subset == SourceSubset(classes=3, images_per_class=4)
+    stated = load_recipe("toy/seal").override([f"source_subset={text}"])
+    assert stated.source_subset == SourceSubset(classes=3, images_per_class=4)
     assert "source_subset" not in load_recipe("pilot/seal").model_dump()
