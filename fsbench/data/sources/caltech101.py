@@ -22,8 +22,8 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.download import Archive
 from fsbench.data.files import find_path, list_folders
-from fsbench.data.source import SourceListing
-from fsbench.data.sources._validation import select_by_hash, split_validation
+from fsbench.data.source import SourceListing, select_by_hash
+from fsbench.data.sources._validation import split_validation
 
 COUNTS = {
     "Faces": 435, "Faces_easy": 435, "Leopards": 200, "Motorbikes": 798, "accordion": 55,
