@@ -97,7 +97,9 @@ def test_seals_figures_stand_as_printed() -> None:
 
 
 def test_a_bare_name_is_refused_with_the_full_ones() -> None:
-    with pytest.raises(UsageError, match="full/seal, paper/seal, pilot/seal, regime/seal, toy/seal"):
+    with pytest.raises(
+        UsageError, match="full/seal, paper/seal, pilot/seal, regime/seal, toy/seal"
+    ):
         registry.load_recipe("seal")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
         registry.load_recipe("toy/seel")
