@@ -47,6 +47,7 @@ FILE_PROTOCOLS = {
     "evaluate_piece": ("protocols",),
     "fit": ("protocols.episodic",),
     "load": ("fsbench.data.sources", "fsbench.data.targets", "fsbench.backbones.sources"),
+    "arrange": ("fsbench.data.sources", "fsbench.data.targets"),
     "load_names": ("fsbench.data.targets",),
     "make": ("leaderboard.reports",),
     "piece_size": ("protocols",),

@@ -29,7 +29,7 @@ def find_file(folder: Path, name: str, facts: DatasetFacts, below: str) -> Path:
     return path
 
 
-def read_records(path: Path, size: int, skip: int = 0) -> Pixels:
+def read_fixed_records(path: Path, size: int, skip: int = 0) -> Pixels:
     """Return the bytes of a file behind its first `skip` ones, as records (N, size).
 
     Raises DataError if the file does not consist of whole records.
@@ -51,7 +51,9 @@ def list_cifar(
     """
     n_labels = len(facts.classes) // 100 + 1
     paths = [[find_file(folder, name, facts, base) for name in part] for part in names]
-    parts = [np.concatenate([read_records(path, n_labels + 3072) for path in p]) for p in paths]
+    parts = [
+        np.concatenate([read_fixed_records(path, n_labels + 3072) for path in p]) for p in paths
+    ]
     train, test = (
         (
             part[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1),

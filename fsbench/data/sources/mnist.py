@@ -20,7 +20,7 @@ import numpy as np
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.download import Archive
 from fsbench.data.source import SourceListing
-from fsbench.data.sources._records import Part, find_file, list_parts, read_records
+from fsbench.data.sources._records import Part, find_file, list_parts, read_fixed_records
 
 SIDE, IMAGE_HEADER, LABEL_HEADER = 28, 16, 8
 FACTS = DatasetFacts(
@@ -72,5 +72,5 @@ def _part(folder: Path, name: str, files: list[Path]) -> Part:
     images = find_file(folder, f"{name}-images-idx3-ubyte", FACTS, "MNIST/raw")
     labels = find_file(folder, f"{name}-labels-idx1-ubyte", FACTS, "MNIST/raw")
     files += [images, labels]
-    pixels = read_records(images, SIDE * SIDE, IMAGE_HEADER).reshape(-1, SIDE, SIDE)
-    return pixels, read_records(labels, 1, LABEL_HEADER)[:, 0].astype(np.int64)
+    pixels = read_fixed_records(images, SIDE * SIDE, IMAGE_HEADER).reshape(-1, SIDE, SIDE)
+    return pixels, read_fixed_records(labels, 1, LABEL_HEADER)[:, 0].astype(np.int64)
