@@ -6,38 +6,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fsbench.cli import options
 from fsbench.core.errors import DataError
 
-Name = Annotated[str, typer.Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
-Downloaded = Annotated[
-    str, typer.Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer.")
-]
-Names = Annotated[
-    list[str] | None, typer.Argument(help="Data set names or aliases; all by default.")
-]
-Hashes = Annotated[
-    list[str] | None,
-    typer.Option("--sha256", help="SHA-256 of a file for which no hash is known; repeatable."),
-]
-
-Shots = Annotated[
-    list[str] | None, typer.Option("--shots", help="Shots, e.g. 1,5; default 1,5,20,50.")
-]
+Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
+TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
 Episodes = Annotated[
-    int, typer.Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
+    int, Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
 ]
-PoolOf = Annotated[
-    str, typer.Option("--protocol", help="Protocol: ibm (all images) or startup (labeled_80).")
-]
-LabelsOnly = Annotated[
-    bool,
-    typer.Option("--labels-only", help="Count the images that label files name, even if missing."),
-]
-
-TaskText = Annotated[str, typer.Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
-File = Annotated[Path, typer.Option("-o", "--output", help="JSON Lines file to write.")]
 
 GROUP = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
 EPISODES = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
@@ -49,7 +27,11 @@ def register(app: typer.Typer) -> None:
 
 
 @GROUP.command("ls")
-def ls(names: Names = None, data: options.Data = None, as_json: options.Json = False) -> None:
+def ls(
+    names: list[str] | None = Argument(None, help="Data set names or aliases; all by default."),
+    data: options.Data = None,
+    as_json: options.Json = False,
+) -> None:
     """List data sets with counts, licence, citation, and their folder under --data."""
     from fsbench.cli.console import emit_json, table
     from fsbench.data import DataRoots, resolve_alias
@@ -64,16 +46,8 @@ def ls(names: Names = None, data: options.Data = None, as_json: options.Json = F
     elif len(rows) == 1:
         table(rows[0]["title"], ["fact", "value"], [[k, _text(v)] for k, v in rows[0].items()])
     else:
-        columns = [
-            "name",
-            "domain",
-            "classes",
-            "images",
-            "smallest",
-            "license",
-            "citation",
-            "found",
-        ]
+        counts = ("classes", "images", "smallest")
+        columns = ["name", "domain", *counts, "license", "citation", "found"]
         table("data sets", columns, [[_text(row[c]) for c in columns] for row in rows])
 
 
@@ -120,41 +94,37 @@ def verify(
     from fsbench.api.machine import cache_folder
     from fsbench.cli.console import emit_json, reporter, table
     from fsbench.data import DataRoots
-    from fsbench.data.verification import verify_dataset as check
+    from fsbench.data.verification import verify_dataset
 
-    verdict = check(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
-    rows = [
-        [c, class_name, count, official]
-        for c, (class_name, (count, official)) in enumerate(
-            zip(verdict.facts.classes, verdict.counts, strict=True)
-        )
-    ]
+    check = verify_dataset(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
+    counted = zip(check.facts.classes, check.counts, strict=True)
+    rows = [[c, class_name, *counts] for c, (class_name, counts) in enumerate(counted)]
     columns = ["id", "class", "images", "official"]
     if as_json:
         emit_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         table(
-            f"{verdict.facts.name}: {verdict.images} images",
+            f"{check.facts.name}: {check.images} images",
             columns,
             [[_text(v) for v in row] for row in rows],
         )
-    for note in verdict.notes:
+    for note in check.notes:
         typer.echo(note, err=True)
-    if problem := verdict.problem():
+    if problem := check.problem():
         raise problem
-    counts = (
-        "custom images, without official counts" if verdict.custom else "the counts are official"
-    )
-    typer.echo(f"{verdict.facts.name}: every image opens, {counts}", err=True)
+    counts = "custom images, without official counts" if check.custom else "the counts are official"
+    typer.echo(f"{check.facts.name}: every image opens, {counts}", err=True)
 
 
 @GROUP.command("audit")
 def audit(
     name: Name,
-    shots: Shots = None,
+    shots: list[str] | None = Option(None, help="Shots, e.g. 1,5; default 1,5,20,50."),
     episodes: Episodes = 600,
-    protocol: PoolOf = "ibm",
-    labels_only: LabelsOnly = False,
+    protocol: str = Option("ibm", help="Protocol: ibm (all images) or startup (labeled_80)."),
+    labels_only: bool = Option(
+        False, "--labels-only", help="Count the images that label files name, even if missing."
+    ),
     data: options.Data = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -183,8 +153,9 @@ def audit(
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ["shots", "queries leaked %", "by any class %", "episodes affected %"]
     rows = [
-        [str(leak.shots), *map(_percent, (leak.queries, leak.any_class, leak.affected))]
+        [str(leak.shots), *("-" if f is None else f"{100 * f:.2f}" for f in fractions)]
         for leak in audited.leaks
+        for fractions in [(leak.queries, leak.any_class, leak.affected)]
     ]
     table(f"{audited.dataset} ({audited.pool}): {head}", columns, rows)
     log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
@@ -193,16 +164,14 @@ def audit(
             log(f"{leak.shots} shots: {leak.reason}")
 
 
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{100 * fraction:.2f}"
-
-
 @GROUP.command("download")
 def download(
-    name: Downloaded,
+    name: str = Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer."),
     data: options.Data = None,
     cache: options.Cache = None,
-    sha256: Hashes = None,
+    sha256: list[str] | None = Option(
+        None, help="SHA-256 of a file for which no hash is known; repeatable."
+    ),
 ) -> None:
     """Download, unpack and verify a data set, or print the steps that need an account.
 
@@ -233,7 +202,7 @@ def download(
 @EPISODES.command("export")
 def export(
     task: TaskText,
-    output: File,
+    output: Path = Option(..., "-o", "--output", help="JSON Lines file to write."),
     data: options.Data = None,
     episodes: Episodes = 600,
     seed: options.Seed = 0,

@@ -78,18 +78,12 @@ def variable_rows() -> list[tuple[str, str, str]]:
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
     """Return the folders of the CD-FSL data sets, or how to get them."""
-    from fsbench.core.errors import DataError
-    from fsbench.data import TARGETS, dataset_groups
-    from fsbench.data.roots import DataRoots
+    from fsbench.data import TARGETS, DataRoots, dataset_groups
 
     roots = DataRoots.parse(data or [])
-    rows = []
-    for name in dataset_groups()["cdfsl"]:
-        try:
-            rows.append((name, "ok", str(roots.folder(TARGETS.load(name).FACTS))))
-        except DataError as error:
-            rows.append((name, "absent", error.fix or error.message))
-    return rows
+    folders = {n: roots.find(TARGETS.load(n).FACTS) for n in dataset_groups()["cdfsl"]}
+    hint = "fsbench data download {} --data ROOT"
+    return [(n, "ok" if f else "absent", str(f or hint.format(n))) for n, f in folders.items()]
 
 
 def disk_rows(cache: Path | None) -> list[tuple[str, str, str]]:

@@ -147,8 +147,9 @@ class TargetDataset:
                 fix="leave it out of the disjoint track and of the audit",
             )
         if self.groups is None:
+            kind = self.facts.groups.partition(":")[0]
             raise DataError(
-                f"{self.name}: no file that groups its images in {self.root}",
+                f"{self.name}: no {kind}-ID file found in {self.root}",
                 fix=f"expected: {self.facts.groups}",
             )
         return self.groups

@@ -74,7 +74,8 @@ class DataRoots:
             return self.named[facts.name]
         if not self.roots:
             raise UsageError(
-                f"no folder for {facts.name}", fix=f"pass --data ROOT or --data {facts.name}=DIR"
+                f"no folder for {facts.name}",
+                fix=f"pass --data ROOT (or set FSBENCH_DATA), or --data {facts.name}=DIR",
             )
         return self.find(facts) or self.roots[0] / facts.folders[0]
 

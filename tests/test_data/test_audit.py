@@ -113,7 +113,7 @@ def test_labels_alone_are_enough(lesions: Path, capsys: pytest.CaptureFixture[st
         (["toy_scan"], 3, ["toy_scan has no groups"]),
         (["eurosat", "--labels-only"], 2, ["no label file that lists its images", "chestx"]),
         (["isic", "--labels-only", "--shots", "50"], 3, ["needs 65"]),
-        (["chestx", "--labels-only"], 3, ["chestx not found"]),
+        (["chestx", "--labels-only"], 3, ["ChestX-ray14 not found"]),
     ],
 )
 def test_refusals(

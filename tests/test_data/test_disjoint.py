@@ -203,7 +203,7 @@ def test_a_data_set_that_knows_no_groups_is_refused_with_the_reason() -> None:
     with pytest.raises(DataError, match="blobs has no groups"):
         EpisodeSampler.of(SPEC, unknown)
     facts = unknown.facts.model_copy(update={"groups": "lesion: a table"})
-    with pytest.raises(DataError, match=r"no file that groups(.|\n)*lesion: a table"):
+    with pytest.raises(DataError, match=r"no lesion-ID file found(.|\n)*lesion: a table"):
         EpisodeSampler.of(SPEC, replace(unknown, facts=facts))
     known = unknown.with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
     assert EpisodeSampler.of(SPEC, known).groups is known.groups

@@ -52,8 +52,8 @@ FACTS = DatasetFacts(
     "images_001/ .. images_012/ are accepted as well",
     folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
     aliases=("ChestX", "chestx-ray14"),
-    download="kaggle datasets download nih-chest-xrays/data, or "
-    "https://nihcc.app.box.com/v/ChestXray-NIHCC (42 GB; -t cdfsl-small does without ChestX)",
+    download="fsbench data download chestx prints the steps (42 GB; -t cdfsl-small does without "
+    "ChestX)",
     license="no restriction on use; link to the download site, cite the paper, acknowledge the NIH "
     "Clinical Center as the provider",
     citation="Wang et al., ChestX-ray8: Hospital-scale Chest X-ray Database and Benchmarks, "

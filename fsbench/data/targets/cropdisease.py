@@ -79,9 +79,8 @@ FACTS = DatasetFacts(
     layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
     folders=("cropdisease", "CropDisease", "CropDiseases", "plant-disease", "plantvillage"),
     aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
-    download="kaggle datasets download saroz014/plant-disease, or raw/color of "
-    "github.com/spMohanty/PlantVillage-Dataset with STARTUP's lists; fsbench data download "
-    "cropdisease gets all of PlantVillage, marked `subset`",
+    download="kaggle datasets download saroz014/plant-disease; fsbench data download cropdisease "
+    "fetches all of PlantVillage, marked `subset`, and prints the steps",
     license="GPL-2.0 for the Kaggle copy; CC0 1.0 or CC BY-SA 3.0 on others: treat as share-alike",
     citation="Hughes and Salathe, An open access repository of images on plant health, "
     "arXiv:1511.08060",

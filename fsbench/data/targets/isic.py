@@ -43,8 +43,7 @@ FACTS = DatasetFacts(
     layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv",
     folders=("isic", "isic2018"),
     aliases=("isic2018", "ISIC", "ISIC2018"),
-    download="fsbench data download isic prints the steps; with --data ROOT and "
-    "--sha256 HASH of both zip files it fetches them",
+    download="fsbench data download isic prints the steps (2.6 GB)",
     license="CC BY-NC 4.0",
     citation="Tschandl et al., The HAM10000 dataset, Scientific Data 2018; Codella et al., Skin "
     "Lesion Analysis Toward Melanoma Detection 2018, arXiv:1902.03368",
