@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from fsbench import backbones
+from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.loading import parse_reference
-from fsbench.core.errors import UsageError
+from fsbench.cli.main import run
+from fsbench.core.errors import UsageError, nearest_names
 
 
 @pytest.mark.parametrize(
@@ -75,3 +78,79 @@ def test_a_misspelt_file_and_a_run_folder_without_its_scheme(
 def test_arch_belongs_to_files() -> None:
     with pytest.raises(UsageError, match="--arch is for checkpoint files"):
         backbones.load_backbone("timm/test_resnet", arch="resnet18", random_init=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{file}", ("", "")),
+        ("{file}::ema", ("ema", "")),
+        ("{file}@resnet18", ("", "resnet18")),
+        ("{file}::model.ema@timm/vit", ("model.ema", "timm/vit")),
+        ("{file}@timm/vit::model.ema", ("model.ema", "timm/vit")),
+        ("{file}@py:a.b:make?depth=20&wide=true", ("", "py:a.b:make?depth=20&wide=true")),
+    ],
+)
+def test_parts_and_architectures_of_files(
+    text: str, expected: tuple[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "user@host" / "last@3.pth.tar"
+    file.parent.mkdir()
+    file.touch()
+    reference = FileReference.parse(text.format(file=file))
+    assert reference is not None
+    assert (reference.path, reference.part, reference.arch) == (str(file), *expected)
+    assert FileReference.parse(str(reference)) == reference
+    assert FileReference.parse(text.format(file=tmp_path / "none.pth")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "expected"),
+    [
+        ("SEAL", ("seal", "swr", "l2"), ["seal"]),
+        ("RESNET18", ("timm/resnet18", "timm/resnet34"), ["timm/resnet18"]),
+        ("cub", ("cub200", "cropdisease"), ["cub200"]),
+        ("resnet81", ("vgg16", "resnet18"), ["resnet18"]),
+        ("iris", ("isic", "pets"), []),
+        ("swin", ("scnn", "l2"), []),
+        ("ab", ("abc",), ["abc"]),
+        ("qqqq", ("seal",), []),
+    ],
+)
+def test_names_that_the_user_may_have_meant(
+    name: str, names: tuple[str, ...], expected: list[str]
+) -> None:
+    assert nearest_names(name, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("ref", "code", "hint"),
+    [
+        ("resnet18", 2, "timm/resnet18"),
+        ("timm/resnet81", 2, "resnet18"),
+        ("torchvision/RESNET18", 2, "resnet18"),
+        ("fsbench/toy_resnet", 2, "--random-init"),
+        ("fsbench/toy-resnet", 2, "toy_resnet"),
+        ("run:nowhere", 2, "fsbench pretrain"),
+        ("py:no_such_module:make", 2, "importable"),
+        ("py:support.nets:cifar_resnte", 2, "cifar_resnet"),
+        ("hf-hub:name", 2, "ORG/NAME"),
+        ("{file}", 2, "--arch"),
+        ("{file}@resnet81", 2, "resnet18"),
+        ("{file}@fsbench/toy-resnet", 2, "toy_resnet"),
+        ("{file}@py:support.nets:nothing", 2, "known"),
+    ],
+)
+def test_a_bad_reference_is_found_before_data(
+    ref: str, code: int, hint: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The data set is not there either, which would be exit code 3."""
+    torch.save({}, tmp_path / "a.pth")
+    good = ("-m", "timm/resnet18")
+    bad = ("-m", ref.format(file=tmp_path / "a.pth"))
+    with pytest.raises(SystemExit) as stop:
+        run(["episodic", *good, *bad, "-t", "eurosat:5w1s", "-o", str(tmp_path / "out")])
+    shown = capfd.readouterr().err
+    assert stop.value.code == code, shown
+    assert hint in shown
+    assert "eurosat" not in shown

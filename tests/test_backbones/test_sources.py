@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fsbench import backbones
+from fsbench.backbones.sources import _hub
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 
@@ -90,6 +95,7 @@ def test_pretrained_weights_of_timm_from_the_cache(hub: Path) -> None:
     publish(hub, "timm/test_vit.r160_in1k", theirs.state_dict(), None)
     backbone = backbones.load_backbone("timm/test_vit")
     assert backbone.facts.architecture == "test_vit.r160_in1k"
+    assert backbone.facts.revision == REVISION
     reference = timm.create_model("test_vit", num_classes=0).eval()
     trunk = {n: t for n, t in theirs.state_dict().items() if not n.startswith("head.")}
     reference.load_state_dict(trunk)
@@ -124,6 +130,7 @@ def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
     publish(hub, "org/mine", theirs.state_dict(), config)
     for ref in ("hf-hub:org/mine", f"hf-hub:org/mine@{REVISION}"):
         facts = backbones.load_backbone(ref).facts
+        assert facts.revision == REVISION
         assert (facts.source, facts.input_size, facts.mean) == ("hf-hub", 96, (0.1, 0.2, 0.3))
     theirs.reset_classifier(0)
     backbone = backbones.load_backbone("hf-hub:org/mine")
@@ -147,7 +154,35 @@ def test_without_network_the_error_names_the_cache_and_the_control(ref: str, hub
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
         backbones.load_backbone(ref)
     assert "HF_HOME" in caught.value.fix
+    assert "HF_HUB_OFFLINE" in caught.value.fix
+    assert "FILE@ARCH" in caught.value.fix
     assert "--random-init" in caught.value.fix
+
+
+@pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name"])
+def test_without_network_a_hub_name_fails_within_seconds(
+    ref: str, hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client itself would try six times for each file."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    start = time.monotonic()
+    with pytest.raises(CheckpointError, match="cannot get the weights"):
+        backbones.load_backbone(ref)
+    assert time.monotonic() - start < 10
+    assert huggingface_hub.constants.HF_HUB_OFFLINE is False
+
+
+def test_a_name_that_is_looked_up_for_ever_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hub, "PATIENCE", 0.05)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: threading.Event().wait(2) or [])
+    assert not _hub.is_reachable("https://huggingface.co")
+
+
+def test_a_host_that_answers_is_reachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/models"
+        assert _hub.is_reachable(url)
+    assert not _hub.is_reachable(url)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +275,17 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "        return x\n"
         "def number():\n"
         "    return 3\n"
+        "def wide(width: int, scale=1.0, pool=True, name='a'):\n"
+        "    assert (type(width), type(scale), type(pool)) == (int, float, bool), (width, scale)\n"
+        "    net = torch.nn.Linear(3, width)\n"
+        "    class Wide(torch.nn.Module):\n"
+        "        input_size = 16\n"
+        "        def __init__(self):\n"
+        "            super().__init__()\n"
+        "            self.first, self.name = net, name\n"
+        "        def forward(self, x):\n"
+        "            return self.first(x.mean((2, 3))).relu()\n"
+        "    return Wide()\n"
     )
     monkeypatch.chdir(tmp_path)
 
@@ -253,9 +299,22 @@ def test_a_function_of_ones_own() -> None:
 
 
 @pytest.mark.usefixtures("own")
+def test_arguments_of_a_function_have_their_types() -> None:
+    ref = "py:own_nets:wide?width=80&scale=.5&pool=false&name=b"
+    backbone = backbones.load_backbone(ref)
+    assert (backbone.facts.ref, backbone.facts.architecture) == (ref, ref)
+    assert backbone.facts.feature_dim == 80
+    assert getattr(backbone.module, "name", None) == "b"
+
+
+@pytest.mark.usefixtures("own")
 @pytest.mark.parametrize(
     ("ref", "words"),
     [
+        ("py:own_nets:wide", "missing a required argument: 'width'"),
+        ("py:own_nets:wide?depth=3", "missing a required argument: 'width'|unexpected keyword"),
+        ("py:own_nets:wide?width", "'width' in 'own_nets:wide.width' sets nothing"),
+        ("py:own_nets:wide?width=3&width=4", "'width=4' in .* sets nothing, or twice"),
         ("py:own_nets:Nte", "unknown function of own_nets 'Nte'"),
         ("py:own_nets", "unknown function of own_nets ''"),
         ("py:no_such_module:f", "cannot import 'no_such_module'"),

@@ -47,8 +47,9 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     except (URLError, *checkpoint.BROKEN) as error:
         raise CheckpointError(
             f"cannot get the weights {weights}: {str(error)[:300]}",
-            fix=f"put the file of {weights.url} into the checkpoints folder of torch.hub "
-            "(TORCH_HOME), or pass --random-init SEED for random weights",
+            fix=f"without network: put the file of {weights.url} into the checkpoints folder of "
+            f"torch.hub (TORCH_HOME), or pass FILE@{request.ref}; or pass --random-init SEED for "
+            "random weights",
         ) from error
     head = remove_head(model)
     preset = weights.transforms()
