@@ -106,8 +106,9 @@ def evaluate(
     Parameters
     ----------
     model : str, Backbone, or a list of them
-        Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `torchvision/NAME`, `run:DIR`, a checkpoint
-        file with `arch`, `py:PKG.MOD:FUNCTION`), or `fsbench.Backbone.from_module(...)`.
+        Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `transformers:ORG/NAME`, `torchvision/NAME`,
+        `open_clip:ARCH/TAG`, `run:DIR`, `FILE@ARCH`, `py:PKG.MOD:FUNCTION`), or
+        `fsbench.Backbone.from_module(...)`.
     tasks : str, TaskId, or a list of them, optional
         A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
         `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`, the default).

@@ -89,8 +89,9 @@ class WeightMatch:
     """Comparison of a part of a file with an architecture.
 
     part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
-    if at all; matched: name of the network -> tensor; dropped: kind (of REASONS) -> names. Names of
-    the file may be unexpected or misfit, names of the network missing.
+    if at all; matched: name of the network -> tensor; dropped: kind (of REASONS) -> names; twins:
+    references to parts that fit too, but that the authors do not evaluate. Names of the file may be
+    unexpected or misfit, names of the network missing.
     """
 
     part: str
@@ -101,6 +102,7 @@ class WeightMatch:
     misfit: list[str]
     dropped: dict[str, list[str]] = field(default_factory=dict)
     unexpected: list[str] = field(default_factory=list)
+    twins: list[str] = field(default_factory=list)
 
     @property
     def fits(self) -> bool:
@@ -116,6 +118,7 @@ class WeightMatch:
         kinds["wrong shape or type"] = self.misfit
         return [
             f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
+            *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
             *(describe_dropped(kind, names) for kind, names in self.dropped.items()),
             *(
                 f"{kind} {len(names)}: {join_names(names)}"
@@ -202,25 +205,32 @@ def match_weights(
     if file.part and any(match.part in {"", ROOT} for match, _ in fits):
         fits = [pair for pair in fits if pair[0].part in {"", ROOT}]
     others = {match.part for match, _ in matches if match.fits}
-    fits = [pair for pair in fits if evaluated_twin(pair[0].part) not in others]
+    twins = [part for part in others if evaluated_twin(part) in others]
+    fits = [pair for pair in fits if pair[0].part not in twins]
     if len(fits) > 1:
         raise several_error(file, architecture, [match.part for match, _ in fits])
     nearest = fits or sorted(matches, key=lambda pair: -len(pair[0].matched))
     match, state = nearest[0]
-    return sort_left_over(match, state, target, heads, others)
+    match = sort_left_over(match, state, target, heads, others)
+    return replace(match, twins=[str(part_of(file, part)) for part in twins])
 
 
 def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
     """Return the error for a file in which several parts fit, with a reference to each."""
-    within = f"{file.part}." if file.part not in {"", ROOT} else ""
-    names = [within + part if part != ROOT else file.part or ROOT for part in parts]
+    names = [part_of(file, part).part for part in parts]
     described = [
         f"{name} ({role})" if (role := ROLES.get(name.split(".")[-1])) else name for name in names
     ]
     return CheckpointError(
         f"{file} holds several sets of weights that fit {architecture}: {', '.join(described)}",
-        fix="choose one: " + " or ".join(str(replace(file, part=name)) for name in names),
+        fix="choose one: " + " or ".join(str(part_of(file, part)) for part in parts),
     )
+
+
+def part_of(file: FileReference, part: str) -> FileReference:
+    """Return the reference to a part of what the user named."""
+    names = [name for name in (file.part, part) if name not in {"", ROOT}]
+    return replace(file, part=".".join(names) or ROOT)
 
 
 def evaluated_twin(part: str) -> str:
@@ -463,7 +473,7 @@ def position_side(match: WeightMatch, module: nn.Module) -> int:
 
 def removal_command(match: WeightMatch, file: FileReference) -> str:
     """Return a command that saves a part without its unexpected names."""
-    part = ".".join(name for name in (file.part, match.part) if name not in {"", ROOT})
+    part = part_of(file, match.part).part
     modules = list(dict.fromkeys(name.split(".")[0] for name in match.unexpected))
     if any(below(name, modules) for name in match.matched):
         modules = match.unexpected
@@ -479,7 +489,7 @@ def removal_command(match: WeightMatch, file: FileReference) -> str:
 def read_part(path: str, part: str, without: Iterable[str] = ()) -> dict[str, Tensor]:
     """Return the tensors of a part of a file, except those of the modules `without`."""
     tree = read_checkpoint(Path(path))
-    state = select_part(tree, part) if part else tree
+    state = tree if part == ROOT else select_part(tree, part)
     return {
         str(name): value
         for name, value in (state or {}).items()

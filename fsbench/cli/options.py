@@ -86,7 +86,9 @@ def as_text(value: Any) -> str | None:
 
 Model = Annotated[
     list[str],
-    Option("-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE, ...; repeatable."),
+    Option(
+        "-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE@ARCH, ...; repeatable."
+    ),
 ]
 Arch = Annotated[
     str | None,

@@ -419,6 +419,10 @@ def test_dropped_names_come_with_the_reason(fsbench: CommandLine, tmp_path: Path
     assert "dropped head 2: fc.0.weight, fc.2.weight (a classifier acts after the features)" in text
     assert "dropped outside 81: module.encoder_k (80), module.queue" in text
     assert "outside the part that has all weights of the architecture" in text
+    (twin,) = re.findall(r"(\S+) fits too; its authors evaluate the part above", text)
+    fsbench.output = fsbench.output / "twin"
+    weights = {n: t + 1 if n in trunk(state(arch)) else t for n, t in state(arch).items()}
+    assert_same_features(fsbench, twin, arch, weights)
 
 
 def test_there_are_at_least_thirty_shapes() -> None:
