@@ -30,7 +30,7 @@ from leaderboard.site.page import build_site
 from leaderboard.submission.checks import submit_results
 from leaderboard.submission.inspection import inspect_board
 
-ONE, FIVE = "toy_tiles:5w1s/linear@ibm 32px", "toy_tiles:5w5s/linear@ibm 32px"
+ONE, FIVE = (f"toy_tiles:5w{k}s/linear@ibm 32px n_query=5" for k in (1, 5))
 
 
 @pytest.fixture(scope="module")
