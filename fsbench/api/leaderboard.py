@@ -48,7 +48,7 @@ class RankedBoard:
         pandas.DataFrame
             Columns: track, entry, tier (missing for unranked entries), overall, one column per
             task, source_accuracy, flags, self_reported (number of task columns without a signed
-            badge), link. Accuracies are fractions.
+            badge), link, reason (why an entry is unranked). Accuracies are fractions.
         """
         from pandas import DataFrame
 
@@ -66,13 +66,14 @@ class RankedBoard:
                 "flags": ", ".join(view.flags[standing.name]),
                 "self_reported": len(render.list_self_reported(view, standing.name)),
                 "link": view.links[standing.name],
+                "reason": standing.reason,
             }
             for view in self.tracks
             for standing in view.ranking.entries
         ]
         head = ["track", "entry", "tier", "overall"]
         columns = dict.fromkeys(column for view in self.tracks for column in view.ranking.columns)
-        tail = ["source_accuracy", "flags", "self_reported", "link"]
+        tail = ["source_accuracy", "flags", "self_reported", "link", "reason"]
         frame = DataFrame(rows, columns=[*head, *columns, *tail])
         return frame.astype({"tier": "Int64"})
 
@@ -99,7 +100,7 @@ def leaderboard(
     """Read, verify and rank the entries of a board.
 
     Entries of one tier are not significantly worse than the leader of the tier: paired over shared
-    episodes, Holm-adjusted, at level 0.05.
+    episodes, p adjusted for all pairs of entries, at level 0.05.
 
     Parameters
     ----------

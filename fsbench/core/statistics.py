@@ -35,12 +35,18 @@ class Score(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """The mean of A - B over n shared outcomes, its standard error, and its two-sided p."""
+    """The mean of A - B over n shared outcomes, its standard error, and its two-sided p.
+
+    freedom: degrees of freedom of the standard error, by Welch and Satterthwaite over independent
+    groups of columns; fewest: shared outcomes of the column with the fewest.
+    """
 
     gap: float
     se: float
     p: float
     n: int
+    freedom: float = math.nan
+    fewest: int = 0
 
     @property
     def ci95(self) -> float:
@@ -78,15 +84,30 @@ def paired(
         np.asarray(x, np.float64) - np.asarray(y, np.float64) for x, y in zip(a, b, strict=True)
     ]
     gap = float(np.mean([g.mean() for g in gaps]))
-    se = math.sqrt(sum(_error(group) ** 2 for group in _grouped(gaps, draws))) / len(gaps)
-    return z_test(gap, se, int(sum(g.size for g in gaps)))
+    groups = _grouped(gaps, draws)
+    squares = [_error(group) ** 2 for group in groups]
+    se, sizes = math.sqrt(sum(squares)) / len(gaps), [g.size for g in gaps]
+    fewest = [min(g.size for g in group) for group in groups]
+    freedom = float(combine_freedom(np.array(squares)[:, None], fewest)[0])
+    return z_test(gap, se, int(sum(sizes)), freedom, min(sizes))
 
 
-def z_test(gap: float, se: float, n: int) -> Paired:
+def combine_freedom(squares: NDArray[np.float64], sizes: Sequence[int]) -> NDArray[np.float64]:
+    """Return Welch's and Satterthwaite's degrees of freedom of sums of squared errors (G, N).
+
+    sizes: outcomes of each of the G groups; a sum without any error has those of the smallest one.
+    """
+    freedoms = np.maximum(np.asarray(sizes, np.float64) - 1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        combined = squares.sum(axis=0) ** 2 / (squares**2 / freedoms[:, None]).sum(axis=0)
+    return np.asarray(np.where(np.isfinite(combined), combined, freedoms.min()), np.float64)
+
+
+def z_test(gap: float, se: float, n: int, freedom: float = math.nan, fewest: int = 0) -> Paired:
     """Return a gap with its two-sided p, which is nan if the standard error is."""
     if se == 0.0:
-        return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n)
-    return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n)
+        return Paired(gap, se, 1.0 if gap == 0.0 else 0.0, n, freedom, fewest)
+    return Paired(gap, se, math.erfc(abs(gap) / se / math.sqrt(2.0)), n, freedom, fewest)
 
 
 def holm(p: Sequence[float]) -> list[float]:

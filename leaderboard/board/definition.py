@@ -17,6 +17,7 @@ from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen, digest
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.signatures import PublicKey
+from leaderboard.ranking.tiers import NEWEST, RankingRule
 
 
 class Column(Frozen):
@@ -61,11 +62,15 @@ def identify_column(result: Result) -> Column:
     )
 
 
-RankingRule = Literal["leader-tiers-1"]
 RANKING_RULES: dict[RankingRule, str] = {
+    "simultaneous-tiers-2": "tiers by the leader rule: paired over shared outcomes, p adjusted for "
+    "all pairs of the ranked entries (studentized range; below 100 episodes Student's t and "
+    "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
+    "reason are entries that lack a column, are short or limited, have other episodes or images, "
+    "collapse on a tenth of the episodes, or repeat the weights of another entry",
     "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
     "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
-    "lacks a column is unranked"
+    "lacks a column is unranked",
 }
 FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
 
@@ -79,7 +84,7 @@ class BoardFile(Frozen):
     date: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$", description="of the version")
     about: Text | None = None
     official: bool = Field(False, description="refuses every flag and every target seen")
-    ranking: RankingRule = "leader-tiers-1"
+    ranking: RankingRule = NEWEST
     columns: tuple[Column, ...] | None = None
     signers: tuple[PublicKey, ...] = Field(
         (),
@@ -91,10 +96,17 @@ class BoardFile(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, data: Any) -> Any:
-        """Upgrade schema 1, in which a file could select one track; now each track has a table."""
+        """Upgrade schema 1, in which a file could select one track; now each track has a table.
+
+        It knew one rule, which its boards keep.
+        """
         if not isinstance(data, dict) or data.get("schema_version", 1) != 1:
             return data
-        return {k: v for k, v in data.items() if k != "transductive"} | {"schema_version": 2}
+        rule = (
+            {"ranking": "leader-tiers-1"} if {"schema_version", "transductive"} & set(data) else {}
+        )
+        fields = {key: value for key, value in data.items() if key != "transductive"}
+        return {**rule, **fields, "schema_version": 2}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -187,8 +187,8 @@ def draft_transfer() -> BoardFile:
     ]
     return BoardFile.freeze(
         name="transfer",
-        version=1,
-        date="2026-11-21",
+        version=2,
+        date="2026-11-23",
         about=f"Linear probes of five natural image sets. {UNKNOWN_IMAGES}",
         official=True,
         columns=columns,

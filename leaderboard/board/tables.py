@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.specs import ProbeSpec
+from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId
 from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
@@ -17,14 +20,17 @@ from fsbench.results.verification import Loaded
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
+from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
-from leaderboard.ranking.outcomes import extract_outcomes
+from leaderboard.ranking.outcomes import extract_outcomes, has_second_rule
 from leaderboard.ranking.tiers import Contenders, Ranking, rank_entries
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
 SOURCE = "tinyimagenet"
 """The data set that the backbones of the source papers were pretrained on."""
+PROBES = "probes"
+"""Names the table of probes beside tables of episodes."""
 
 DATA_PARTS: tuple[Data, ...] = ("official", "subset")
 
@@ -39,6 +45,13 @@ class TrackColumns:
     @cached_property
     def names(self) -> frozenset[ColumnId]:
         return frozenset(column.name for column in self.columns)
+
+    def mark(self, deviating: bool) -> TrackColumns:
+        """Return the table, named by its first column if its images deviate from the main ones."""
+        if not deviating or self.track is None:
+            return self
+        images = self.columns[0].digest()[:6]
+        return replace(self, track=self.track.model_copy(update={"images": images}))
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,17 @@ class BoardTable:
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
     cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
     results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def best_on_test(self) -> dict[str, dict[str, Score]]:
+        """Entry -> column -> second figure of a probe that is ranked by the held-out rule."""
+        if self.ranking.rule == "leader-tiers-1":
+            return {}
+        seconds = {
+            name: {c: score for c, loaded in by_column.items() if (score := best_on_test(loaded))}
+            for name, by_column in self.results.items()
+        }
+        return {name: by_column for name, by_column in seconds.items() if by_column}
 
     @property
     def names(self) -> list[str]:
@@ -104,6 +128,7 @@ def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTa
 def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColumns) -> BoardTable:
     """Rank the entries over the columns of one track."""
     labels = label_columns(table.columns)
+    newest = file.ranking != "leader-tiers-1"
     results = {
         entry.name: {
             labels[identify_column(loaded.result)]: loaded
@@ -113,15 +138,19 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
         for entry in entries
     }
     contenders = {
-        name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
+        name: {column: extract_outcomes(loaded, newest) for column, loaded in by_column.items()}
         for name, by_column in results.items()
         if by_column or not table.columns
     }
+    rows = [entry for entry in entries if entry.name in contenders]
+    excluded = exclude_entries(rows, results, labels) if newest and table.columns else {}
     return BoardTable(
         name=file.title,
         official=file.official,
         track=table.track,
-        ranking=rank_entries(contenders, list(labels.values())),
+        ranking=rank_entries(
+            contenders, list(labels.values()), rule=file.ranking, excluded=excluded
+        ),
         flags={entry.name: list_flags(entry, table.track) for entry in entries},
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
         links={entry.name: entry.file.declaration.link for entry in entries},
@@ -148,34 +177,90 @@ def split_by_track(file: BoardFile, results: Sequence[Result]) -> list[TrackColu
     """Return the tables that these results fill, or one empty table; the order is irrelevant.
 
     Without a version they hold the columns that board.json names, else all columns of the results;
-    in the latter case a track is split by head if a network lacks one of its heads.
+    in the latter case a track is split by head if a network lacks one of its heads. By the newest
+    rule probes have tables of their own, and so have results on other images or episodes than most
+    others.
     """
     if file.version is not None:
         return split_versioned(file, results)
-    empty = [TrackColumns(None, ())]
+    newest, empty = file.ranking != "leader-tiers-1", [TrackColumns(None, ())]
     if file.columns is not None:
-        return group_columns(file.columns) or empty
+        return group_columns(file.columns, newest) or empty
     columns = sorted({identify_column(result) for result in results}, key=column_order)
-    tables = group_columns(columns)
-    return [part for table in tables for part in split_by_head(table, results)] or empty
+    tables = [
+        table.mark(deviating)
+        for part, deviating in (split_by_images(columns, results) if newest else [(columns, False)])
+        for table in group_columns(part, newest)
+    ]
+    return [part for table in tables for part in split_by_head(table, results, newest)] or empty
 
 
-def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
-    tracks = by_track(column.name for column in columns).items()
+def split_by_images(
+    columns: Iterable[Column], results: Iterable[Result]
+) -> list[tuple[list[Column], bool]]:
+    """Return the columns in parts with one set of images and episodes per name.
+
+    The first part holds the column of each name that most networks have, the one that was computed
+    first if several do; it is the main table. Columns of other images, seeds or settings that have
+    networks in common form further parts, so that a deviating result stands apart and makes no
+    other one incomplete. Returns each part with whether it deviates.
+    """
+    networks: dict[Column, set[str]] = defaultdict(set)
+    started: dict[Column, str] = {}
+    for result in results:
+        column = identify_column(result)
+        networks[column].add(result.backbone.identity)
+        started[column] = min(
+            started.get(column, result.provenance.started), result.provenance.started
+        )
+    remaining = sorted(
+        columns, key=lambda c: (-len(networks[c]), started.get(c, ""), column_order(c))
+    )
+    parts: list[tuple[list[Column], bool]] = []
+    while remaining:
+        near = networks[remaining[0]]
+        part: dict[ColumnId, Column] = {}
+        # the main part takes the most common column of each name, others follow their networks
+        order = sorted(remaining, key=lambda c: -len(networks[c] & near)) if parts else remaining
+        for column in order:
+            if not parts or networks[column] & near:
+                part.setdefault(column.name, column)
+        chosen = set(part.values())
+        parts.append((sorted(chosen, key=column_order), bool(parts)))
+        remaining = [column for column in remaining if column not in chosen]
+    return parts
+
+
+def group_columns(columns: Sequence[Column], probes_apart: bool = False) -> list[TrackColumns]:
+    """Return one table per track; a probe joins every track of its size unless it stands apart."""
+    probes = [c for c in columns if c.name.task.probe] if probes_apart else []
+    episodes = [column for column in columns if column not in probes]
+    tables = [
+        TrackColumns(track, tuple(c for c in part if c.name in names))
+        for part in (episodes, probes)
+        for track, names in by_track(column.name for column in part).items()
+    ]
+    if not (episodes and probes):
+        return tables
     return [
-        TrackColumns(track, tuple(c for c in columns if c.name in names)) for track, names in tracks
+        replace(table, track=table.track.model_copy(update={"adaptation": PROBES}))
+        if table.track and table.columns[0] in probes
+        else table
+        for table in tables
     ]
 
 
-def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackColumns]:
+def split_by_head(
+    table: TrackColumns, results: Iterable[Result], newest: bool = False
+) -> list[TrackColumns]:
     """Return one table per head if a network lacks a head, else the table itself.
 
-    In a common table that network would be unranked. Every table contains the probes; the head that
-    most networks have comes first.
+    In a common table that network would be unranked. The head that most networks have comes first.
+    By the older rule every table contains the probes; by the newest one kinds of probe are heads.
     """
     networks_by_head: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        if result.column in table.names and not result.task.probe:
+        if identify_column(result) in table.columns and (newest or not result.task.probe):
             networks_by_head[result.column.adaptation].add(result.backbone.identity)
     networks = set().union(*networks_by_head.values())
     if table.track is None or all(some == networks for some in networks_by_head.values()):
@@ -183,7 +268,11 @@ def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackC
     return [
         TrackColumns(
             table.track.model_copy(update={"adaptation": head}),
-            tuple(c for c in table.columns if c.name.task.probe or c.name.adaptation == head),
+            tuple(
+                c
+                for c in table.columns
+                if c.name.adaptation == head or (c.name.task.probe and not newest)
+            ),
         )
         for head in sorted(networks_by_head, key=lambda h: (-len(networks_by_head[h]), h))
     ]
@@ -194,11 +283,12 @@ def column_order(column: Column) -> tuple[ColumnId, str, str]:
     return column.name, column.spec_digest, column.fingerprint or ""
 
 
-def split_versioned(file: BoardFile, results: Iterable[Result]) -> list[TrackColumns]:
+def split_versioned(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:
     """Return the tables of a board with a version that contain any result.
 
     A table on official data has all columns of its track, a table of flagged results only the
-    columns with results. Entries on different images of a column get different columns.
+    columns with results. Entries on different images of a column get different columns, and by the
+    newest rule different tables.
     """
     columns_by_name: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
     for result in results:
@@ -211,8 +301,15 @@ def split_versioned(file: BoardFile, results: Iterable[Result]) -> list[TrackCol
             measured = sorted(columns_by_name[column.name, data], key=column_order)
             required = [column] if data == "official" else []
             tables[Track.of(column.name, data)] += measured or required
-    tracks = [TrackColumns(track, tuple(columns)) for track, columns in tables.items()]
-    return [table for table in tracks if table.track in used] or tracks[:1]
+    newest = file.ranking != "leader-tiers-1"
+    split = [
+        (TrackColumns(track, tuple(part)).mark(deviating), track in used)
+        for track, columns in tables.items()
+        for part, deviating in (split_by_images(columns, results) if newest else [(columns, False)])
+    ]
+    return [table for table, has_results in split if has_results] or [
+        table for table, _ in split[:1]
+    ]
 
 
 def match_column(file: BoardFile, result: Result) -> Column | None:
@@ -239,6 +336,21 @@ def is_ranked(file: BoardFile, table: TrackColumns, result: Result) -> bool:
     return match_column(file, result) in table.columns
 
 
+def best_on_test(loaded: Loaded) -> Score | None:
+    """Return the accuracy of a probe's best rate and epoch on the test images.
+
+    It is None for a probe without a held-out part, whose only score it is.
+    """
+    result = loaded.result
+    if has_second_rule(result):
+        half = result.score.ci95
+        return Score(result.score.mean, math.nan if half is None else half, result.score.n)
+    if isinstance(result.spec, ProbeSpec) and "beside_mean" in result.details:
+        half = float(result.details.get("beside_ci95", math.nan))
+        return Score(float(result.details["beside_mean"]), half, result.score.n)
+    return None
+
+
 def find_backbone(entry: BoardEntry) -> BackboneFacts:
     """Return the backbone of an entry, from a result that records its training if there is one."""
     backbones = [loaded.result.backbone for loaded in entry.cells]
@@ -257,7 +369,7 @@ def select_published(
     if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
         return ()
     head = None
-    if track and track.adaptation and table.columns:
+    if track and track.adaptation and track.adaptation != PROBES and table.columns:
         task = table.columns[0].name.task
         head = task.head or task.shape
     datasets = {column.name.task.dataset for column in table.columns}

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.records import EpisodeRecords
+from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec
 from fsbench.results.parquet import FIX
-from fsbench.results.summary import Records, digest_records, scored_outcomes
+from fsbench.results.summary import Records, choose_rate, digest_records, scored_outcomes
 from fsbench.results.verification import Loaded, read_records
 
 
@@ -43,12 +43,19 @@ class Outcomes:
 
 
 class VerifiedResult(Loaded):
-    """A verified result whose records are read again when they are needed."""
+    """A verified result whose records are read again when they are needed.
+
+    held_out: the outcomes by the held-out rule of a probe; None if `outcomes` are the only ones.
+    """
 
     outcomes: Outcomes
+    held_out: Outcomes | None
 
-    def __init__(self, path: Path, result: Result, outcomes: Outcomes) -> None:
-        for name, value in (("path", path), ("result", result), ("outcomes", outcomes)):
+    def __init__(
+        self, path: Path, result: Result, outcomes: Outcomes, held_out: Outcomes | None = None
+    ) -> None:
+        fields = {"path": path, "result": result, "outcomes": outcomes, "held_out": held_out}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -61,17 +68,30 @@ class VerifiedResult(Loaded):
         return records
 
 
-def extract_outcomes(loaded: Loaded) -> Outcomes:
-    """Return the outcomes of a result, numbered by episode or by position of the test image."""
+def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
+    """Return the outcomes of a result, numbered by episode or by position of the test image.
+
+    held_out: of a linear probe whose spec holds images out, the outcomes at the rate that was
+    chosen on them, whatever the spec's own rule; the best rate on the test images is optimistic.
+    """
     if isinstance(loaded, VerifiedResult):
-        return loaded.outcomes
+        return loaded.held_out if held_out and loaded.held_out else loaded.outcomes
     records, result = loaded.records, loaded.result
     if isinstance(records, EpisodeRecords):
         out_of = records.correct[0].size
         right = records.correct.sum(axis=(1, 2), dtype=np.min_scalar_type(out_of))
         return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
-    right = scored_outcomes(records, result.spec).astype(np.uint8)
+    if held_out and isinstance(records, ProbeRecords) and records.held_out is not None:
+        right = choose_rate(records, "held_out").right.astype(np.uint8)
+    else:
+        right = scored_outcomes(records, result.spec).astype(np.uint8)
     return Outcomes(share_numbers(np.arange(right.size)), right, identify_draws(result))
+
+
+def has_second_rule(result: Result) -> bool:
+    """Return whether a result is of a probe that is scored on test and also holds images out."""
+    spec = result.spec
+    return isinstance(spec, ProbeSpec) and spec.select == "test" and spec.held_out is not None
 
 
 def identify_draws(result: Result) -> str:

@@ -40,16 +40,22 @@ class StandardizedOutcomes:
     means: NDArray[np.float64]
     blocks: tuple[tuple[NDArray[np.float64], ...], ...]
 
-    def ahead(
-        self, row: int, others: StandardizedOutcomes, first: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gaps of one entry over the others from row `first` on, and their errors."""
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The number of outcomes of the shortest column of each group."""
+        return [min(block.shape[1] for block in group) for group in self.blocks]
+
+    def ahead(self, row: int, others: StandardizedOutcomes, first: int) -> NDArray[np.float64]:
+        """Return (3, N): gaps of one entry over others from row `first` on, errors, freedoms."""
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
-        square = np.zeros(len(gaps))
-        for a, b in zip(self.blocks, others.blocks, strict=True):
-            parts = [compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)]
-            square += sum(parts) ** 2
-        return gaps, np.sqrt(square) / self.means.shape[1]
+        squares = np.stack(
+            [
+                sum(compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)) ** 2
+                for a, b in zip(self.blocks, others.blocks, strict=True)
+            ]
+        )
+        errors = np.sqrt(squares.sum(axis=0)) / self.means.shape[1]
+        return np.stack([gaps, errors, statistics.combine_freedom(squares, self.sizes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +164,10 @@ class PairwiseGaps:
             return iter([NOTHING] * len(others))
         left, right = home.at(left_rows, home.draws), field.at(right_rows, home.draws)
         rows = [field.order[name] for name in others]
-        gaps, errors = left.ahead(home.order[leader], right, min(rows))
-        at = [row - min(rows) for row in rows]
-        comparisons = (statistics.z_test(float(gaps[i]), float(errors[i]), n) for i in at)
+        compared = left.ahead(home.order[leader], right, min(rows))
+        fewest = min(left.sizes)
+        comparisons = (
+            statistics.z_test(gap, error, n, freedom, fewest)
+            for gap, error, freedom in compared[:, [row - min(rows) for row in rows]].T.tolist()
+        )
         return (gap if gap.p == gap.p else gap._replace(p=1.0) for gap in comparisons)

@@ -1,16 +1,27 @@
 """Tiers by paired statistics.
 
 The best remaining entry is the leader; its tier consists of all remaining entries that are not
-significantly worse than the *leader*: paired over shared outcomes, Holm's correction over that
-leader's comparisons, alpha 0.05. The tier is removed and the rule applied again. Overall is the
-unweighted mean over the columns; an entry that lacks a column is unranked. Outcomes are per-episode
-accuracies, or correct / wrong per test image for a linear probe.
+significantly worse than the *leader*, paired over shared outcomes, alpha 0.05. The tier is removed
+and the rule applied again. Overall is the unweighted mean over the columns; an entry that lacks a
+column is unranked. Outcomes are per-episode accuracies, or correct / wrong per test image for a
+linear probe. Two rules say what is significant:
+
+    simultaneous-tiers-2   p adjusted for all pairs of the K ranked entries, at every step
+                           (simultaneous.py); entries that share too few outcomes to be compared
+                           with most of the others are unranked
+    leader-tiers-1         z test, Holm's correction over this leader's comparisons; entries without
+                           a comparison share a tier
+
+The second one takes the leader for an entry that was chosen before the episodes were drawn. It is
+the best of K draws instead, so K equal entries ended in several tiers on 5 % of boards of two
+entries, 28 % of twenty and 51 % of a hundred. Boards that state it render as before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,8 +29,12 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
 from leaderboard.ranking.outcomes import Outcomes as Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
+from leaderboard.ranking.simultaneous import adjust_gaps
 
 ALPHA = 0.05
+RankingRule = Literal["leader-tiers-1", "simultaneous-tiers-2"]
+NEWEST: RankingRule = "simultaneous-tiers-2"
+"""The rule of boards that do not state one."""
 
 
 Contenders = Mapping[str, Mapping[str, Outcomes]]
@@ -32,7 +47,7 @@ class RankedEntry:
 
     tier: 1 is the best, None is unranked; overall: mean over the columns, None if `missing` is not
     empty; behind: gap of the tier's leader over the entry, None for the leader itself and for
-    unranked entries; p: of that gap, adjusted by Holm.
+    unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked.
     """
 
     name: str
@@ -42,6 +57,7 @@ class RankedEntry:
     tier: int | None = None
     behind: Paired | None = None
     p: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,25 +68,46 @@ class Ranking:
     tiers: tuple[tuple[RankedEntry, ...], ...]
     unranked: tuple[RankedEntry, ...]
     alpha: float = ALPHA
+    rule: RankingRule = NEWEST
 
     @property
     def entries(self) -> tuple[RankedEntry, ...]:
         return tuple(s for tier in self.tiers for s in tier) + self.unranked
 
 
-def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = ALPHA) -> Ranking:
-    """Rank entries over the columns; the result does not depend on their order."""
+def rank_entries(
+    contenders: Contenders,
+    columns: Sequence[str],
+    alpha: float = ALPHA,
+    rule: RankingRule = NEWEST,
+    excluded: Mapping[str, str] | None = None,
+) -> Ranking:
+    """Rank entries over the columns; the result does not depend on their order.
+
+    excluded: entry -> reason why it is not to be ranked.
+    """
     scores = {
         name: {c: statistics.score(by_column[c].values) for c in columns if c in by_column}
         for name, by_column in contenders.items()
     }
-    whole = {name: s for name, s in scores.items() if columns and len(s) == len(columns)}
-    overall = {name: float(np.mean([s[c].mean for c in columns])) for name, s in whole.items()}
-    remaining = sorted(overall, key=lambda name: (-overall[name], name))
+    reasons = {
+        name: explain_missing(len(columns) - len(s), len(columns))
+        for name, s in scores.items()
+        if not columns or len(s) < len(columns)
+    } | dict(excluded or {})
+    overall = {
+        name: float(np.mean([s[c].mean for c in columns]))
+        for name, s in scores.items()
+        if name not in reasons
+    }
+    if rule == "simultaneous-tiers-2":
+        reasons |= exclude_incomparable({n: contenders[n] for n in overall}, columns)
+    remaining = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
     pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
     tiers: list[tuple[RankedEntry, ...]] = []
+    rows = len(remaining)
     while remaining:
-        gaps, adjusted = compare_with_leader(pairs, remaining)
+        gaps, adjusted = compare_with_leader(pairs, remaining, rule, rows)
         tied = [n for n in remaining if not (n in gaps and is_worse(gaps[n], adjusted[n], alpha))]
         place = len(tiers) + 1
         tiers.append(
@@ -81,10 +118,56 @@ def rank_entries(contenders: Contenders, columns: Sequence[str], alpha: float = 
         )
         remaining = [name for name in remaining if name not in set(tied)]
     unranked = tuple(
-        RankedEntry(name, scores[name], tuple(c for c in columns if c not in scores[name]))
-        for name in sorted(scores.keys() - overall.keys())
+        RankedEntry(
+            name,
+            scores[name],
+            tuple(c for c in columns if c not in scores[name]),
+            reason=reasons[name],
+        )
+        for name in sorted(reasons.keys() & scores.keys())
     )
-    return Ranking(tuple(columns), tuple(tiers), unranked, alpha)
+    return Ranking(tuple(columns), tuple(tiers), unranked, alpha, rule)
+
+
+def explain_missing(missing: int, columns: int) -> str:
+    return f"lacks {missing} of {columns} columns" if columns else "has no column of this table"
+
+
+def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict[str, str]:
+    """Return the entries that cannot be compared with most of the others, with the reason.
+
+    Entries over the same outcomes form a group. Groups join in order of size; one that shares fewer
+    than two outcomes of a column with a group that joined is left out, so a deviating entry is left
+    out itself and never leaves out the others. A lone entry is ranked.
+    """
+    groups: dict[tuple[tuple[str, bytes], ...], list[str]] = {}
+    for name, outcomes in contenders.items():
+        numbering = tuple((outcomes[c].draws, outcomes[c].index.tobytes()) for c in columns)
+        groups.setdefault(numbering, []).append(name)
+    sizes = {key: (-len(names), min(names)) for key, names in groups.items()}
+    joined: list[str] = []
+    reasons: dict[str, str] = {}
+    for key in sorted(groups, key=lambda k: sizes[k]):
+        first = contenders[groups[key][0]]
+        fixed = [contenders[name] for name in joined]
+        fixed += [first] if len(groups[key]) > 1 else []
+        shared = min((count_shared(first, other, columns) for other in fixed), default=2)
+        if shared < 2:
+            reason = f"not comparable: shares {shared} outcomes of a column, a comparison needs 2"
+            reasons |= dict.fromkeys(groups[key], reason)
+        else:
+            joined.append(groups[key][0])
+    return reasons
+
+
+def count_shared(
+    a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Iterable[str]
+) -> int:
+    """Return the number of shared outcomes of the column with the fewest."""
+    return min(
+        np.intersect1d(a[c].index, b[c].index).size if a[c].draws == b[c].draws else 0
+        for c in columns
+    )
 
 
 def is_worse(gap: Paired, p: float, alpha: float) -> bool:
@@ -93,9 +176,19 @@ def is_worse(gap: Paired, p: float, alpha: float) -> bool:
 
 
 def compare_with_leader(
-    pairs: PairwiseGaps, remaining: Sequence[str]
+    pairs: PairwiseGaps,
+    remaining: Sequence[str],
+    rule: RankingRule = NEWEST,
+    rows: int | None = None,
 ) -> tuple[dict[str, Paired], dict[str, float]]:
-    """Return the leader's gap over each remaining entry, and its p-value adjusted by Holm."""
+    """Return the leader's gap over each remaining entry, and its p-value adjusted by the rule.
+
+    rows: entries of the whole table, by default the remaining ones.
+    """
     leader, *others = remaining
     gaps = pairs.behind(leader, others)
-    return gaps, dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
+    if rule == "simultaneous-tiers-2":
+        adjusted = adjust_gaps(list(gaps.values()), rows or len(remaining))
+    else:
+        adjusted = statistics.holm([gap.p for gap in gaps.values()])
+    return gaps, dict(zip(gaps, adjusted, strict=True))

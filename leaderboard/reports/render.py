@@ -14,12 +14,22 @@ from fsbench.core.tasks import ColumnId
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, list_shared_tasks
-from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule
 
-TIER_NOTE = (
-    "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
-    "or test images, Holm, alpha 0.05). Overall: unweighted mean over the columns. "
+MEAN_NOTE = (
+    "Overall: unweighted mean over the columns. "
     "± is the 95 % interval over episodes or images, not over pretraining seeds."
+)
+TIER_NOTES: dict[RankingRule, str] = {
+    "leader-tiers-1": "Entries of one tier are not significantly worse than its leader (paired "
+    f"over shared episodes or test images, Holm, alpha 0.05). {MEAN_NOTE}",
+    "simultaneous-tiers-2": "Entries of one tier are not significantly worse than its leader "
+    "(paired over shared episodes or test images, p adjusted for all pairs of ranked entries, "
+    f"alpha 0.05). {MEAN_NOTE}",
+}
+HELD_OUT_NOTE = (
+    "Probes are ranked at the learning rate chosen on held-out training images; in brackets the "
+    "best rate and epoch on the test images, which is optimistic."
 )
 SELF_MARK = "ˢ"
 SELF_NOTE = (
@@ -61,7 +71,9 @@ def make_measured_table(view: BoardTable) -> TextTable:
     kind = view.track.label if view.track and view.track.data else common
     title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
     rows = [format_entry(standing, view) for standing in view.ranking.entries]
-    note = TIER_NOTE if rows else "No entries yet: fsbench submit RESULTS --board DIR"
+    notes = [TIER_NOTES[view.ranking.rule], *list_unranked(view.ranking)]
+    notes += [HELD_OUT_NOTE] if any(view.best_on_test.values()) else []
+    note = " ".join(notes) if rows else "No entries yet: fsbench submit RESULTS --board DIR"
     note += f" Warning: {view.warning}" if view.warning else ""
     if any(SELF_MARK in text for row in rows for text in row):
         note = f"{note} {SELF_NOTE}"
@@ -78,8 +90,7 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
         standing.name,
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
         *(
-            format_mean_interval(standing.scores.get(column))
-            + (SELF_MARK if column in self_reported else "")
+            format_measured(standing, view, column) + (SELF_MARK if column in self_reported else "")
             for column in view.ranking.columns
         ),
         "-" if source is None else to_percent(source) + mark,
@@ -91,6 +102,21 @@ def list_self_reported(view: BoardTable, name: str) -> list[str]:
     """Return the columns of an entry that no signed badge covers."""
     flags = view.cell_flags.get(name, {})
     return [column for column in view.ranking.columns if SELF_REPORTED in flags.get(column, ())]
+
+
+def format_measured(standing: RankedEntry, view: BoardTable, column: str) -> str:
+    """Return e.g. 57.75 ± 0.88 [58.10], the last one a probe's best accuracy on test."""
+    second = view.best_on_test.get(standing.name, {}).get(column)
+    text = format_mean_interval(standing.scores.get(column))
+    return text if second is None else f"{text} [{to_percent(second.mean)}]"
+
+
+def list_unranked(ranking: Ranking) -> list[str]:
+    """Return why entries are not ranked, one sentence per reason; the older rule gave none."""
+    names_by_reason: dict[str, list[str]] = {}
+    for standing in ranking.unranked if ranking.rule != "leader-tiers-1" else ():
+        names_by_reason.setdefault(standing.reason, []).append(standing.name)
+    return [f"Unranked, {', '.join(names)}: {why}." for why, names in names_by_reason.items()]
 
 
 def make_published_table(view: BoardTable) -> TextTable:
@@ -192,7 +218,7 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
         "official": view.official,
         "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
-        "rule": TIER_NOTE,
+        "rule": TIER_NOTES[ranking.rule],
         **({"warning": view.warning} if view.warning else {}),
         "columns": list(ranking.columns),
         "entries": [build_entry_json(standing, view) for standing in ranking.entries],
@@ -201,13 +227,21 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
 
 
 def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
+    scores = {c: build_score_json(score) for c, score in standing.scores.items()}
+    for column, second in view.best_on_test.get(standing.name, {}).items():
+        scores[column]["best_on_test"] = second.mean
+    behind = build_gap_json(standing.behind, standing.p)
+    if behind and view.ranking.rule != "leader-tiers-1":
+        behind["p_adjusted"] = behind.pop("p_holm")
+    reason = {"reason": standing.reason} if standing.tier is None else {}
     return {
         "name": standing.name,
         "tier": standing.tier,
+        **(reason if view.ranking.rule != "leader-tiers-1" else {}),
         "overall": standing.overall,
-        "scores": {c: build_score_json(score) for c, score in standing.scores.items()},
+        "scores": scores,
         "missing": list(standing.missing),
-        "behind_leader": build_gap_json(standing.behind, standing.p),
+        "behind_leader": behind,
         "source_accuracy": view.sources[standing.name],
         "flags": list(view.flags[standing.name]),
         "self_reported": list_self_reported(view, standing.name),

@@ -1,7 +1,7 @@
 """Report tables: numbers, marks of significance, flags, and the caption that explains them.
 
-Best: the highest mean of a column and every entry that is not significantly worse than it (the
-leader rule of leaderboard/ranking/tiers.py on that column alone). Against the control: paired over
+Best: the highest mean of a column and every entry that is not significantly worse than it (the rule
+of the board, leaderboard/ranking/tiers.py, on that column alone). Against the control: paired over
 shared outcomes, Holm over the column's comparisons with the control.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby
+from math import isnan
 
 import numpy as np
 
@@ -20,8 +21,14 @@ from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.tiers import ALPHA, compare_with_leader, is_worse
-from leaderboard.reports.render import shorten_columns, split_labels, to_percent
+from leaderboard.ranking.tiers import (
+    ALPHA,
+    NEWEST,
+    RankingRule,
+    compare_with_leader,
+    is_worse,
+)
+from leaderboard.reports.render import list_unranked, shorten_columns, split_labels, to_percent
 
 BETTER, WORSE = "†", "‡"
 FLAGS = {
@@ -37,10 +44,13 @@ INTERVAL_NOTE = (
     "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
     "episodes or test images, not over pretraining seeds."
 )
-BEST_NOTE = (
-    "Bold: the best of a column and all that are not significantly worse (paired over shared "
-    f"episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g})."
-)
+BEST_NOTES: dict[RankingRule, str] = {
+    "leader-tiers-1": "Bold: the best of a column and all that are not significantly worse (paired "
+    f"over shared episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g}).",
+    "simultaneous-tiers-2": "Bold: the best of a column and all that are not significantly worse "
+    "(paired over shared episodes or images, p adjusted for all pairs of entries, alpha "
+    f"{ALPHA:g}).",
+}
 OVERALL_NOTE = "Overall: unweighted mean over the columns; '-' if one is missing."
 SOURCE_NOTE = "Source: accuracy on the pretraining data, which no badge covers."
 
@@ -91,6 +101,7 @@ class ReportTable:
     rows: tuple[ReportRow, ...]
     control: str | None = None
     notes: tuple[str, ...] = ()
+    rule: RankingRule = NEWEST
 
     @cached_property
     def has_overall(self) -> bool:
@@ -133,16 +144,22 @@ def build_report_table(
     title = f"{view.name} {track.data}" if track and track.data else view.name
     label = track.label if track else ""
     warnings = [f"Warning: {view.warning}"] if view.warning else []
-    return ReportTable(title, label, columns, tuple(rows), control, (*notes, *warnings))
+    listed = (*list_unranked(view.ranking), *notes, *warnings)
+    return ReportTable(title, label, columns, tuple(rows), control, listed, view.ranking.rule)
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
     """Return the scores of all entries that have this column."""
+    rule = view.ranking.rule
     entries = [entry for entry in view.ranking.entries if column in entry.scores]
     scores = {entry.name: entry.scores[column] for entry in entries}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
-    return mark_scores(scores, find_best(pairs, order), compare_with_control(pairs, order, control))
+    excluded = {e.name for e in view.ranking.unranked if not e.missing} if rule == NEWEST else set()
+    eligible = [name for name in order if name not in excluded]
+    return mark_scores(
+        scores, find_best(pairs, eligible, rule), compare_with_control(pairs, order, control)
+    )
 
 
 def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
@@ -178,12 +195,13 @@ def average_outcomes(outcomes: Sequence[Outcomes]) -> Score:
     return Score(paired.gap, paired.ci95, paired.n)
 
 
-def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
+def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> set[str]:
     """Return the best entry and all that are not significantly worse."""
     if not order:
         return set()
-    gaps, adjusted = compare_with_leader(pairs, order)
-    return {n for n in order if not (n in gaps and is_worse(gaps[n], adjusted[n], ALPHA))}
+    gaps, adjusted = compare_with_leader(pairs, order, rule)
+    tied = {n for n in gaps if not (isnan(adjusted[n]) or is_worse(gaps[n], adjusted[n], ALPHA))}
+    return {order[0], *tied}
 
 
 def compare_with_control(
@@ -210,7 +228,7 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def write_caption(table: ReportTable) -> list[str]:
     """Return the sentences below the table."""
-    sentences = [INTERVAL_NOTE, BEST_NOTE]
+    sentences = [INTERVAL_NOTE, BEST_NOTES[table.rule]]
     if table.marked:
         sentences.append(
             f"{BETTER} significantly better and {WORSE} worse than {table.control} (paired, Holm "

@@ -22,7 +22,7 @@ from leaderboard.reports.render import (
     PUBLISHED_NOTE,
     SELF_NOTE,
     SPREAD_NOTE,
-    TIER_NOTE,
+    TIER_NOTES,
     TRUST_NOTE,
     list_self_reported,
     shorten_columns,
@@ -83,7 +83,7 @@ def build_page_data(
         "board": file.title,
         "official": file.official,
         "fsbench": __version__,
-        "rule": TIER_NOTE,
+        "rule": TIER_NOTES[file.ranking],
         "trust": TRUST_NOTE,
         "self_note": SELF_NOTE,
         "published_note": PUBLISHED_NOTE,
@@ -192,6 +192,7 @@ def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
     data = {
         "name": name,
         "tier": entry.tier,
+        "reason": entry.reason or None,
         "overall": round_number(entry.overall),
         "ci95": round_number(half),
         "behind": gap and [round_number(gap.gap), round_number(gap.ci95), round_number(entry.p)],
@@ -209,8 +210,10 @@ def build_score_data(table: BoardTable, entry: RankedEntry, column: str) -> list
     if score is None or loaded is None:
         return None
     result = loaded.result
-    notes = {"collapsed": result.collapsed, "non_finite": result.non_finite}
+    notes: JsonObject = {"collapsed": result.collapsed, "non_finite": result.non_finite}
     notes = {name: count for name, count in notes.items() if count}
+    second = table.best_on_test.get(entry.name, {}).get(column)
+    notes |= {"best_on_test": round_number(second.mean)} if second else {}
     mean, half = round_number(score.mean), round_number(score.ci95)
     data = [mean, half, score.n, result.records_digest[:HEX]]
     return [*data, notes] if notes else data

@@ -36,6 +36,7 @@ from leaderboard.ranking.outcomes import (
     VerifiedResult,
     count_up,
     extract_outcomes,
+    has_second_rule,
     identify_draws,
 )
 
@@ -55,7 +56,7 @@ class CacheRow(NamedTuple):
 
     name: path relative to the board; stamps: size, mtime and ctime (ns) of the JSON file and of the
     Parquet file; key: sha-256 of both; result: as JSON; numbers, right, out_of: its Outcomes, as
-    bytes; numbers is empty for 0..n-1.
+    bytes; numbers is empty for 0..n-1; held_out: `right` by a probe's second rule, empty without.
     """
 
     name: str
@@ -64,6 +65,7 @@ class CacheRow(NamedTuple):
     result: bytes
     numbers: bytes
     right: bytes
+    held_out: bytes
     out_of: int
 
 
@@ -117,7 +119,9 @@ class ResultCache:
 
     def verify(self, path: Path) -> VerifiedResult:
         loaded = read_verified(path)
-        return VerifiedResult(path, self.share_parts(loaded.result), extract_outcomes(loaded))
+        held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
+        result = self.share_parts(loaded.result)
+        return VerifiedResult(path, result, extract_outcomes(loaded), held_out)
 
     def share_parts(self, result: Result) -> Result:
         """Return an equal result whose SHARED parts are one object for all equal results."""
@@ -144,8 +148,10 @@ class ResultCache:
         right = np.frombuffer(row.right, np.min_scalar_type(row.out_of))
         index = np.frombuffer(row.numbers, np.int64) if row.numbers else count_up(right.size)
         outcomes = Outcomes(index, right, identify_draws(result), row.out_of)
-        path = self.board / row.name
-        return CachedResult(tuple(row.stamps), row.key, VerifiedResult(path, result, outcomes))
+        second = np.frombuffer(row.held_out, np.uint8)
+        held_out = replace(outcomes, right=second) if second.size else None
+        verified = VerifiedResult(self.board / row.name, result, outcomes, held_out)
+        return CachedResult(tuple(row.stamps), row.key, verified)
 
     def write(self, results: Mapping[str, CachedResult]) -> None:
         """Write the cache file if it changed; log an error, e.g. a full disk."""
@@ -177,6 +183,7 @@ def open_cache(
 
 def make_row(name: str, cached: CachedResult) -> CacheRow:
     result, outcomes = cached.verified.result, cached.verified.outcomes
+    held_out = cached.verified.held_out
     is_plain = outcomes.index is count_up(outcomes.index.size)
     return CacheRow(
         name=name,
@@ -185,6 +192,7 @@ def make_row(name: str, cached: CachedResult) -> CacheRow:
         result=result.model_dump_json().encode(),
         numbers=b"" if is_plain else outcomes.index.tobytes(),
         right=outcomes.right.tobytes(),
+        held_out=held_out.right.tobytes() if held_out else b"",
         out_of=outcomes.out_of,
     )
 
@@ -194,7 +202,7 @@ def write_cache(path: Path, version: str, rows: Iterable[CacheRow]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = (pa.string(), pa.list_(pa.int64(), 6), *[pa.binary()] * 4, pa.int64())
+    kinds = (pa.string(), pa.list_(pa.int64(), 6), *[pa.binary()] * 5, pa.int64())
     schema = pa.schema(list(zip(CacheRow._fields, kinds, strict=True)))
     sink, remaining = pa.BufferOutputStream(), iter(rows)
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:

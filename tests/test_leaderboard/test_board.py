@@ -163,6 +163,20 @@ def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None
     for who in "ab":
         declared = DECLARATION.model_copy(update={"name": who})
         submit_results(tmp_path / who, tmp_path / "board", declared)
+    main, other = rank_board(tmp_path / "board")
+    assert [[s.name for s in t.ranking.entries] for t in (main, other)] in (
+        [["a"], ["b"]],
+        [["b"], ["a"]],
+    )
+    assert main.ranking.columns == other.ranking.columns
+    assert main.track is not None
+    assert other.track is not None
+    assert other.track.label.startswith(f"{main.track.label} other images or episodes #")
+    assert not main.ranking.unranked
+    assert not other.ranking.unranked
+
+    older = BoardFile(name="board", ranking="leader-tiers-1")
+    (tmp_path / "board" / "board.json").write_text(older.model_dump_json())
     ranking = rank_board(tmp_path / "board")[0].ranking
     assert len(ranking.columns) == 2
     assert all(" 32px n_query=5 #" in column for column in ranking.columns)

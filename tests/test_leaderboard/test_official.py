@@ -32,7 +32,7 @@ def named(name: str, **changes: object) -> object:
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    official.init_board(tmp_path / "board", "transfer")
+    official.init_board(tmp_path / "board", "transfer", 1)
     return tmp_path / "board"
 
 
@@ -88,7 +88,7 @@ def test_changed_digests_alone_are_refused(board: Path) -> None:
 
 
 def test_a_version_of_ones_own_is_kept_by_its_digests(tmp_path: Path) -> None:
-    columns = official.find_official_board("transfer").columns
+    columns = official.find_official_board("transfer", 1).columns
     mine = BoardFile.freeze(name="mine", version=3, date="2026-01-01", columns=columns)
     path = tmp_path / "board.json"
     path.write_text(mine.model_dump_json())
@@ -100,7 +100,7 @@ def test_a_version_of_ones_own_is_kept_by_its_digests(tmp_path: Path) -> None:
 
 def test_an_unknown_version_of_an_official_board_asks_for_an_update(board: Path) -> None:
     edit(board, lambda raw: raw.update(version=9))
-    with pytest.raises(ValidationFailed, match="knows cdfsl-1, cdfsl-2, transfer-1"):
+    with pytest.raises(ValidationFailed, match="knows cdfsl-1, cdfsl-2, transfer-1, transfer-2"):
         Board.open(board)
 
 
@@ -125,7 +125,7 @@ def test_an_older_version_renders_under_its_own_file(
     results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
     submit_results(results, board, named("old"))
     before = rank_board(board)
-    old = official.find_official_board("transfer")
+    old = official.find_official_board("transfer", 1)
     fields = old.model_dump(exclude={"frozen", "schema_version"})
     newer = BoardFile.freeze(**{**fields, "version": 2, "columns": old.columns[:1]})
     monkeypatch.setattr(official, "load_official_boards", lambda: (old, newer))
@@ -285,13 +285,13 @@ def test_the_command_line_from_list_to_table(
     code, out, err = call(capsys, "boards")
     assert code == 0
     rows = [line.split() for line in out.splitlines() if line.strip().startswith(("cd", "tr"))]
-    assert len(rows) == 60
+    assert len(rows) == 64
     assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
     assert "subset" in err
     board = str(tmp_path / "b")
     assert call(capsys, "init", "--board", board, "--official", "transfer")[:2] == (
         0,
-        f"{board}: transfer-1 (20 columns, 2026-11-21)\n",
+        f"{board}: transfer-2 (20 columns, 2026-11-23)\n",
     )
     code, _, err = call(capsys, "init", "--board", board)
     assert (code, "already has a board.json" in err) == (2, True)
@@ -299,14 +299,15 @@ def test_the_command_line_from_list_to_table(
     code, out, _ = call(capsys, "show", "--board", board, "--format", "json")
     (shown,) = json.loads(out)
     assert code == 0
-    assert (shown["board"], shown["official"]) == ("transfer-1", True)
+    assert (shown["board"], shown["official"]) == ("transfer-2", True)
     assert (shown["track"]["data"], shown["track"]["input_size"]) == ("official", 224)
     assert shown["entries"][0]["tier"] == 1
     code, out, _ = call(capsys, "show", "--board", board)
-    assert "transfer-1 (official): probe 224px official" in out
+    assert "transfer-2 (official): probe 224px official" in out
     code, out, _ = call(capsys, "boards", "--json")
     listed = {each["title"]: each for each in json.loads(out)}
-    assert [len(listed[t]["tracks"]) for t in ("cdfsl-1", "cdfsl-2", "transfer-1")] == [48, 64, 8]
+    tracks = {title: len(each["tracks"]) for title, each in listed.items()}
+    assert tracks == {"cdfsl-1": 48, "cdfsl-2": 64, "transfer-1": 8, "transfer-2": 8}
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:

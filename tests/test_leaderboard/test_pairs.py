@@ -100,7 +100,7 @@ def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
 @given(boards())
 def test_the_ranking_is_that_of_the_definition(board: tuple[Held, list[str]]) -> None:
     held, columns = board
-    standings = rank_entries(held, columns).entries
+    standings = rank_entries(held, columns, rule="leader-tiers-1").entries
     expected = plain(held, columns)
     assert [(s.tier, s.name) for s in standings] == [(tier, name) for tier, name, _, _ in expected]
     for standing, (_, _, behind, p) in zip(standings, expected, strict=True):
@@ -115,4 +115,4 @@ def test_twins_have_no_gap_at_all() -> None:
     """Not even one of rounding: p is 1, not nan and not next to 0."""
     right = np.random.default_rng(0).integers(0, 75, 600).astype(np.uint8)
     twin = [Outcomes(np.arange(600), right, "episodes", 75)] * 2
-    assert PairwiseGaps({"a": twin, "b": twin}).behind("a", ["b"])["b"] == (0.0, 0.0, 1.0, 1200)
+    assert PairwiseGaps({"a": twin, "b": twin}).behind("a", ["b"])["b"][:4] == (0.0, 0.0, 1.0, 1200)

@@ -59,8 +59,9 @@ def test_only_episodes_that_all_hold_are_drawn() -> None:
     held = {"a": {"x": outcomes(values + 0.01, "e")}, "b": {"x": outcomes(values[10:], "e", 10)}}
     assert places(held) == {"a": (1, 2, 2), "b": (1, 1, 2)}
     apart = {**held, "c": {"x": outcomes(values, "e", 29)}}
+    assert set(places(apart)) == {"a", "b"}, "the newest rule does not rank c"
     with pytest.raises(UsageError, match="share 1 episodes"):
-        places(apart)
+        bootstrap_ranks(rank_entries(apart, ["x"], rule="leader-tiers-1"), apart)
     with pytest.raises(UsageError, match="of one ranked entry"):
         places({"a": held["a"]})
 

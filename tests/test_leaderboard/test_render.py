@@ -73,7 +73,10 @@ def test_rows_by_hand() -> None:
     assert rows["half"][0] == rows["half"][2] == rows["half"][4] == "-"
     assert rows["half"][-1] == "saw eurosat"
     assert rows["single"][3] == "10.00"
-    assert [row[1] for row in table.rows][-1] == "half", "unranked entries come last"
+    assert rows["single"][0] == rows["single"][2] == "-"
+    assert [row[1] for row in table.rows][-2:] == ["half", "single"], "unranked entries come last"
+    assert "Unranked, half: lacks 1 of 2 columns." in table.note
+    assert "Unranked, single: not comparable: shares 1 outcomes" in table.note
 
 
 def rows_of(table: TextTable) -> dict[str, str]:
@@ -104,9 +107,11 @@ def test_json_is_finite_and_whole() -> None:
     entries = {entry["name"]: entry for entry in found["entries"]}
     assert entries["seal"]["tier"] == 1
     assert entries["seal"]["behind_leader"] is None
-    assert entries["twin"]["behind_leader"]["p_holm"] == 1.0
+    assert entries["twin"]["behind_leader"]["p_adjusted"] == 1.0
     assert entries["half"]["missing"] == [COLUMNS[1]]
     assert entries["half"]["tier"] is None
+    assert entries["half"]["reason"] == "lacks 1 of 2 columns"
+    assert "reason" not in entries["seal"]
     assert entries["single"]["scores"][COLUMNS[0]]["ci95"] is None
     assert [entry["name"] for entry in found["published"]] == [e.name for e in PUBLISHED]
 

@@ -103,8 +103,15 @@ def test_an_empty_board_ranks_nothing() -> None:
 
 
 def test_one_episode_tells_nothing() -> None:
+    """By the older rule that was a tie; now nobody is ranked, with the reason."""
     held = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
-    assert names(rank_entries(held, ["c"])) == [["a", "b"]]
+    assert names(rank_entries(held, ["c"], rule="leader-tiers-1")) == [["a", "b"]]
+    ranking = rank_entries(held, ["c"])
+    assert ranking.tiers == ()
+    assert {s.reason for s in ranking.unranked} == {
+        "not comparable: shares 1 outcomes of a column, a comparison needs 2"
+    }
+    assert names(rank_entries({"a": held["a"]}, ["c"])) == [["a"]]
 
 
 boards = st.dictionaries(

@@ -57,9 +57,9 @@ def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
 def test_a_board_of_schema_1_that_chose_a_track_is_read(tmp_path: Path, transductive: bool) -> None:
     raw = {"schema_version": 1, "name": "b", "transductive": transductive}
     (tmp_path / "board.json").write_text(json.dumps(raw))
-    assert Board.open(tmp_path).file == BoardFile(name="b")
+    assert Board.open(tmp_path).file == BoardFile(name="b", ranking="leader-tiers-1")
     (tmp_path / "board.json").write_text(json.dumps({"name": "b", "transductive": transductive}))
-    assert Board.open(tmp_path).file == BoardFile(name="b")
+    assert Board.open(tmp_path).file == BoardFile(name="b", ranking="leader-tiers-1")
     for wrong in ({"colour": 1}, {"schema_version": 3}, {"schema_version": 2}):
         (tmp_path / "board.json").write_text(json.dumps(raw | wrong))
         with pytest.raises(ValidationFailed, match=r"colour|schema_version|transductive"):

@@ -34,13 +34,12 @@ function factList(names, holder) {
 
 function standingText(track, row) {
   if (row.tier === undefined) {
-    const missing = row.cells.filter((cell) => !cell).length;
-    return `Unranked: lacks ${plural(missing, "column", "columns")} of ${track.columns.length}.`;
+    return `Unranked: ${row.reason}.`;
   }
   const ties = track.rows.filter((other) => other.tier === row.tier).length - 1;
   const tied = ties ? `, tied with ${plural(ties, "entry", "entries")}` : "";
   const behind = row.behind
-    ? ` ${signed(-row.behind[0])}${plusMinus(row.behind[1])} points to the leader of the tier (${shownP(row.behind[2])}, Holm).`
+    ? ` ${signed(-row.behind[0])}${plusMinus(row.behind[1])} points to the leader of the tier (${shownP(row.behind[2])}, adjusted).`
     : " It leads its tier.";
   const ranks = row.ranks ? ` Rank ${row.ranks.join(" to ")} (95 %, bootstrap over episodes).` : "";
   return `Tier ${row.tier}${tied}.${ranks} Overall ${percent(row.overall)}${plusMinus(row.ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
@@ -80,7 +79,8 @@ function cellsSection(track, row) {
     const name = el("th", { scope: "row" }, column.name);
     if (!cell) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
     const [mean, half, n, , notes] = cell;
-    const remarks = Object.entries(notes ?? {}).map(([what, count]) => `${count} ${what.replace("_", "-")}`);
+    const remarks = Object.entries(notes ?? {}).map(([what, count]) =>
+      what === "best_on_test" ? `best on test ${percent(count)}` : `${count} ${what.replace("_", "-")}`);
     return el("tr", {}, name,
       el("td", {}, `${percent(mean)}${plusMinus(half)}`, selfMark(row, i)), el("td", {}, n),
       el("td", {}, `${place(i)} of ${track.rows.filter((other) => other.cells[i]).length}`),

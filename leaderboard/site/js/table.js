@@ -86,7 +86,7 @@ function selfMark(row, column) {
 }
 
 function badge(row) {
-  if (row.tier === undefined) return el("span", { class: "muted", title: "lacks a column" }, "–");
+  if (row.tier === undefined) return el("span", { class: "muted", title: row.reason }, "–");
   return el("span", { class: row.tier === 1 ? "badge first" : "badge", title: `tier ${row.tier}` }, String(row.tier));
 }
 
@@ -138,7 +138,7 @@ function bodies(track, rows, { sort }) {
   for (const row of rows) groups.set(row.tier, [...(groups.get(row.tier) ?? []), row]);
   return [...groups].map(([tier, members]) => {
     const size = track.rows.filter((row) => row.tier === tier).length;
-    if (tier === undefined) return { title: ["Unranked", "lack a column"], members };
+    if (tier === undefined) return { title: ["Unranked", "each with its reason on its page"], members };
     const title = size > 1 ? [`Tier ${tier}`, `${size} entries statistically tied (episode noise only)`] : null;
     return { title, members };
   });

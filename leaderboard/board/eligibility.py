@@ -1,0 +1,113 @@
+"""Which entries of a table are not ranked by the newest rule, each with the reason.
+
+An excluded entry is listed with its numbers below the ranked ones. Excluded are, in this order:
+entries on other images or episodes than the table's, entries whose classifiers collapsed or gave
+non-finite logits on more than a tenth of the episodes of a column, entries over fewer episodes than
+the others, and repeated weights. Entries that lack a column are left to the ranking itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from fsbench.core.schema import Result
+from fsbench.results.verification import Loaded
+from leaderboard.board.board import BoardEntry
+from leaderboard.board.definition import Column
+
+PARTIAL = {"short", "limited"}
+"""Flags of results over fewer episodes or epochs than their spec."""
+MOST_FAILED = 0.1
+"""Share of a column's episodes that may collapse or be non-finite."""
+
+Reasons = dict[str, str]
+ResultsByColumn = Mapping[str, Loaded]
+
+
+def exclude_entries(
+    entries: Sequence[BoardEntry],
+    results: Mapping[str, ResultsByColumn],
+    labels: Mapping[Column, str],
+) -> Reasons:
+    """Return entry -> reason. results: entry -> column label -> its result in this table."""
+    reasons: Reasons = {}
+    whole: list[BoardEntry] = []
+    for entry in entries:
+        by_column = results[entry.name]
+        reason = explain_deviation(entry, by_column, labels) or explain_failures(by_column)
+        if reason:
+            reasons[entry.name] = reason
+        elif len(by_column) == len(labels):
+            whole.append(entry)
+    reasons |= exclude_partial({entry.name: results[entry.name] for entry in whole})
+    return reasons | exclude_repeats([entry for entry in whole if entry.name not in reasons])
+
+
+def explain_deviation(
+    entry: BoardEntry, by_column: ResultsByColumn, labels: Mapping[Column, str]
+) -> str:
+    """Return which column the entry has on other images or episodes only; "" if none."""
+    measured = {loaded.result.column for loaded in entry.cells}
+    others = [
+        c.name for c, label in labels.items() if label not in by_column and c.name in measured
+    ]
+    return f"{others[0]} is on other images or episodes than this table's" if others else ""
+
+
+def explain_failures(by_column: ResultsByColumn) -> str:
+    """Return the first column with too many failed episodes; "" if there is none."""
+    for column, loaded in by_column.items():
+        result = loaded.result
+        for words, count in describe_failures(result):
+            if count > MOST_FAILED * result.score.n:
+                return f"{words} in {count} of {result.score.n} episodes of {column}"
+    return ""
+
+
+def describe_failures(result: Result) -> tuple[tuple[str, int], ...]:
+    return ("one class for all queries", result.collapsed), ("non-finite logits", result.non_finite)
+
+
+def exclude_partial(results: Mapping[str, ResultsByColumn]) -> Reasons:
+    """Return the entries with short or limited results.
+
+    Where no entry is whole, those with other numbers of outcomes than most are excluded instead:
+    quick tests of equal length stay comparable with each other.
+    """
+    flags = {name: list_partial(by_column.values()) for name, by_column in results.items()}
+    if any(not some for some in flags.values()):
+        return {
+            name: f"{', '.join(some)}: not all episodes" for name, some in flags.items() if some
+        }
+    sizes = {
+        name: tuple(by_column[c].result.score.n for c in sorted(by_column))
+        for name, by_column in results.items()
+    }
+    numbers = Counter(sizes.values())
+    usual = max(numbers, key=lambda n: (numbers[n], n), default=())
+    return {
+        name: f"{', '.join(flags[name])}: fewer episodes than most entries"
+        for name, size in sizes.items()
+        if any(own < most for own, most in zip(size, usual, strict=True))
+    }
+
+
+def list_partial(cells: Iterable[Loaded]) -> list[str]:
+    return sorted({flag for loaded in cells for flag in loaded.result.flags} & PARTIAL)
+
+
+def exclude_repeats(entries: Iterable[BoardEntry]) -> Reasons:
+    """Return the entries whose weights and way of taking features another entry has.
+
+    The one with more results stands, then the one submitted earlier.
+    """
+    reasons: Reasons = {}
+    first: dict[str, str] = {}
+    for entry in sorted(entries, key=lambda e: (-len(e.cells), e.file.submitted, e.name)):
+        identity = entry.cells[0].result.backbone.identity
+        if standing := first.get(identity):
+            reasons[entry.name] = f"the same weights and features as {standing}"
+        else:
+            first[identity] = entry.name
+    return reasons
