@@ -37,13 +37,15 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     A name may be cut short (cub for cub200), or lack its scheme (resnet18 for timm/resnet18).
     """
     short = name.lower()
-    known = {known.lower(): known for known in sorted(names, reverse=True)}
-    tails = {lower.rpartition("/")[2]: original for lower, original in known.items()}
-    near = [spelling[short] for spelling in (known, tails) if short in spelling]
-    near += [known[match] for match in get_close_matches(short, known, n=n, cutoff=CUTOFF)]
+    originals = {original.lower(): original for original in sorted(names, reverse=True)}
+    tails = {lower.rpartition("/")[2]: original for lower, original in originals.items()}
+    near = [spelling[short] for spelling in (originals, tails) if short in spelling]
+    near += [originals[match] for match in get_close_matches(short, originals, n=n, cutoff=CUTOFF)]
     near += [tails[match] for match in get_close_matches(short, tails, n=n, cutoff=CUTOFF)]
     if len(short) >= 3:
-        near += sorted((known[k] for k in known if k.startswith(short)), key=lambda k: (len(k), k))
+        near += sorted(
+            (originals[k] for k in originals if k.startswith(short)), key=lambda k: (len(k), k)
+        )
     return list(dict.fromkeys(near))[:n]
 
 

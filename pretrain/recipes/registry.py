@@ -107,7 +107,10 @@ class RecipeRegistry:
         """Method and overrides of every recipe."""
         parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
         for name, method in METHODS.usable()[0].items():
-            parts |= {f"{scale}/{name}": (method, own) for scale, own in scaled(method).items()}
+            parts |= {
+                f"{scale}/{name}": (method, overrides)
+                for scale, overrides in scaled(method).items()
+            }
             parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
         return parts
 

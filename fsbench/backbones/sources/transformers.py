@@ -60,8 +60,8 @@ class VisionModel(nn.Module):
     @property
     def words(self) -> str:
         """How features are taken."""
-        own = "cls token" if self.cls_token else "global average pooling"
-        return f"transformers: {'pooler_output' if self.pooled else own}"
+        native = "cls token" if self.cls_token else "global average pooling"
+        return f"transformers: {'pooler_output' if self.pooled else native}"
 
     def outputs(self, images: Tensor) -> Any:
         """Return the outputs of the model."""
