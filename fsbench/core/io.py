@@ -13,14 +13,13 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed, nearest_names
 from fsbench.core.specs import Frozen
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:
     for details in errors[:8]:
         field, message = ".".join(map(str, details["loc"])), details["msg"]
         if details["type"] == "extra_forbidden":
-            near = get_close_matches(field, list(allowed), n=1)
+            near = nearest_names(field, allowed)
             text = f"unknown key '{field}'" + (f", use '{near[0]}'" if near else "")
         else:
             text = f"{field}: {message}" if field else message

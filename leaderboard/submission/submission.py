@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed, nearest_names
 from fsbench.core.io import parse_record, read_mapping
 from fsbench.core.schema import BackboneFacts, Declaration
 from fsbench.results.verification import Loaded, Problem, load_result, result_files
@@ -45,7 +44,7 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
     values |= {name: value for name, value in options.items() if value is not None}
     for key in values:
         if key not in DECLARATION_OPTIONS:
-            near = [f", use '{name}'" for name in get_close_matches(key, DECLARATION_OPTIONS, n=1)]
+            near = [f", use '{name}'" for name in nearest_names(key, DECLARATION_OPTIONS)]
             raise ValidationFailed(
                 f"{file}: unknown key '{key[:60]}'{''.join(near)}",
                 fix=f"the keys are {', '.join(DECLARATION_OPTIONS)}",

@@ -340,7 +340,15 @@ def test_no_path_with_control_characters_is_printed() -> None:
         reproduce(replace(entry, cells=(first,)), "board")
 
 
-@pytest.mark.parametrize("facts", [{"source": "py"}, {"ref": "py:os:system"}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"source": "py"},
+        {"ref": "py:os:system"},
+        {"ref": "a.pth@py:os:system", "source": "file"},
+        {"architecture": "py:os:system", "source": "file"},
+    ],
+)
 def test_code_is_never_proposed(facts: dict[str, object]) -> None:
     with pytest.raises(ValidationFailed, match="code of its author"):
         reproduce(entry_of(facts), "board")

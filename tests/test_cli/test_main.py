@@ -121,12 +121,20 @@ def test_bad_config_is_a_usage_error_that_names_the_file(
     assert said in shown
 
 
-@pytest.mark.parametrize("model", ["py:os:getcwd", "[timm/resnet18, 'py:os:getcwd']"])
+@pytest.mark.parametrize(
+    "model",
+    ["py:os:getcwd", "[timm/resnet18, 'py:os:getcwd']", "a.pth@py:os:getcwd"],
+)
 def test_a_config_file_may_not_name_code(
     model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(f"model: {model}\ntasks: toy_scan:5w1s\n")
+    assert call("episodic", "-C", str(config)) == 2
+    shown = capfd.readouterr().err
+    assert "names code to run: " in shown
+    assert "py:os:getcwd" in shown
+    config.write_text("model: a.pth\narch: py:os:getcwd\ntasks: toy_scan:5w1s\n")
     assert call("episodic", "-C", str(config)) == 2
     assert "names code to run: py:os:getcwd" in capfd.readouterr().err
 

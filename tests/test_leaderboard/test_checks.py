@@ -100,6 +100,8 @@ def test_official_boards_refuse_every_flag(tmp_path: Path) -> None:
         ("text", lambda d: d["provenance"].update(command="x" * 5000)),
         ("text", lambda d: d["backbone"].update(ref="abc\u202e")),
         ("py-reference", lambda d: d["backbone"].update(ref="py:a:b", source="py")),
+        ("py-reference", lambda d: d["backbone"].update(ref="a.pth@py:a:b", source="file")),
+        ("py-reference", lambda d: d["backbone"].update(architecture="py:a:b", source="file")),
         ("size", lambda d: d["dataset"].update(class_counts=[10**12] * 6)),
         ("size", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 10**19])),
         ("dataset", lambda d: d["dataset"].update(class_ids=[-(10**30), 1, 2, 3, 4, 5])),

@@ -50,6 +50,8 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
     [
         ("backbones: [{model: 'py:os:getcwd'}]", "names code to run"),
         ("backbones: [{model: ' py:os:getcwd'}]", "names code to run"),
+        ("backbones: [{model: 'a.pth@py:os:getcwd'}]", "names code to run"),
+        ("backbones: [{model: a.pth, arch: 'py:os:getcwd'}]", "names code to run"),
         ("evaluate: [{targets: [toy]}]", "names no backbone"),
         ("backbones: [{model: a}]\nthreads: 0", "threads"),
         ("backbones: [{model: a}]\njobs: {train: {}}", "jobs"),
