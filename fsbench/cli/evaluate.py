@@ -79,7 +79,7 @@ class EvaluationOptions:
     features: str = Option(
         "trunk", help="trunk, or head: the class scores of a py: model that keeps its classifier."
     )
-    mean: str | None = Option(None, help="Mean of images in [0, 1] instead of the model's: R,G,B.")
+    mean: str | None = Option(None, help="Mean of images (0 to 1) instead of the model's: R,G,B.")
     std: str | None = Option(
         None, help="Standard deviation of images instead of the model's: R,G,B."
     )

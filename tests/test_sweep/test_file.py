@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.sweep.evaluation import TrainedBackbone, build_request
 from fsbench.sweep.file import JobResources, read_sweep_file
+from fsbench.sweep.graph import load_given
+from fsbench.sweep.training import TrainingJob
+from pretrain.recipes.registry import load_recipe
 
 GOOD = """
 pretrain: [{recipes: [toy/seal], seeds: [0, 1]}]
@@ -69,3 +73,25 @@ def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         read_sweep_file(tmp_path / "none.yaml")
+
+
+def test_resolution_and_features_of_backbones(tmp_path: Path) -> None:
+    text = """
+backbones:
+  - {model: fsbench/toy_resnet, random_init: 0}
+  - {model: fsbench/toy_resnet, random_init: 0, features: {pool: max, layers: layer2}}
+evaluate: [{targets: [toy_tiles], shots: [1]}]
+"""
+    file = read_sweep_file(given(tmp_path, text))
+    plain, chosen = (load_given(block) for block in file.backbones)
+    assert plain.identity != chosen.identity
+    assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
+    request = build_request(file.evaluate[0])
+    (task,) = [task for task in request.tasks if not task.probe]
+    assert request.spec(task, plain.native, plain.evaluation_size).image.input_size == 32
+    recipe = load_recipe("paper/seal")
+    trained = TrainedBackbone(training=TrainingJob(recipe=recipe, source_fingerprint="0" * 64))
+    assert (trained.native, trained.evaluation_size) == (64, 224)
+    assert request.spec(task, trained.native, trained.evaluation_size).image.input_size == 224
+    with pytest.raises(UsageError, match="pool"):
+        read_sweep_file(given(tmp_path, text.replace("pool: max", "pool: middle")))
