@@ -208,7 +208,8 @@ def compare(
     Examples
     --------
     >>> import fsbench
-    >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=["eurosat:5w5s"])
+    >>> tasks = ["eurosat:5w5s/linear"]
+    >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=tasks)
     >>> comparison.track, comparison.cells[0].n
     ('linear ibm 32px', 100)
     """
