@@ -27,7 +27,7 @@ class UsageError(FsbenchError):
     exit_code = 2
 
 
-CUTOFF = 0.7
+CUTOFF = 0.66
 """Least similarity of a name that is proposed, so that unrelated ones are not."""
 
 
