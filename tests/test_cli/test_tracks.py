@@ -116,4 +116,4 @@ def test_episodes_of_the_disjoint_track_cannot_be_hashed_without_the_images(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert call("episodes", "hash", "chestx:5w1s@ibm-disjoint") == 3
-    assert "chestx not found" in capsys.readouterr().err
+    assert "ChestX-ray14 not found" in capsys.readouterr().err
