@@ -92,6 +92,8 @@ def check(
         f"{inspection.entries} entries, {inspection.results} results, "
         f"{inspection.episodes} episodes, {inspection.badges} badges"
     )
+    for entry, texts in sorted(inspection.suspicions.items()):
+        console.log(f"{entry}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))
         raise ValidationFailed(f"{len(inspection.problems)} problems in {counts}\n  {listed}")

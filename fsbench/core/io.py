@@ -33,7 +33,11 @@ MAX_TEXT = 64 * 2**10
 MAX_DEPTH = 8
 """Nesting of a YAML file."""
 
+MAX_NUMBER = 1e30
+"""Size of a number in a JSON file; the largest real ones are FLOPs of a pretraining."""
+
 Model = TypeVar("Model", bound=Frozen)
+Number = TypeVar("Number", int, float)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
@@ -180,12 +184,18 @@ def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON without NaN, duplicate keys or absurd size. Raise ValidationFailed."""
+    """Read JSON without NaN, duplicate keys, absurd size or numbers. Raise ValidationFailed."""
     try:
         if path.stat().st_size > MAX_JSON:
             raise ValueError(f"it is larger than {MAX_JSON} bytes")
         text = path.read_text(encoding="utf8")
-        data = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique_keys)
+        data = json.loads(
+            text,
+            parse_constant=refuse_constant,
+            parse_int=lambda digits: bound_number(int(digits)),
+            parse_float=lambda digits: bound_number(float(digits)),
+            object_pairs_hook=unique_keys,
+        )
         if "\\ud" in text.lower():  # an escaped half of a character is no text (UnicodeEncodeError)
             json.dumps(data, ensure_ascii=False).encode()
         return data
@@ -198,6 +208,13 @@ def read_json(path: Path) -> Any:
 def refuse_constant(constant: str) -> NoReturn:
     """Raise ValueError for NaN and infinity."""
     raise ValueError(f"the number {constant} is not finite")
+
+
+def bound_number(number: Number) -> Number:
+    """Return the number. Raise ValueError if sums and plots of such numbers could overflow."""
+    if abs(number) > MAX_NUMBER:
+        raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
+    return number
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -40,6 +40,12 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 """Safe as one path component (a lone dot or two is refused where paths are built)."""
 
 
+MAX_SECONDS = 1e10
+"""Longer than any run: 300 years."""
+MAX_BATCH = 2**14
+MAX_IMAGES = 10**9
+
+
 class DatasetFacts(Frozen):
     """Facts of a data set that are known before it is read."""
 
@@ -116,7 +122,7 @@ class BackboneFacts(Frozen):
     architecture: str
     feature_dim: int = Field(ge=1)
     features: str = Field(description="how features are taken, e.g. 'global average pooling'")
-    input_size: int = Field(ge=1, description="side (px) that it was trained at")
+    input_size: int = Field(ge=1, le=2**14, description="side (px) that it was trained at")
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     n_parameters: int = Field(ge=0, description="of the head-free trunk")
@@ -211,16 +217,18 @@ class Provenance(Frozen):
     platform: str
     device: str
     cpu_capability: str
-    threads: int = Field(ge=1)
+    threads: int = Field(ge=1, le=4096)
     batch_size: int | None = Field(
         None,
-        ge=1,
+        ge=2,
+        le=MAX_BATCH,
         exclude_if=lambda value: value is None,
         description="images a forward pass where one was asked for: features depend on it",
     )
     halvings: int = Field(
         0,
         ge=0,
+        le=64,
         exclude_if=lambda value: value == 0,
         description="of the episodes of a forward pass, where memory was too small for all",
     )
@@ -230,7 +238,7 @@ class Provenance(Frozen):
         description="packages of plug-ins that the number depends on, with their versions",
     )
     started: str = Field(description="UTC, ISO 8601")
-    seconds: float = Field(ge=0)
+    seconds: float = Field(ge=0, le=MAX_SECONDS)
 
 
 class ScoreRecord(Frozen):
@@ -238,7 +246,7 @@ class ScoreRecord(Frozen):
 
     mean: float = Field(ge=0, le=1)
     ci95: float | None = Field(None, ge=0, description="half-width; null below two outcomes")
-    n: int = Field(ge=1, description="episodes, or test images of a probe")
+    n: int = Field(ge=1, le=MAX_IMAGES, description="episodes, or test images of a probe")
 
 
 class Result(Frozen):

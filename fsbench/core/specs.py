@@ -239,8 +239,8 @@ class HeadSpec(Frozen):
     """SGD on a fresh linear head, as in finetune.py of https://github.com/IBM/cdfsl-benchmark."""
 
     init: Literal["torch_default"] = "torch_default"
-    epochs: int = Field(100, ge=1)
-    batch_size: int = Field(4, ge=1)
+    epochs: int = Field(100, ge=1, le=10**5)
+    batch_size: int = Field(4, ge=1, le=10**5)
     lr: float = Field(0.01, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1)
     dampening: float = Field(0.9, ge=0, le=1)
@@ -379,7 +379,9 @@ class EpisodicSpec(Frozen):
     kind: Literal["episodic"] = "episodic"
     adaptation: Adaptation = "linear"
     episode: EpisodeSpec = EpisodeSpec()
-    n_episodes: int = Field(600, ge=1, description="official count; fewer is marked `short`")
+    n_episodes: int = Field(
+        600, ge=1, le=10**7, description="official count; fewer is marked `short`"
+    )
     image: ImageSpec = ImageSpec()
     head: HeadSpec = HeadSpec()
     bn_mode: BnMode = "eval"
@@ -492,8 +494,10 @@ class ProbeSpec(Frozen):
     version: Literal[1] = 1
     image: ImageSpec = ImageSpec()
     lrs: tuple[float, ...] = (0.1, 0.01, 0.001)
-    epochs: int = Field(120, ge=1)
-    batch_size: int = Field(32, ge=1, description="not stated by SEAL; 32 in all its code")
+    epochs: int = Field(120, ge=1, le=10**5)
+    batch_size: int = Field(
+        32, ge=1, le=10**5, description="not stated by SEAL; 32 in all its code"
+    )
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(1e-4, ge=0)
     schedule: Schedule = "constant"
@@ -550,7 +554,7 @@ class KnnSpec(Frozen):
     kind: Literal["knn"] = "knn"
     version: Literal[1] = 1
     image: ImageSpec = ImageSpec()
-    k: int = Field(20, ge=1)
+    k: int = Field(20, ge=1, le=10**7)
     metric: Metric = "cosine"
     weights: Literal["softmax", "uniform"] = "softmax"
     temperature: float | None = Field(0.07, gt=0)

@@ -61,7 +61,7 @@ class Training(Frozen):
     flops: int = Field(
         ge=0, description="of steps and events, as pretrain/training/cost.py counts them"
     )
-    seconds: float = Field(ge=0)
+    seconds: float = Field(ge=0, le=1e10)
     peak_memory_bytes: int = Field(ge=0, description="of the GPU or the process; 0: unknown")
     device: str = Field(min_length=1, max_length=200, description="cpu or the GPU's name")
 

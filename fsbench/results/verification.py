@@ -164,6 +164,32 @@ def check_dense(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("dense", "other totals than the classes give", "images but the support")
 
 
+def check_consistency(cell: Loaded) -> Iterator[Problem]:
+    """Outcomes do not contradict each other.
+
+    Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
+    episode is right for one class and wrong for all others; logits that are never finite do not
+    predict better than one class for all queries.
+    """
+    records = cell.records
+    if not isinstance(records, EpisodeRecords):
+        return
+    n_way, n_query = records.correct.shape[1:]
+    right = records.correct.sum(axis=2)
+    if records.dense_correct is not None and records.dense_total is not None:
+        wrong = records.dense_total - records.dense_correct
+        if (right > records.dense_correct).any() or (n_query - right > wrong).any():
+            few = "fewer dense queries right or wrong than queries"
+            yield cell.problem("contradiction", few, "at least as many in every class")
+    collapsed = np.sort(right[records.collapsed], axis=1)
+    if (collapsed[:, :-1] != 0).any() or (collapsed[:, -1:] != n_query).any():
+        yield cell.problem("contradiction", "a collapsed episode", "exactly one class right")
+    chance = 1.5 / n_way
+    if not records.finite.any() and len(right) > 1 and records.accuracy.mean() > chance:
+        actual = f"no finite logits, accuracy {records.accuracy.mean():.3f}"
+        yield cell.problem("contradiction", actual, f"at most {chance:.3f}")
+
+
 def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Mean, interval, counts and details equal what the records give."""
     result, expected = cell.result, summarize(cell.records, cell.result.spec)
@@ -212,6 +238,7 @@ RULES: tuple[Rule, ...] = (
     check_curves,
     check_rows,
     check_dense,
+    check_consistency,
     check_summary,
     check_flags,
 )

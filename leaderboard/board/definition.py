@@ -92,6 +92,11 @@ class BoardFile(Frozen):
         description="whose signed badges count; never frozen, so that a version can change them",
     )
     frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
+    cleared: tuple[tuple[Name, Name], ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="pairs of entries that are not suspicious (suspicion.py); not frozen",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -22,6 +22,7 @@ from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
+from leaderboard.board.suspicion import OutcomeRow, find_suspicions
 from leaderboard.ranking.outcomes import extract_outcomes, has_second_rule
 from leaderboard.ranking.tiers import Contenders, Ranking, rank_entries
 
@@ -122,11 +123,19 @@ def rank_board(
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank verified entries, each track on its own."""
     results = [loaded.result for entry in entries for loaded in entry.cells]
-    return tuple(rank_table(file, entries, table) for table in split_by_track(file, results))
+    rows = (OutcomeRow.of(entry.name, loaded) for entry in entries for loaded in entry.cells)
+    suspicions = find_suspicions(file, rows)
+    tables = split_by_track(file, results)
+    return tuple(rank_table(file, entries, table, suspicions) for table in tables)
 
 
-def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColumns) -> BoardTable:
-    """Rank the entries over the columns of one track."""
+def rank_table(
+    file: BoardFile,
+    entries: Sequence[BoardEntry],
+    table: TrackColumns,
+    suspicions: Mapping[str, tuple[str, ...]],
+) -> BoardTable:
+    """Rank the entries over the columns of one track. suspicions: entry -> words."""
     labels = label_columns(table.columns)
     newest = file.ranking != "leader-tiers-1"
     results = {
@@ -151,7 +160,10 @@ def rank_table(file: BoardFile, entries: Sequence[BoardEntry], table: TrackColum
         ranking=rank_entries(
             contenders, list(labels.values()), rule=file.ranking, excluded=excluded
         ),
-        flags={entry.name: list_flags(entry, table.track) for entry in entries},
+        flags={
+            entry.name: (*list_flags(entry, table.track), *suspicions.get(entry.name, ()))
+            for entry in entries
+        },
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},
         links={entry.name: entry.file.declaration.link for entry in entries},
         published=select_published(table, entries),

@@ -8,25 +8,28 @@ fsbench/results/verification.py.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from glob import escape
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
 from fsbench.core.errors import DataError, UnknownName, ValidationFailed
 from fsbench.core.io import read_record
-from fsbench.core.records import EpisodeRecords
+from fsbench.core.records import EpisodeRecords, columns
 from fsbench.core.schema import DatasetRecord, Declaration, Result
-from fsbench.core.specs import FITTED, EpisodicSpec
+from fsbench.core.specs import FITTED, EpisodicSpec, Frozen
 from fsbench.core.training import OF_ITS_MACHINE
 from fsbench.results import verification
 from fsbench.results.assembly import SAME_BACKBONE, describe_gaps
-from fsbench.results.names import safe_name
-from fsbench.results.verification import Loaded, Problem
-from leaderboard.board.board import Board
+from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE, safe_name
+from fsbench.results.verification import AGAIN, Loaded, Problem
+from leaderboard.board.board import ENTRY_FILE, Board
 from leaderboard.board.definition import find_differing_keys, identify_column
 from leaderboard.board.tables import match_column
 from leaderboard.submission.archive import open_submission
@@ -37,12 +40,31 @@ from leaderboard.submission.submission import (
     read_submissions,
 )
 
+OUTCOMES = ("correct", "last", "best")
+"""Names of the arrays of single outcomes in all kinds of records."""
 SubmissionRule = Callable[[Submission, Board], Iterator[Problem]]
 
 MAX_TASKS = 1000
 MAX_EPISODES = 10_000
 MAX_IMAGES = 20_000_000
+MAX_DRAWS = 2 * 10**9
+"""Episodes times images of their classes over all results: what recomputing the draws costs."""
 MAX_TEXT = 4000
+MAX_MARKS = 4
+"""Combining marks in a row; more of them cover other lines."""
+FUTURE = timedelta(days=1)
+"""How far a clock may be ahead."""
+WINDOWS_NAMES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{p}{n}" for p in ("com", "lpt") for n in range(10)),
+}
+"""Names of devices on Windows, also before a suffix."""
+TAKEN_NAMES = {"board.json", "index.html", ENTRY_FILE, MODEL_FILE, BADGES, ANALYSES}
+"""Names that files and folders of boards and sites have."""
+VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[A-Za-z0-9.]+)?")
 SHOWN = 3
 """Maximum number of names in a message."""
 
@@ -68,19 +90,60 @@ def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
         if name != safe_name(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
             yield make_problem("name", submission, repr(name), repr(safe_name(name)), fix)
+        if name.casefold() in TAKEN_NAMES or name.casefold().partition(".")[0] in WINDOWS_NAMES:
+            expected = "a name that no file of a board and no device of Windows has"
+            yield make_problem("name", submission, repr(name), expected, "choose another name")
 
 
 def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that texts are short and without control or direction characters."""
-    records = [(submission.name, submission.declaration.model_dump())]
-    records += [(str(c.path), c.result.model_dump(mode="json")) for c in submission.cells]
-    for where, record in records:
-        for text in iterate_strings(record):
-            if not text.isprintable() or len(text) > MAX_TEXT:
-                fix = "remove control characters and shorten the text"
-                expected = f"printable text of at most {MAX_TEXT} characters"
-                yield Problem("text", where, repr(text[:60]), expected, fix)
-                break
+    """Check that texts are short and printable."""
+    yield from find_bad_text(submission.name, submission.declaration)
+    for loaded in submission.cells:
+        yield from find_bad_text(str(loaded.path), loaded.result)
+
+
+def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
+    """Yield a Problem for the first text of a record that is too long or not printable.
+
+    Not printable are the Unicode categories of control and direction characters, of separators but
+    the space, and of code points without a meaning; many combining marks in a row are refused too.
+    """
+    for text in iterate_strings(record.model_dump(mode="json")):
+        marks = "".join("m" if category(c) in {"Mn", "Me"} else " " for c in text)
+        if not text.isprintable() or len(text) > MAX_TEXT or "m" * (MAX_MARKS + 1) in marks:
+            fix = "remove control characters and marks, and shorten the text"
+            expected = f"printable text of at most {MAX_TEXT} characters"
+            yield Problem("text", where, ascii(text[:60]), expected, fix)
+            break
+
+
+def check_provenance(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Check that dates are dates, none in the future, and that versions are versions."""
+    for loaded in submission.cells:
+        made, where = loaded.result.provenance, str(loaded.path)
+        yield from check_date_text(where, "started", made.started)
+        versions = {"fsbench": made.fsbench, "python": made.python, **made.packages, **made.plugins}
+        for name, version in versions.items():
+            yield from check_version_text(where, name, version)
+
+
+def check_date_text(where: str, name: str, date: str) -> Iterator[Problem]:
+    """Yield a Problem unless a text is a date with time and zone that is not in the future."""
+    try:
+        ahead = datetime.fromisoformat(date) - datetime.now(UTC)
+    except (ValueError, TypeError, OverflowError):
+        yield Problem("date", where, f"{name} {date[:60]!a}", "a date, ISO 8601, with zone", AGAIN)
+        return
+    if ahead > FUTURE:
+        fix = "set the clock of your machine, and submit again"
+        yield Problem("date", where, f"{name} {date[:60]!a}", "no date in the future", fix)
+
+
+def check_version_text(where: str, name: str, version: str) -> Iterator[Problem]:
+    """Yield a Problem unless a text is a version of a Python package."""
+    if len(version) > 100 or not VERSION.fullmatch(version):
+        actual = f"{name[:60]} {version[:60]!a}"
+        yield Problem("version", where, actual, "a version such as 1.2.3", AGAIN)
 
 
 def iterate_strings(value: Any) -> Iterator[str]:
@@ -96,10 +159,29 @@ def iterate_strings(value: Any) -> Iterator[str]:
 
 def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that manifest and class ids equal those recomputed from spec and class counts."""
+    draws = count_draws(submission)
+    if draws > MAX_DRAWS:
+        fix = "submit fewer tasks at a time"
+        actual = f"{draws} draws (episodes times images of their classes)"
+        yield make_problem("size", submission, actual, f"at most {MAX_DRAWS}", fix)
+        return
     for loaded in submission.cells:
         records, spec = loaded.records, loaded.result.spec
         if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
             yield from check_episodes(loaded, records, spec)
+
+
+def count_draws(submission: Submission) -> int:
+    """Return an upper bound of the random numbers that draw all episodes; equal ones count once."""
+    draws: dict[object, int] = {}
+    for loaded in submission.cells:
+        spec, data, records = loaded.result.spec, loaded.result.dataset, loaded.records
+        if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
+            largest = sorted(data.class_counts, reverse=True)[: spec.episode.n_way]
+            key = (spec.episode, data.name, data.class_ids, data.class_counts, data.groups)
+            size = len(records.index) * (len(data.class_counts) + sum(max(n, 0) for n in largest))
+            draws[key] = max(size, draws.get(key, 0))
+    return sum(draws.values())
 
 
 def check_episodes(
@@ -144,11 +226,27 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
         if count > 1:
             fix = "keep the result that belongs on the board"
             yield make_problem("duplicate", submission, f"{count} results of {column}", "one", fix)
-    digests = Counter(loaded.result.records_digest for loaded in submission.cells)
+    digests = Counter(
+        loaded.result.records_digest
+        for loaded in submission.cells
+        if not has_equal_outcomes(loaded)
+    )
     for digest, count in digests.items():
         if count > 1:
             actual = f"{count} results of records {digest}"
             yield make_problem("duplicate", submission, actual, "one")
+
+
+def has_equal_outcomes(loaded: Loaded) -> bool:
+    """Return whether all queries are right, or all wrong, or all episodes collapsed.
+
+    Such records may be equal by chance, e.g. those of two tasks that a model solves without error.
+    """
+    records = loaded.records
+    if isinstance(records, EpisodeRecords) and records.collapsed.all():
+        return True
+    outcomes = [values for name, values in columns(records).items() if name in OUTCOMES]
+    return all(values.all() for values in outcomes) or not any(values.any() for values in outcomes)
 
 
 def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -333,6 +431,7 @@ RULES: tuple[SubmissionRule, ...] = (
     check_results,
     check_safe_names,
     check_texts,
+    check_provenance,
     check_manifests,
     check_completeness,
     check_duplicates,

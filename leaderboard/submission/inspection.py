@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
@@ -16,7 +16,7 @@ from fsbench.core.io import MAX_JSON, read_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import BADGES, MODEL_FILE
-from fsbench.results.verification import Problem
+from fsbench.results.verification import Loaded, Problem
 from leaderboard.board import badges, published
 from leaderboard.board.board import (
     ENTRY_FILE,
@@ -25,10 +25,17 @@ from leaderboard.board.board import (
     EntryFile,
     list_leftovers,
 )
+from leaderboard.board.suspicion import OutcomeRow, find_suspicions
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
 from leaderboard.submission.badge_rules import find_badge_problems
-from leaderboard.submission.checks import check_submission
+from leaderboard.submission.checks import (
+    check_date_text,
+    check_submission,
+    check_version_text,
+    find_bad_text,
+    has_equal_outcomes,
+)
 from leaderboard.submission.submission import Submission, read_submissions
 
 BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
@@ -47,6 +54,7 @@ class Inspection:
     results: int = 0
     episodes: int = 0
     badges: int = 0
+    suspicions: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def count(self, submission: Submission, n_badges: int) -> None:
         self.entries += 1
@@ -57,6 +65,45 @@ class Inspection:
                 self.episodes += len(loaded.records.index)
 
 
+@dataclass
+class EntryComparison:
+    """What results of different entries must not share, and what they must.
+
+    copies: digest of records -> (weights hash, path) of the results with these records; images:
+    data set and fingerprint -> class counts with the results that state them.
+    """
+
+    copies: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    images: dict[tuple[str, str], dict[object, str]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    rows: list[OutcomeRow] = field(default_factory=list)
+
+    def add(self, entry: str, loaded: Loaded) -> None:
+        data, weights = loaded.result.dataset, loaded.result.backbone.weights_hash
+        counts = (data.class_ids, data.class_counts, data.images_hash)
+        self.images[data.name, data.fingerprint].setdefault(counts, str(loaded.path))
+        self.rows.append(OutcomeRow.of(entry, loaded))
+        if isinstance(loaded.records, EpisodeRecords) and not (
+            loaded.result.collapsed or has_equal_outcomes(loaded)
+        ):
+            self.copies[loaded.result.records_digest].append((weights, str(loaded.path)))
+
+    def find_problems(self) -> Iterator[Problem]:
+        """Yield a Problem for equal records of different weights, and for images counted twice."""
+        for places in self.copies.values():
+            if len({weights for weights, _ in places}) > 1:
+                where = ", ".join(path for _, path in places[:5])
+                fix = "evaluate each model itself"
+                yield Problem("copied", where, "equal outcomes of other weights", "its own", fix)
+        for paths in self.images.values():
+            if len(paths) > 1:
+                where = ", ".join(list(paths.values())[:5])
+                fix = "evaluate again; the fingerprint follows from the images"
+                actual = "equal fingerprints with other class counts"
+                yield Problem("images", where, actual, "equal counts", fix)
+
+
 def inspect_board(folder: Path) -> Inspection:
     """Read and check a whole board. Raises UsageError if there is none."""
     inspection = Inspection(list(find_stray_files(folder)))
@@ -65,7 +112,7 @@ def inspect_board(folder: Path) -> Inspection:
     except ValidationFailed as error:
         inspection.problems.append(make_error_problem("board", folder, error))
         return inspection
-    copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    across = EntryComparison()
     names = board.names()
     folded = Counter(name.casefold() for name in names)
     for name in names:
@@ -73,10 +120,11 @@ def inspect_board(folder: Path) -> Inspection:
             problem = Problem("name", name, "the same name in another letter case", "one", REMOVE)
             inspection.problems.append(problem)
         try:
-            inspection.problems += inspect_entry(board, name, inspection, copies)
+            inspection.problems += inspect_entry(board, name, inspection, across)
         except FsbenchError as error:
             inspection.problems.append(make_error_problem("entry", folder / name, error))
-    inspection.problems += find_copies(copies)
+    inspection.problems += across.find_problems()
+    inspection.suspicions = find_suspicions(board.file, across.rows)
     return inspection
 
 
@@ -115,17 +163,17 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
 
 
 def inspect_entry(
-    board: Board, name: str, inspection: Inspection, copies: dict[str, list[tuple[str, str]]]
+    board: Board, name: str, inspection: Inspection, across: EntryComparison
 ) -> Iterator[Problem]:
-    """Yield every Problem of one entry; add its counts to `inspection`.
-
-    copies: digest of records -> (weights hash, path) of the results with these records.
-    """
+    """Yield every Problem of one entry; add its counts to `inspection`, its results to `across`."""
     home = board.folder / name
     check_folder(home)
     file = read_record(home / ENTRY_FILE, EntryFile)
     if file.declaration.name != name:
         yield Problem("name", str(home), file.declaration.name, name, "name the folder after it")
+    yield from find_bad_text(str(home / ENTRY_FILE), file)
+    yield from check_date_text(str(home / ENTRY_FILE), "submitted", file.submitted)
+    yield from check_version_text(str(home / ENTRY_FILE), "fsbench", file.fsbench)
     submissions = read_submissions(home, file.declaration)
     if len(submissions) > 1:
         yield Problem("backbone", str(home), f"{len(submissions)} models", "one", REMOVE)
@@ -139,9 +187,7 @@ def inspect_entry(
         yield from find_badge_problems(path, badge, submission.cells)
     inspection.count(submission, len(entry_badges))
     for loaded in submission.cells:
-        if isinstance(loaded.records, EpisodeRecords) and not loaded.result.collapsed:
-            weights = loaded.result.backbone.weights_hash
-            copies[loaded.result.records_digest].append((weights, str(loaded.path)))
+        across.add(name, loaded)
 
 
 def check_entry_files(home: Path, submission: Submission) -> Iterator[Problem]:
@@ -159,12 +205,3 @@ def check_entry_files(home: Path, submission: Submission) -> Iterator[Problem]:
             yield Problem("stray", str(path), "no part of the entry", "only its results", REMOVE)
         elif path.name == MODEL_FILE and read_record(path, BackboneFacts) != submission.facts:
             yield Problem("backbone", str(path), "other facts", "those of the results", REMOVE)
-
-
-def find_copies(copies: dict[str, list[tuple[str, str]]]) -> Iterator[Problem]:
-    """Yield a Problem for equal records of different weights, which cannot be a coincidence."""
-    for places in copies.values():
-        if len({weights for weights, _ in places}) > 1:
-            where = ", ".join(path for _, path in places[:5])
-            fix = "evaluate each model itself"
-            yield Problem("copied", where, "equal outcomes of other weights", "its own", fix)

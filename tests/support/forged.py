@@ -10,7 +10,7 @@ from fsbench.core.io import read_record, write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Provenance
 from fsbench.results import assembly
-from fsbench.results.verification import load_result, read_cells
+from fsbench.results.verification import load_result, result_files
 from leaderboard.board.board import EntryFile
 from leaderboard.submission.chain import build_chain
 
@@ -42,5 +42,7 @@ def forge(
     anew = assembly.build_result(result.backbone, result.dataset, result.spec, records, False, made)
     assembly.write_result(file, anew, records)
     stated = read_record(entry / "entry.json", EntryFile)
-    fits = stated.model_copy(update={"chain": build_chain(tuple(read_cells(entry)))})
+    fits = stated.model_copy(
+        update={"chain": build_chain(tuple(map(load_result, result_files(entry))))}
+    )
     write_record(entry / "entry.json", fits)

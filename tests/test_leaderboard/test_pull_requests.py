@@ -9,17 +9,22 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import fakes
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.cli.main import run
+from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
+from fsbench.results.verification import load_result
 from leaderboard.board.official import init_board
+from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.submission.checks import submit_results
 
 Edit = Callable[[Path], object]
@@ -89,6 +94,10 @@ def result(board: Path, name: str) -> Path:
     return next((board / name).rglob("5w*.json"))
 
 
+def parquet(board: Path, name: str) -> Path:
+    return result(board, name).with_suffix(".parquet")
+
+
 def edit(file: Path, **changes: object) -> None:
     """Change top-level fields of a JSON file; `__` leads into an object."""
     data = json.loads(file.read_text())
@@ -142,7 +151,7 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "delete an entry": ("deleted in the existing entry 'alice'",
                         lambda b: shutil.rmtree(b / "alice")),
     "delete one result": ("deleted in the existing entry 'bob'",
-                          lambda b: result(b, "bob").with_suffix(".parquet").unlink()),
+                          lambda b: parquet(b, "bob").unlink()),
     "rename an entry": ("deleted in the existing entry 'alice'",
                         lambda b: (b / "alice").rename(b / "alicia")),
     "lower another's outcomes": ("changed in the existing entry 'alice'", lower_outcomes),
@@ -218,8 +227,6 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "entry.json is no JSON": ("no readable JSON", write("carol/entry.json", "{")),
     "entry.json is a folder": ("[stray]", lambda b: (
         (b / "carol/entry.json").unlink(), write("carol/entry.json/x")(b))),
-    "another name inside": ("name the folder after it",
-                            lambda b: edit(b / "carol/entry.json", declaration__name="dora")),
 }  # fmt: skip
 
 
@@ -228,11 +235,142 @@ def drop(file: Path, *keys: str) -> None:
     file.write_text(json.dumps({key: data[key] for key in data if key not in keys}))
 
 
-@pytest.mark.parametrize("name", CHANGES)
+def entry(**changes: object) -> Edit:
+    """Change fields of entry.json."""
+    return lambda board: edit(board / "carol" / "entry.json", **changes)
+
+
+def cell(**changes: object) -> Edit:
+    """Change fields of the result, and nothing else."""
+    return lambda board: edit(result(board, "carol"), **changes)
+
+
+def records(change: Callable[[EpisodeRecords], EpisodeRecords]) -> Edit:
+    """Change the records and make every hash fit again."""
+    return lambda board: forge(board / "carol", "5w", change)
+
+
+def renamed(name: str) -> Edit:
+    def rename(board: Path) -> None:
+        (board / "carol").rename(board / name)
+        edit(board / name / "entry.json", declaration__name=name)
+
+    return rename
+
+
+def collapsed_but_right(old: EpisodeRecords) -> EpisodeRecords:
+    return replace(old, collapsed=np.ones_like(old.collapsed))
+
+
+def never_finite_but_right(old: EpisodeRecords) -> EpisodeRecords:
+    return replace(old, finite=np.zeros_like(old.finite))
+
+
+def dense(right: int, total: int = 29) -> Callable[[EpisodeRecords], EpisodeRecords]:
+    """Dense queries of which so many are right in every class; all images but the support."""
+
+    def change(old: EpisodeRecords) -> EpisodeRecords:
+        totals = np.full(old.class_ids.shape, total)
+        return replace(old, dense_correct=np.full_like(totals, right), dense_total=totals)
+
+    return change
+
+
+def other_counts(board: Path) -> None:
+    """Bob's images by their fingerprint, spread otherwise over the classes."""
+    file = result(board, "carol")
+    data = fakes.dataset().model_copy(update={"class_counts": (20, 40, 30, 30, 30, 30)})
+    shutil.rmtree(board / "carol")
+    results = board.parent / "results"
+    fakes.write(results, name="carol", data=data)
+    assert file.name == next(results.rglob("5w*.json")).name
+    submit_results(results, board, declared("carol", "C. Carol"))
+
+
+def bob_as_carol(board: Path) -> None:
+    theirs = load_result(result(board, "bob")).records
+    forge(board / "carol", "5w", lambda _: theirs)  # type: ignore[arg-type, return-value]
+
+
+CONTENTS: dict[str, tuple[str, Edit]] = {
+    "submitted: no date": ("[date]", entry(submitted="yesterday")),
+    "submitted: in the future": ("no date in the future",
+                                 entry(submitted="2999-01-01T00:00:00+00:00")),
+    "submitted: without a zone": ("[date]", entry(submitted="2026-01-01T00:00:00")),
+    "submitted: a script": ("[date]", entry(submitted="<script>alert(1)</script>")),
+    "submitted: the last year": ("no date in", entry(submitted="9999-12-31T23:59:59-23:59")),
+    "started in the future": ("no date in the future",
+                              cell(provenance__started="2999-01-01T00:00:00+00:00")),
+    "started: no date": ("[date]", cell(provenance__started="never")),
+    "fsbench: no version": ("[version]", entry(fsbench="best")),
+    "fsbench: a formula": ("[version]", entry(fsbench="=1+1")),
+    "torch: no version": ("[version]", cell(provenance__packages__torch="newest")),
+    "python: no version": ("[version]", cell(provenance__python="3.12\u200b.0")),
+    "a direction mark": ("[text]", entry(declaration__statement="good \u202e dab")),
+    "a control character of C1": ("[text]", entry(declaration__authors="C.\u009b2J Carol")),
+    "a control character of C0": ("declaration.authors", entry(declaration__authors="C.\x1b[2J")),
+    "a zero-width name": ("[text]", entry(declaration__authors="C. Carol\u200b")),
+    "a private character": ("[text]", entry(declaration__license="\ue000")),
+    "marks upon marks": ("[text]", entry(declaration__statement="a" + "\u0301" * 40)),
+    "a long statement": ("at most 2000", entry(declaration__statement="x" * 5000)),
+    "a direction mark in the version": ("[text]", entry(fsbench="1.0\u202e")),
+    "a class name with a line separator": ("[text]",
+                                           cell(dataset__class_names=[*"uvwxy", "z\u2028"])),
+    "an empty author": ("declaration.authors", entry(declaration__authors="")),
+    "an unknown field": ("unknown key 'rank'", entry(rank=1)),
+    "a device of Windows": ("[name]", renamed("con")),
+    "a device with a suffix": ("[name]", renamed("LPT1.pth")),
+    "a name of a page": ("[name]", renamed("index.html")),
+    "a name of a record": ("[name]", renamed("Entry.json")),
+    "a name of a folder": ("[name]", renamed("badges")),
+    "a name in other letters": ("[name]", renamed("c\u0430rol")),
+    "seconds that overflow": ("larger than 1e+30", cell(provenance__seconds=1.7e308)),
+    "seconds of 1000 years": ("provenance.seconds", cell(provenance__seconds=3e10)),
+    "a count of 4,000 digits": ("larger than 1e+30", cell(backbone__n_parameters=10**4000)),
+    "steps of 4,000 digits": ("larger than 1e+30", cell(backbone__steps=10**4000)),
+    "a batch of one": ("provenance.batch_size", cell(provenance__batch_size=1)),
+    "a batch of 10^9": ("provenance.batch_size", cell(provenance__batch_size=10**9)),
+    "threads": ("provenance.threads", cell(provenance__threads=10**9)),
+    "halvings": ("provenance.halvings", cell(provenance__halvings=10**6)),
+    "epochs of a head": ("spec.episodic.head.epochs", cell(spec__head__epochs=10**9)),
+    "draws that take hours": ("episodes times images",
+                              cell(dataset__class_counts=[15_000_000] * 6)),
+    "more images than there are": ("[size]", cell(dataset__class_counts=[10**29] * 6)),
+    "another mean": ("[score]", cell(score__mean=0.99)),
+    "a mean above one": ("score.mean", cell(score__mean=99.0)),
+    "other records": ("[records-digest]", cell(records_digest="0" * 64)),
+    "records elsewhere": ("points to the records", cell(records="../../../bob/x.parquet")),
+    "another manifest": ("[manifest]", cell(manifest_hash="0" * 64)),
+    "other weights": ("[chain]", cell(backbone__weights_hash="0" * 64)),
+    "a hidden training set": ("[undeclared]", cell(backbone__pretraining_data=["folder-blobs"])),
+    "code as a backbone": ("[py-reference]",
+                           cell(backbone__ref="py:os:system", backbone__source="py")),
+    "a flag left out": ("[flags]", cell(flags=[])),
+    "dense right below right": ("[contradiction]", records(dense(0))),
+    "dense wrong below wrong": ("[contradiction]", records(dense(29))),
+    "dense totals": ("[dense]", records(dense(20, 500))),
+    "collapsed, yet right": ("exactly one class right", records(collapsed_but_right)),
+    "never finite, yet right": ("no finite logits", records(never_finite_but_right)),
+    "equal images, other counts": ("equal fingerprints with other class counts", other_counts),
+    "another's outcomes": ("[copied]", bob_as_carol),
+    "records that are none": ("[unreadable]",
+                              lambda b: parquet(b, "carol").write_bytes(b"x")),
+    "a result without records": ("[unreadable]",
+                                 lambda b: parquet(b, "carol").unlink()),
+    "an added result without hashes": ("[unreadable]", write("carol/m/w/d/5w9s.json", "{}")),
+    "JSON without end": ("[unreadable]", write("carol/m/w/d/x.json", "[" * 100_000)),
+    "a badge that is none": ("[entry]", write("carol/badges/20260101-00000000.json", "{}")),
+    "another name inside": ("name the folder after it", entry(declaration__name="dora")),
+    "another model's folder": ("[backbone]", lambda b: edit(
+        next((b / "carol").rglob("model.json")), n_parameters=1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *CONTENTS])
 def test_a_hostile_pull_request_is_refused(
     name: str, board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words, spoil = CHANGES[name]
+    words, spoil = (CHANGES | CONTENTS)[name]
     spoil(board)
     if name != "a submodule":
         commit(board)
@@ -306,3 +444,48 @@ def test_a_board_inside_a_repository(
     write("setup.py")(tmp_path / "whole")
     assert check(board, "--base", "main") == 5
     assert "setup.py: found added outside of entry folders" in capsys.readouterr().err
+
+
+def near_copy(board: Path) -> None:
+    """Bob's outcomes but for one bit, under the weights of carol."""
+    bob_as_carol(board)
+    forge(board / "carol", "5w", flipped(1))
+
+
+def other_outcomes_of_equal_weights(board: Path) -> None:
+    shutil.rmtree(board / "carol")
+    results = board.parent / "results"
+    fakes.write(results, accuracy=0.9, name="carol", backbone=fakes.facts("bob"))
+    submit_results(results, board, declared("carol", "C. Carol"))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (near_copy, "suspicious: near copy of"),
+        (other_outcomes_of_equal_weights, "suspicious: other outcomes than the same weights in"),
+    ],
+)
+def test_what_is_suspicious_is_shown_until_it_is_cleared(
+    make: Edit, words: str, board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suspicions(board) == {}
+    make(board)
+    expected = {"bob": f"{words} carol", "carol": f"{words} bob"}
+    assert suspicions(board) == expected
+    assert check(board, "--base", "main") == 0
+    assert f"carol: {words} bob" in capsys.readouterr().err
+    edit(board / "board.json", cleared=[["carol", "bob"]])
+    assert suspicions(board) == {}
+    assert check(board) == 0
+    assert "suspicious" not in capsys.readouterr().err
+
+
+def suspicions(board: Path) -> dict[str, str]:
+    """Return what the tables of a board show."""
+    flags = [(name, flag) for table in rank_board(board) for name, flag in iterate_flags(table)]
+    return {name: flag for name, flag in flags if flag.startswith("suspicious")}
+
+
+def iterate_flags(table: BoardTable) -> Iterator[tuple[str, str]]:
+    return ((name, flag) for name, flags in table.flags.items() for flag in flags)

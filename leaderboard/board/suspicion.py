@@ -1,0 +1,82 @@
+"""Entries whose outcomes hardly arise without copying: near copies, equal weights with others.
+
+They are shown as suspicious, not refused: a maintainer who has examined a pair adds it to `cleared`
+in board.json, e.g. [["a", "b"]]. Equal outcomes of other weights are refused by
+submission/inspection.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fsbench.results.verification import Loaded
+from leaderboard.board.definition import BoardFile
+from leaderboard.ranking.outcomes import Outcomes, extract_outcomes
+
+NEAR_COPY = 0.1
+"""Mean squared difference of episodes, in parts of that of two independent models.
+
+5 % of the queries flipped give 0.1. The closest pair of the pilot study, two runs that share their
+first generation, has 0.26.
+"""
+MIN_ERRORS = 50
+"""Expected differences below which small numbers are no evidence."""
+SAME_WEIGHTS = {"affine": 0.05}
+OTHER_HEADS = 0.01
+"""Share of queries in which two evaluations of one network may differ, affine tuning being chaotic;
+on another machine 0.002 and 0.02 are usual."""
+
+
+class OutcomeRow(NamedTuple):
+    """Outcomes of an entry on a column: rows of equal `column` are compared."""
+
+    entry: str
+    head: str
+    column: tuple[str, str, int, bytes]
+    weights: str
+    outcomes: Outcomes
+
+    @classmethod
+    def of(cls, entry: str, loaded: Loaded) -> OutcomeRow:
+        result, outcomes = loaded.result, extract_outcomes(loaded)
+        episodes = (outcomes.draws, outcomes.out_of, outcomes.index.tobytes())
+        column = (result.spec_digest, *episodes)
+        return cls(entry, result.column.adaptation, column, result.backbone.identity, outcomes)
+
+
+def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tuple[str, ...]]:
+    """Return entry -> what is suspicious about it, in words; pairs in `cleared` are left out."""
+    cleared = {frozenset(pair) for pair in file.cleared}
+    suspicions: dict[str, list[str]] = defaultdict(list)
+    for first, second, reason in iterate_suspicious_pairs(rows):
+        if frozenset((first, second)) not in cleared:
+            suspicions[first].append(f"suspicious: {reason} {second}")
+            suspicions[second].append(f"suspicious: {reason} {first}")
+    return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}
+
+
+def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, str, str]]:
+    """Yield two entries and the reason, for every column in which they are suspicious."""
+    columns: dict[tuple[str, str, int, bytes], list[OutcomeRow]] = defaultdict(list)
+    for row in rows:
+        columns[row.column].append(row)
+    for group in columns.values():
+        right = np.array([row.outcomes.right for row in group], dtype=np.float64)
+        queries = right.shape[1] * group[0].outcomes.out_of
+        products = right @ right.T
+        differences = products.diagonal() + products.diagonal()[:, None] - 2 * products
+        sums = right.sum(axis=1)
+        accuracies = (sums + sums[:, None]) / (2 * queries)
+        expected = 2 * accuracies * (1 - accuracies) * queries
+        is_near = (differences <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
+        differs = differences > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
+        for i, j in np.argwhere(np.triu(is_near | differs, 1)):
+            first, second = group[i], group[j]
+            if first.weights != second.weights and is_near[i, j]:
+                yield first.entry, second.entry, "near copy of"
+            elif first.weights == second.weights and differs[i, j]:
+                yield first.entry, second.entry, "other outcomes than the same weights in"
