@@ -390,6 +390,8 @@ def convert_with_timm(
         return None
     values = {n: converted[n] for n in target if n in converted}
     sizes = {tensor.numel() for tensor in tensors.values()}
+    # Networks with registers keep no position of the cls token.
+    sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
     if any(v.numel() not in sizes for n, v in values.items() if "embed" in n or "position" in n):
         return None
     misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]

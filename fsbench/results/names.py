@@ -25,6 +25,10 @@ BADGES = "badges"
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 
+FILE = re.compile(r"(.+?\.(?:safetensors|pth|pt|ckpt|bin|tar))(?:::[^@]*)?@")
+"""The path in FILE[::PART]@ARCH."""
+
+
 def safe_name(text: str) -> str:
     """`text` as one path component: other characters become '-', never empty or hidden."""
     return re.sub(r"[^\w.+@=-]+", "-", text).strip("-.")[:100] or "unnamed"
@@ -40,8 +44,8 @@ def model_name(facts: BackboneFacts) -> str:
     if facts.source == "run":
         ref = PurePosixPath(ref.replace("\\", "/")).name
     elif facts.source == "file":
-        file, at, arch = ref.rpartition("@")
-        ref = file if at and arch.removeprefix("timm/") == facts.architecture else ref
+        with_architecture = FILE.match(ref)
+        ref = with_architecture[1] if with_architecture else ref
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
     choices = () if facts.source == "module" else facts.feature_spec.words

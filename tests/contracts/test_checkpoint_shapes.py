@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torchvision
 from PIL import Image
 from safetensors.torch import save_file
 from support import nets
@@ -35,13 +36,16 @@ Tree = dict[str, Any]
 TOY = "fsbench/toy_resnet"
 RESNET, VIT = "py:support.nets:resnet", "test_vit"
 CLIP = "py:support.nets:clip_vit"
+REGISTERS, SQUEEZENET = "py:support.nets:register_vit", "torchvision/squeezenet1_1"
 MAKERS: dict[str, Callable[[int], nn.Module]] = {
     TOY: ARCHITECTURES.load("toy_resnet").build,
     RESNET: nets.resnet,
     VIT: nets.vit,
     CLIP: nets.clip_vit,
+    REGISTERS: nets.register_vit,
+    SQUEEZENET: lambda classes: torchvision.models.squeezenet1_1(num_classes=classes),
 }
-HEADS = ("fc", "head", "linear")
+HEADS = ("fc", "head", "linear", "classifier")
 
 
 def network(arch: str, seed: str = "a") -> nn.Module:
@@ -104,6 +108,18 @@ def clip_names(weights: State) -> State:
         named[f"visual.{name}"] = tensor if squeeze is None else tensor[squeeze]
     text = {"transformer.resblocks.0.ln_1.weight": torch.ones(4), "logit_scale": torch.tensor(1.0)}
     return {**named, "visual.proj": torch.ones(64, 12), **text}
+
+
+def register_names(weights: State) -> State:
+    """The file of DINOv2 with registers: positions of all tokens, the first for the cls token."""
+    named = trunk(weights)
+    return {
+        **{n: t for n, t in named.items() if n != "reg_token"},
+        "register_tokens": named["reg_token"],
+        "cls_token": torch.zeros_like(named["cls_token"]),
+        "pos_embed": torch.cat([named["cls_token"], named["pos_embed"]], dim=1),
+        "mask_token": torch.ones(1, 64),
+    }
 
 
 SETTINGS = argparse.Namespace(model="test_vit", lr=0.1, output=Path("out"), decay=None)
@@ -180,6 +196,8 @@ LOADED: dict[str, tuple[str, Callable[[State], Any]]] = {
         **prefixed("module.visual.trunk.", trunk(w)),
         "module.visual.head.proj.weight": torch.ones(4, 64),
         "module.transformer.resblocks.0.ln_1.weight": torch.ones(4)}}),
+    "DINOv2 with registers": (REGISTERS, register_names),
+    "torchvision": (SQUEEZENET, lambda w: {"net": prefixed("module.", w)}),
     "CLIP, in an architecture of timm": (CLIP, clip_names),
 }  # fmt: skip
 """Files that hold the weights of one network, however they name them."""
@@ -237,6 +255,8 @@ def assert_same_features(fsbench: CommandLine, model: str, arch: str, weights: S
     for name in HEADS:
         if isinstance(getattr(whole, name, None), nn.Linear):
             setattr(whole, name, nn.Identity())
+    if arch == SQUEEZENET:
+        whole.get_submodule("classifier").register_module("1", nn.Identity())
     fsbench.evaluated(model)
     (result, *others) = read(fsbench.output)
     assert not others

@@ -86,6 +86,17 @@ def clip_vit(classes: int = 0) -> nn.Module:
     return net
 
 
+def register_vit(classes: int = 0) -> nn.Module:
+    """timm's vision transformer of DINOv2 with registers, with a width of 64."""
+    from timm.models.vision_transformer import VisionTransformer
+
+    sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 1}
+    options = {"reg_tokens": 4, "no_embed_class": True, "init_values": 1e-5}
+    net: Any = VisionTransformer(num_classes=classes, **sizes, **options)
+    net.input_size = 32
+    return net
+
+
 def vit(classes: int = 0) -> nn.Module:
     net: Any = timm.create_model("test_vit", num_classes=classes)
     return net
