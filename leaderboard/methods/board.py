@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
@@ -23,6 +24,7 @@ from leaderboard.methods.gains import (
     estimate_components,
     estimate_seed_variance,
     pair_runs,
+    pool_seed_variance,
 )
 from leaderboard.methods.record import (
     ControlKind,
@@ -51,7 +53,14 @@ def read_method_boards(
 
 
 def build_from_table(view: BoardTable) -> MethodBoard:
-    board = build_method_board(view.name, view.ranking.columns, view.contenders, view.backbones)
+    trusted = {
+        entry
+        for entry, flags in view.cell_flags.items()
+        if any(SELF_REPORTED not in of_cell for of_cell in flags.values())
+    }
+    board = build_method_board(
+        view.name, view.ranking.columns, view.contenders, view.backbones, trusted
+    )
     return board.model_copy(update={"track": view.track.label if view.track else ""})
 
 
@@ -60,13 +69,15 @@ def build_method_board(
     columns: Sequence[str],
     contenders: Contenders,
     backbones: Mapping[str, BackboneFacts],
+    trusted: Collection[str] = (),
 ) -> MethodBoard:
     """Build the record from the outcomes and backbone facts of the entries.
 
-    contenders: entry -> column -> outcomes; backbones: entry -> facts.
+    contenders: entry -> column -> outcomes; backbones: entry -> facts; trusted: the entries with a
+    signed badge.
     """
     runs = (MethodRun(entry, backbones[entry], o) for entry, o in contenders.items() if o)
-    groups, left_out = group_runs(runs)
+    groups, left_out = group_runs(runs, trusted)
     among = index_controls(groups)
     matches = {group.name: match_controls(group, among) for group in groups}
     gains = adjust_gains(compute_gains(groups, matches, columns))
@@ -89,8 +100,10 @@ def compute_gains(
 ) -> dict[GainKey, Gain]:
     """Return the gain of every row over each of its controls, by column and overall."""
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
+    trained = [group.runs for group in groups if group.training]
+    pooled = {name: pool_seed_variance(trained, part) for name, part in parts.items()}
     gains = {
-        (group.name, name, kind): compute_gain_over(group.runs, kind, control, part)
+        (group.name, name, kind): compute_gain_over(group.runs, kind, control, part, pooled[name])
         for group in groups
         for kind, control in matches[group.name].items()
         for name, part in parts.items()

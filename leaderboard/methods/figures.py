@@ -67,14 +67,14 @@ def list_gains(board: MethodBoard) -> Iterator[tuple[MethodRow, MethodScore, Gai
 def draw_gains(board: MethodBoard) -> Drawing | None:
     """Draw the overall gains, coloured after Holm's correction.
 
-    The number of seeds stands beside a name: the interval of one seed covers episodes alone.
+    The number of seeds stands beside a name; the gain of one seed is never significant.
     """
     rows = [
         gaps.GapRow(
             f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}",
             gain.gap,
             *gain.interval,
-            significant=gain.p_holm < board.alpha,
+            significant=gain.is_significant(board.alpha),
         )
         for row, _, gain in sorted(list_gains(board), key=lambda item: -item[2].gap)
     ]
@@ -181,7 +181,7 @@ def draw_cost(board: MethodBoard) -> Drawing | None:
             row.costs.flops / 1e12,
             gain.gap,
             *gain.interval,
-            significant=gain.p_holm < board.alpha,
+            significant=gain.is_significant(board.alpha),
         )
         for row, _, gain in list_gains(board)
     ]

@@ -1,8 +1,10 @@
 """Gains of a row over its control, per column and overall, on the outcomes that both share.
 
-With two or more seeds on both sides the interval covers seeds and episodes, otherwise only episodes
-(`fsbench.core.statistics.paired`). Runs of one seed share initial weights and batches, so gains
-over `normal` are paired by seed; gains over random initializations are not.
+With two or more seeds on both sides the interval covers seeds and episodes. With fewer it covers
+episodes (`fsbench.core.statistics.paired`) and, if three rows or more have several seeds, their
+pooled spread: the runs that exist say how far one seed may lie from another. Runs of one seed share
+initial weights and batches, so gains over `normal` are paired by seed; gains over random
+initializations are not.
 
 Seeds and episodes are two crossed random factors:
 
@@ -144,10 +146,56 @@ def pair_runs(
     return PairedRuns(by_run[: len(ours)], by_run[len(ours) :], draws)
 
 
-def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gain | None:
+class PooledSpread(NamedTuple):
+    """Variance between the seeds of one row, pooled over rows, and its degrees of freedom."""
+
+    variance: float
+    freedom: int
+
+
+FEWEST_POOLED = 3
+"""Rows with several seeds that a pooled spread needs."""
+
+
+def pool_seed_variance(
+    sides: Sequence[Sequence[MethodRun]], columns: Sequence[str]
+) -> PooledSpread | None:
+    """Return the pooled spread in the mean over columns; None for fewer than three rows with it.
+
+    sides: the runs of each row.
+    """
+    pairs = [
+        pair_runs(runs, (), columns)
+        for runs in sides
+        if len(runs) > 1 and all(column in run.outcomes for run in runs for column in columns)
+    ]
+    rows = [pair for pair in pairs if all(column.size > 1 for column in pair.ours[0])]
+    if len(rows) < FEWEST_POOLED or not columns:
+        return None
+    freedoms = [len(pair.ours) - 1 for pair in rows]
+    variances = [estimate_seed_variance(pair.ours, pair.draws) for pair in rows]
+    total = sum(v * f for v, f in zip(variances, freedoms, strict=True))
+    return PooledSpread(total / sum(freedoms), sum(freedoms))
+
+
+def compute_pooled_interval(
+    paired: statistics.Paired, sides: Sequence[int], pooled: PooledSpread
+) -> SeedInterval:
+    """Return the interval of a gap between sides of these numbers of seeds."""
+    between = pooled.variance * sum(1 / n for n in sides)
+    variance = paired.se**2 + between
+    if math.isnan(variance) or variance == 0.0:
+        return SeedInterval(paired.ci95, paired.p)
+    freedom = variance**2 * pooled.freedom / between**2 if between else math.inf
+    return compute_student_interval(paired.gap, math.sqrt(variance), freedom)
+
+
+def compute_gain(
+    pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool, pooled: PooledSpread | None = None
+) -> Gain | None:
     """Return the gain; None without a shared outcome in every column.
 
-    by_seed: run i of both sides has the same seed.
+    by_seed: run i of both sides has the same seed; pooled: for sides of one seed.
     """
     ours, theirs, draws = pair
     if not all(column.size for column in ours[0]):
@@ -161,6 +209,9 @@ def compute_gain(pair: PairedRuns, seeds: tuple[int, ...], by_seed: bool) -> Gai
     if min(map(len, seeds_drawn)) > 1:
         ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)
         covers = "seeds and episodes"
+    elif pooled:
+        ci95, p = compute_pooled_interval(paired, (len(ours), len(theirs)), pooled)
+        covers = "pooled seeds and episodes"
     by_seed_gaps = tuple(map(average_columns, seeds_drawn[0])) if by_seed else ()
     more = {"n": pair.n, "seeds": seeds, "covers": covers, "by_seed": by_seed_gaps}
     return make_gain(paired.gap, ci95, p, **more)
@@ -173,7 +224,11 @@ def make_gain(gap: float, ci95: float, p: float, **more: object) -> Gain:
 
 
 def compute_gain_over(
-    ours: Sequence[MethodRun], kind: ControlKind, control: MatchedControl, columns: Sequence[str]
+    ours: Sequence[MethodRun],
+    kind: ControlKind,
+    control: MatchedControl,
+    columns: Sequence[str],
+    pooled: PooledSpread | None = None,
 ) -> Gain | None:
     """Return the gain over the control in these columns; None if one side lacks a column."""
     if control.group is None or not columns:
@@ -183,7 +238,7 @@ def compute_gain_over(
     theirs = control.group.of(control.seeds) if by_seed else control.group.runs
     if not all(column in run.outcomes for column in columns for run in (*ours, *theirs)):
         return None
-    return compute_gain(pair_runs(ours, theirs, columns), control.seeds, by_seed)
+    return compute_gain(pair_runs(ours, theirs, columns), control.seeds, by_seed, pooled)
 
 
 def adjust_gains(gains: Mapping[GainKey, Gain]) -> dict[GainKey, Gain]:

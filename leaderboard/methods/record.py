@@ -49,7 +49,9 @@ class Gain(Frozen):
     seeds: tuple[int, ...] = Field(
         description="pretraining seeds that both sides have; for random_init those of the row"
     )
-    covers: Literal["episodes", "seeds and episodes"]
+    covers: Literal["episodes", "seeds and episodes", "pooled seeds and episodes"] = Field(
+        description="pooled: the spread between seeds is that of the rows with several seeds"
+    )
     by_seed: tuple[float, ...] = Field(
         (), description="the gap of each of `seeds`; empty where the sides share no seeds"
     )
@@ -58,6 +60,10 @@ class Gain(Frozen):
     def interval(self) -> tuple[float | None, float | None]:
         """Ends of the 95 % interval, None if unknown."""
         return _ends(self.gap, self.ci95)
+
+    def is_significant(self, alpha: float) -> bool:
+        """Return whether the gain survives Holm's correction; below two seeds no gain does."""
+        return self.covers == "seeds and episodes" and self.p_holm < alpha
 
 
 class MethodScore(Frozen):

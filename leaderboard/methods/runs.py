@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -107,22 +107,44 @@ def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
     return fields
 
 
-def group_runs(runs: Iterable[MethodRun]) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
-    """Return the rows, and the reason for every entry that is in no row."""
-    rows: dict[str, dict[int, MethodRun]] = {}
+def group_runs(
+    runs: Iterable[MethodRun], trusted: Collection[str] = ()
+) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
+    """Return the rows, and the reason for every entry that is in no row.
+
+    A recipe and seed give one network. Entries that claim both with other weights contradict each
+    other, so that none of them counts, unless one of them alone is trusted.
+    """
+    claims: dict[tuple[str, int], list[MethodRun]] = {}
     left_out: dict[str, str] = {}
     for run in sorted(runs, key=lambda run: (-len(run.outcomes), run.entry)):
         if run.training is None and run.facts.random_init is None:
             left_out[run.entry] = NO_RECIPE if run.facts.source == "run" else NO_RUN
-            continue
-        first = rows.setdefault(run.row, {}).setdefault(run.seed, run)
-        if first is not run:
-            left_out[run.entry] = f"a run of the same recipe and seed as {first.entry}"
+        else:
+            claims.setdefault((run.row, run.seed), []).append(run)
+    rows: dict[str, dict[int, MethodRun]] = {}
+    for (row, seed), claimed in claims.items():
+        genuine = [run for run in claimed if run.entry in trusted] or claimed
+        agreed = len({run.facts.weights_hash for run in genuine}) == 1
+        chosen = genuine[0] if agreed else None
+        if chosen:
+            rows.setdefault(row, {})[seed] = chosen
+        left_out |= {r.entry: explain_claim(r, chosen, claimed) for r in claimed if r is not chosen}
     groups = [SeedGroup("", tuple(r[seed] for seed in sorted(r))) for r in rows.values()]
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
     return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups), left_out
+
+
+def explain_claim(run: MethodRun, chosen: MethodRun | None, claimed: Sequence[MethodRun]) -> str:
+    """Return why a run does not count among those that claim its recipe and seed."""
+    weights = run.facts.weights_hash
+    if chosen and chosen.facts.weights_hash == weights:
+        return f"a run of the same recipe and seed as {chosen.entry}"
+    rival = chosen or next(other for other in claimed if other.facts.weights_hash != weights)
+    decided = "which has a signed badge" if chosen else "and no signed badge says whose are right"
+    return f"the recipe and seed of {rival.entry} with other weights, {decided}"
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:

@@ -30,9 +30,12 @@ GAIN_NOTE = (
     "Percent; ± is the 95 % interval over shared episodes or test images; sd seeds: standard "
     "deviation over pretraining seeds. Gains in points over the control of equal plan, steps and "
     "images (other schedule: with restarts for a row without, and vice versa), paired; the "
-    "interval covers seeds and episodes (s) if both sides have two seeds, else episodes only. "
-    "*: significant after Holm over the rows, alpha {alpha:g}."
+    "interval covers seeds and episodes (s) if both sides have two seeds; below that episodes and "
+    "the pooled seed spread of the rows with several seeds (p) if there are three such rows, else "
+    "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds."
 )
+COVERED = {"episodes": "", "seeds and episodes": " s", "pooled seeds and episodes": " p"}
+"""What the interval of a gain covers, as it is marked."""
 COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
     "that cost; hours are compared on one kind of device only."
@@ -120,7 +123,7 @@ def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> st
     if not gain:
         return "-"
     half = "" if gain.ci95 is None else f" ± {to_percent(gain.ci95)}"
-    seeds = " s" if gain.covers == "seeds and episodes" else ""
+    seeds = COVERED[gain.covers]
     return to_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
 
 
@@ -134,7 +137,7 @@ def format_target(cell: MethodScore | None, alpha: float) -> str:
 
 
 def mark_significance(gain: Gain, alpha: float) -> str:
-    return "*" if gain.p_holm < alpha else ""
+    return "*" if gain.is_significant(alpha) else ""
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:

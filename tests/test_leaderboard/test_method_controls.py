@@ -52,6 +52,25 @@ def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reaso
     assert "not pretrained by fsbench" in left_out["timm"]
 
 
+def test_a_control_cannot_be_taken_by_other_weights() -> None:
+    """Neither claim counts, whatever the names and columns, unless one alone has a signed badge."""
+    honest, forged = facts(), facts().model_copy(update={"weights_hash": "f" * 64})
+    method = run("swr", facts("swr"), a=[0.5])
+    claims = [run("normal", honest, a=[0.5]), run("a-normal", forged, a=[0.1], b=[0.1]), method]
+    found, left_out = group_runs(claims)
+    assert [group.name for group in found] == ["swr"]
+    assert match_controls(found[0], index_controls(found))["normal"].group is None
+    assert "a-normal with other weights, and no signed badge" in left_out["normal"]
+    assert "normal with other weights, and no signed badge" in left_out["a-normal"]
+
+    found, left_out = group_runs(claims, trusted={"normal"})
+    assert [each.entry for group in found for each in group.runs] == ["normal", "swr"]
+    assert left_out == {
+        "a-normal": "the recipe and seed of normal with other weights, which has a signed badge"
+    }
+    assert not group_runs(claims, trusted={"normal", "a-normal"})[0][1:]
+
+
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
     plain, once, row = groups(facts(), facts(schedule="single_cycle"), facts("llf"))
     found = match_controls(row, index_controls((plain, once, row)))
