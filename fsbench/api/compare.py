@@ -211,7 +211,7 @@ def compare(
     >>> tasks = ["eurosat:5w5s/linear"]
     >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=tasks)
     >>> comparison.track, comparison.cells[0].n
-    ('linear ibm 32px', 100)
+    ('linear ibm 32px', 600)
     """
     shared = shared_tasks(a, b, tasks, board)
     names = (name_of(a, "A"), name_of(b, "B"))

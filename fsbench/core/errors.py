@@ -34,14 +34,12 @@ CUTOFF = 0.66
 def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     """Return up to `n` names that the user may have meant, the nearest first; case is ignored.
 
-    Its letters may be in another order (imb for ibm), it may be cut short (cub for cub200), or lack
-    its scheme (resnet18 for timm/resnet18).
+    A name may be cut short (cub for cub200), or lack its scheme (resnet18 for timm/resnet18).
     """
     short = name.lower()
     originals = {original.lower(): original for original in sorted(names, reverse=True)}
     tails = {lower.rpartition("/")[2]: original for lower, original in originals.items()}
     near = [spelling[short] for spelling in (originals, tails) if short in spelling]
-    near += [originals[k] for k in originals if sorted(k) == sorted(short)]
     near += [originals[match] for match in get_close_matches(short, originals, n=n, cutoff=CUTOFF)]
     near += [tails[match] for match in get_close_matches(short, tails, n=n, cutoff=CUTOFF)]
     if len(short) >= 3:
