@@ -42,6 +42,7 @@ def submit(
     models: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
+    sign_with: str | Path | None = None,
 ) -> list[AddedEntry]:
     """Check results and add one entry per model to a board.
 
@@ -65,7 +66,9 @@ def submit(
     dry_run : bool
         Check only.
     replace : bool
-        Replace an entry of the same name.
+        Replace an entry of the same name; a signed one needs the key that signed it.
+    sign_with : str or Path, optional
+        SSH key that signs the entry, so that no other key replaces it; needs ssh-keygen.
 
     Returns
     -------
@@ -118,6 +121,7 @@ def submit(
             models=models,
             dry_run=dry_run,
             replace=replace,
+            sign_with=None if sign_with is None else Path(sign_with),
         )
     return [
         AddedEntry(c.name, c.model, c.facts.weights_hash, len(c.cells), tuple(c.left_out))

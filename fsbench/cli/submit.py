@@ -32,6 +32,9 @@ def submit(
     ),
     dry_run: bool = Option(False, "--dry-run", help="Check only; write nothing."),
     replace: bool = Option(False, "--replace", help="Replace an entry of the same name."),
+    sign_with: Path | None = Option(
+        None, help="SSH key that signs the entry; then no other key replaces it."
+    ),
 ) -> None:
     """Check results and add one entry per model; list all problems and write nothing on any."""
     from fsbench.api.submit import submit as submit_results
@@ -50,6 +53,7 @@ def submit(
         models=options.split(model),
         dry_run=dry_run,
         replace=replace,
+        sign_with=sign_with,
     )
     for entry in entries:
         if entry.left_out:

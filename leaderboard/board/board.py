@@ -32,10 +32,11 @@ from fsbench.core.specs import Frozen
 from fsbench.results import assembly
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.verification import Loaded
-from leaderboard.board import badges, official
+from leaderboard.board import badges, official, signatures
 from leaderboard.board.badges import Verification
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE
+from leaderboard.board.signatures import PublicKey
 from leaderboard.submission import chain as chains
 from leaderboard.submission import result_cache
 from leaderboard.submission.chain import HashChain
@@ -60,6 +61,11 @@ class EntryFile(Frozen):
         None,
         exclude_if=lambda value: value is None,
         description="weights -> data -> manifest -> spec -> records of every result",
+    )
+    key: PublicKey | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of the owner, who signed this file: no other key replaces the entry",
     )
 
 
@@ -145,14 +151,25 @@ class Board:
         names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()
         return submission.with_results(results, [str(name) for name in sorted(names)])
 
-    def add(self, submissions: Sequence[Submission], replace: bool = False) -> list[Path]:
-        """Store checked submissions. Raises ValidationFailed if a name is in use."""
+    def add(
+        self,
+        submissions: Sequence[Submission],
+        replace: bool = False,
+        sign_with: Path | None = None,
+    ) -> list[Path]:
+        """Store checked submissions, signed by an SSH key if there is one.
+
+        Raises ValidationFailed if a name is in use, or if another key signed the replaced entry.
+        """
+        key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
             recover_entries(self.folder)
             if not replace:
                 for submission in submissions:
                     self.require_free(submission.name)
-            return [self.store(submission) for submission in submissions]
+            for submission in submissions:
+                self.require_key(submission.name, key)
+            return [self.store(submission, sign_with) for submission in submissions]
 
     def taken(self, name: str) -> str | None:
         """Return the entry of this name in any letter case, which some file systems ignore."""
@@ -165,7 +182,16 @@ class Board:
                 fix="choose another --name, or give --replace to replace your own entry",
             )
 
-    def store(self, submission: Submission) -> Path:
+    def require_key(self, name: str, key: str | None) -> None:
+        """Raise ValidationFailed if the entry of this name is signed by another key."""
+        taken = self.taken(name)
+        signer = taken and read_record(self.folder / taken / ENTRY_FILE, EntryFile).key
+        if signer and signer != key:
+            raise ValidationFailed(
+                f"'{taken}' is signed by another key", fix="give its owner's key: --sign-with KEY"
+            )
+
+    def store(self, submission: Submission, sign_with: Path | None = None) -> Path:
         """Write an entry beside the board's others, then move it into place.
 
         Badges stay if the results are equal: a failed verification is not lost that way.
@@ -173,7 +199,7 @@ class Board:
         name, replaced = submission.name, self.taken(submission.name)
 
         def write(new: Path) -> None:
-            write_entry(new, submission)
+            write_entry(new, submission, sign_with)
             if replaced is not None:
                 end = chains.build_chain(submission.cells).end
                 badges.copy_badges(self.folder / replaced, new, end)
@@ -189,8 +215,11 @@ class Board:
             yield
 
 
-def write_entry(folder: Path, submission: Submission) -> None:
-    """Write an entry folder from parsed records; no submitted file is copied."""
+def write_entry(folder: Path, submission: Submission, sign_with: Path | None = None) -> None:
+    """Write an entry folder from parsed records; no submitted file is copied.
+
+    sign_with: the SSH key that signs entry.json, whose chain covers all results.
+    """
     home = folder / submission.model / submission.facts.identity[:12]
     write_record(home / MODEL_FILE, submission.facts)
     for loaded in submission.cells:
@@ -201,8 +230,11 @@ def write_entry(folder: Path, submission: Submission) -> None:
         submitted=datetime.now(UTC).isoformat(timespec="seconds"),
         fsbench=__version__,
         chain=chains.build_chain(submission.cells),
+        key=signatures.read_public_key(sign_with) if sign_with else None,
     )
     write_record(folder / ENTRY_FILE, entry)
+    if sign_with is not None:
+        signatures.sign_file(folder / ENTRY_FILE, sign_with, signatures.ENTRY_NAMESPACE)
 
 
 def place_entry(

@@ -29,7 +29,7 @@ PublicKey = Annotated[
     ),
 ]
 """A line of a .pub file: type, key and an optional comment."""
-BADGE_NAMESPACE = "fsbench-badge"
+BADGE_NAMESPACE, ENTRY_NAMESPACE = "fsbench-badge", "fsbench-entry"
 PRINCIPAL = "signer"
 """All allowed keys share one name, so that no text of a board becomes a pattern of names."""
 MAX_SIGNATURE = 16 * 2**10
@@ -53,6 +53,17 @@ def require_key(key: Path) -> None:
     require_ssh_keygen()
     if not key.is_file():
         raise UsageError(f"there is no key {key}", fix="make one: ssh-keygen -t ed25519 -f KEY")
+
+
+def read_public_key(key: Path) -> str:
+    """Return type and key of the .pub file of an SSH key. Raises UsageError if there is none."""
+    require_key(key)
+    file = key if key.suffix == ".pub" else key.with_name(f"{key.name}.pub")
+    try:
+        return " ".join(file.read_text(encoding="utf8").split()[:2])
+    except (OSError, ValueError) as error:
+        fix = f"make it: ssh-keygen -y -f {key} > {file}"
+        raise UsageError(f"there is no public key {file}", fix=fix) from error
 
 
 def signature_path(file: Path) -> Path:

@@ -1,6 +1,7 @@
 """Changes of a board against a base: what a pull request of a submitter may and may not do.
 
-A submitter adds whole entry folders of one owner. Every other change is a maintainer's: deleted and
+A submitter adds whole entry folders of one owner, or replaces an entry that the owner signed and
+signs again. Every other change is a maintainer's: deleted and
 changed files, badges of existing entries, board.json, workflows, links, submodules, hidden files.
 """
 
@@ -9,14 +10,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
+from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem
 from leaderboard.board.board import ENTRY_FILE, EntryFile
+from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed
 from leaderboard.submission.archive import MAX_DEPTH
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -51,13 +55,15 @@ class FileChange:
 class TreeChanges:
     """All changes of a tree below `root`, and the names in the board folder of the base.
 
-    board: path of the board below `root`.
+    board: path of the board below `root`; signed: changed entries of the base that their owner
+    signed, by name.
     """
 
     root: Path
     board: PurePosixPath
     changes: tuple[FileChange, ...]
     base_names: frozenset[str]
+    signed: Mapping[str, EntryFile]
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
@@ -74,7 +80,32 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
     tree = commit if home == PurePosixPath() else f"{commit}:{home}"
     names = run_git(board, "ls-tree", "-z", "--name-only", "--full-tree", tree)
     changes = tuple(sorted(read_git_changes(root, commit), key=lambda change: change.path))
-    return TreeChanges(root, home, changes, frozenset(names.split("\0")))
+    base_names = frozenset(names.split("\0"))
+
+    def read(name: str) -> str:
+        return run_git(root, "show", f"{commit}:{home / name / ENTRY_FILE}")
+
+    signed = read_signed_entries(changes, home, base_names, read)
+    return TreeChanges(root, home, changes, base_names, signed)
+
+
+def read_signed_entries(
+    changes: Sequence[FileChange],
+    home: PurePosixPath,
+    base_names: frozenset[str],
+    read: Callable[[str], str],
+) -> dict[str, EntryFile]:
+    """Return the changed entries of the base that name a key. read: name -> text of entry.json."""
+    paths = [c.path.relative_to(home) for c in changes if c.path.is_relative_to(home)]
+    signed = {}
+    for name in sorted({path.parts[0] for path in paths if len(path.parts) > 1} & base_names):
+        try:
+            file = EntryFile.model_validate_json(read(name))
+        except (OSError, ValueError, UsageError):  # no entry, or none that fsbench wrote
+            continue
+        if file.key:
+            signed[name] = file
+    return signed
 
 
 def read_git_changes(root: Path, commit: str) -> Iterator[FileChange]:
@@ -115,8 +146,13 @@ def compare_folders(board: Path, base: Path) -> TreeChanges:
         for path in sorted(before.keys() | after.keys())
         if before.get(path) != after.get(path) or not has_same_bytes(base / path, board / path)
     ]
-    names = frozenset(path.name for path in base.iterdir())
-    return TreeChanges(board, PurePosixPath(), tuple(changes), names)
+    names, home = frozenset(path.name for path in base.iterdir()), PurePosixPath()
+
+    def read(name: str) -> str:
+        return (base / name / ENTRY_FILE).read_text(encoding="utf8")
+
+    signed = read_signed_entries(changes, home, names, read)
+    return TreeChanges(board, home, tuple(changes), names, signed)
 
 
 def list_modes(folder: Path) -> dict[str, str]:
@@ -156,11 +192,18 @@ def has_same_bytes(a: Path, b: Path) -> bool:
 
 
 def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
-    """Yield a Problem for every change that is no file of a new entry, and for several owners."""
+    """Yield a Problem for every change that only a maintainer makes, and for several owners.
+
+    A submitter adds entries, and replaces entries whose key signed the new state as well.
+    """
+    replaced = {
+        name: read_replacement(comparison.root / comparison.board / name / ENTRY_FILE, file)
+        for name, file in comparison.signed.items()
+    }
     taken = {name.casefold() for name in comparison.base_names}
     added: dict[str, list[FileChange]] = {}
     for change in comparison.changes:
-        reason = explain_refusal(comparison, change, taken)
+        reason = explain_refusal(comparison, change, taken, replaced)
         if reason is None:
             added.setdefault(change.path.relative_to(comparison.board).parts[0], []).append(change)
         else:
@@ -178,21 +221,51 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
         if file.chain is None:
             fix = "submit the results again with fsbench submit"
             yield Problem("chain", str(path), "a new entry without hash chain", "one", fix)
-        owners[name] = file.declaration.authors
+        owners[name] = file.key or file.declaration.authors
     if len(set(owners.values())) > 1:
         actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in sorted(owners.items())[:5])
         fix = "one pull request per owner, with equal authors in all of its entries"
         yield Problem("owner", str(comparison.root), actual, "one owner", fix)
 
 
-def explain_refusal(comparison: TreeChanges, change: FileChange, taken: set[str]) -> str | None:
-    """Return why a submitter may not make a change; None for a file of a new entry."""
+def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
+    """Return an entry if the key of its state before signed it, and if it is newer than that.
+
+    An older state has a valid signature as well.
+    """
+    try:
+        after = read_record(path, EntryFile)
+        dates = [datetime.fromisoformat(file.submitted) for file in (before, after)]
+        is_newer = dates[0] < dates[1]
+    except (ValidationFailed, ValueError, TypeError):
+        return None
+    has_key = after.key is not None and after.key == before.key
+    signed = has_key and is_signed(path, [str(after.key)], ENTRY_NAMESPACE)
+    return after if is_newer and signed else None
+
+
+def explain_refusal(
+    comparison: TreeChanges,
+    change: FileChange,
+    taken: set[str],
+    replaced: Mapping[str, EntryFile | None],
+) -> str | None:
+    """Return why a submitter may not make a change.
+
+    replaced: entries of the base that name a key, with their new state if it signed that. Badges
+    in them stay unless the results are others.
+    """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
     if len(parts) < 2:
         return f"{change.words} outside of entry folders"
     if any(part.startswith(".") for part in parts):
         return f"{change.words} hidden file"
+    if (after := replaced.get(parts[0])) and (
+        parts[1] != BADGES
+        or (change.after is None and after.chain != comparison.signed[parts[0]].chain)
+    ):
+        return None if change.after in {FILE, None} else change.words
     if parts[0].casefold() in taken:
         return f"{change.words} in the existing entry {parts[0][:100]!r}"
     if change.words != "added":

@@ -476,6 +476,7 @@ def submit_results(
     models: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
+    sign_with: Path | None = None,
 ) -> list[Submission]:
     """Check results and add one entry per model; return the entries added.
 
@@ -499,5 +500,5 @@ def submit_results(
             count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
-            target.add(submissions, replace)
+            target.add(submissions, replace, sign_with)
     return submissions

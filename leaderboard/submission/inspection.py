@@ -25,6 +25,7 @@ from leaderboard.board.board import (
     EntryFile,
     list_leftovers,
 )
+from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.board.suspicion import OutcomeRow, find_suspicions
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
@@ -181,18 +182,22 @@ def inspect_entry(
     yield from check_submission(submission, board, replace=True)
     if file.chain is not None:
         yield from chain.find_changes(file.chain, submission.cells, str(home))
-    yield from check_entry_files(home, submission)
+    if file.key and not is_signed(home / ENTRY_FILE, [file.key], ENTRY_NAMESPACE):
+        fix = "sign it again: fsbench submit --replace --sign-with KEY"
+        yield Problem("signature", str(home / ENTRY_FILE), "none of its key", "one", fix)
+    yield from check_entry_files(home, submission, signed=file.key is not None)
     entry_badges = badges.read_badges(home)
     for path, badge in entry_badges:
+        yield from find_bad_text(str(path), badge)
         yield from find_badge_problems(path, badge, submission.cells)
     inspection.count(submission, len(entry_badges))
     for loaded in submission.cells:
         across.add(name, loaded)
 
 
-def check_entry_files(home: Path, submission: Submission) -> Iterator[Problem]:
+def check_entry_files(home: Path, submission: Submission, signed: bool) -> Iterator[Problem]:
     """Yield a Problem for every file but results, badges and a model.json of the same backbone."""
-    expected = {home / ENTRY_FILE}
+    expected = {home / ENTRY_FILE, *([signature_path(home / ENTRY_FILE)] if signed else [])}
     for loaded in submission.cells:
         expected |= {loaded.path, loaded.path.with_suffix(".parquet")}
         expected.add(loaded.path.parent.parent / MODEL_FILE)

@@ -16,14 +16,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
+from support.badges import add_badge, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.cli.main import run
+from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
 from leaderboard.board.official import init_board
+from leaderboard.board.signatures import ENTRY_NAMESPACE, sign_file
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.submission.checks import submit_results
 
@@ -489,3 +492,125 @@ def suspicions(board: Path) -> dict[str, str]:
 
 def iterate_flags(table: BoardTable) -> Iterator[tuple[str, str]]:
     return ((name, flag) for name, flags in table.flags.items() for flag in flags)
+
+
+@pytest.fixture
+def signed(base: Path, tmp_path: Path) -> Path:
+    """Return a repository whose entry alice is signed and has a badge; beside it lie two keys."""
+    board = Path(shutil.copytree(base / "board", tmp_path / "signed"))
+    for key in ("alice", "mallory"):
+        make_key(tmp_path, key)
+    sign(board, "alice", old=True)
+    add_badge(board, "alice")
+    commit(board)
+    return board
+
+
+def sign(board: Path, key: str, accuracy: float = 0.6, *, old: bool = False) -> None:
+    """Submit alice's results again, signed."""
+    results = board.parent / f"results-{accuracy}"
+    fakes.write(results, accuracy, name="alice")
+    path = board.parent / key
+    submit_results(results, board, declared("alice", "A. Alice"), replace=True, sign_with=path)
+    if old:
+        resign(board, path, submitted="2026-01-01T00:00:00+00:00")
+
+
+def resign(board: Path, key: Path, **changes: object) -> None:
+    edit(board / "alice" / "entry.json", **changes)
+    sign_file(board / "alice" / "entry.json", key, ENTRY_NAMESPACE)
+
+
+def replace_by(key: str, **changes: object) -> Edit:
+    """Replace alice by better results that another key signs, or that state another key."""
+
+    def make(board: Path) -> None:
+        sign(board, "alice", 0.9)
+        resign(board, board.parent / key, **changes)
+
+    return make
+
+
+def roll_back(board: Path) -> None:
+    """Alice's key did sign this state, some time ago."""
+    older = board.parent / "older"
+    shutil.copytree(board / "alice", older)
+    sign(board, "alice", 0.9)
+    commit(board)
+    git(board, "branch", "-f", "main")
+    shutil.rmtree(board / "alice")
+    shutil.copytree(older, board / "alice")
+
+
+def drop_badge(board: Path) -> None:
+    """Equal results are submitted again, to be rid of a badge."""
+    sign(board, "alice")
+    next((board / "alice" / "badges").glob("*.json")).unlink()
+
+
+SIGNED: dict[str, tuple[str, Edit]] = {
+    "another key signs": ("[signature]", replace_by("mallory")),
+    "the signature is deleted": (
+        "[signature]", lambda b: (b / "alice" / "entry.json.sig").unlink()),
+    "the key is deleted": ("changed in the existing entry 'alice'",
+                           lambda b: drop(b / "alice" / "entry.json", "key")),
+    "edited after signing": ("[signature]",
+                             lambda b: edit(b / "alice" / "entry.json", submitted="2026-02-02")),
+    "an older state": ("changed in the existing entry 'alice'", roll_back),
+    "the entry is deleted": ("deleted in the existing entry", lambda b: shutil.rmtree(b / "alice")),
+    "a badge is changed": ("changed in the existing entry 'alice'", lambda b: edit(
+        next((b / "alice" / "badges").glob("*.json")), date="2026-01-01T00:00:00+00:00")),
+    "a badge is deleted": ("deleted in the existing entry 'alice'", drop_badge),
+    "a link beside a signature": ("a link", lambda b: (
+        sign(b, "alice", 0.9), (b / "alice" / "x").symlink_to("/"))),
+}  # fmt: skip
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signed_entry_is_its_owners(
+    name: str, signed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, spoil = SIGNED[name]
+    git(signed, "switch", "-q", "-c", "proposal")
+    spoil(signed)
+    commit(signed)
+    assert check(signed, "--base", "main") == 5
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "in the existing entry 'alice'" in shown or words == "a link"
+
+
+@needs_ssh_keygen
+def test_the_key_of_an_entry_replaces_it(
+    signed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path(shutil.copytree(signed, tmp_path / "before"))
+    sign(signed, "alice", 0.9)
+    for compared in ("HEAD", str(before)):
+        assert check(signed, "--base", compared) == 0, capsys.readouterr().err
+    for key in ("mallory", None):
+        with pytest.raises(ValidationFailed, match="'alice' is signed by another key"):
+            submit_results(
+                tmp_path / "results-0.9",
+                signed,
+                declared("alice", "A. Alice"),
+                replace=True,
+                sign_with=tmp_path / key if key else None,
+            )
+    assert check(signed, "--base", "HEAD") == 0
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "@sum", "=cmd@x"])
+def test_names_that_a_spreadsheet_would_run_are_escaped(
+    name: str, board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renamed(name)(board)
+    assert check(board, "--base", "main") == 0
+    with pytest.raises(SystemExit):
+        run(["report", "--board", str(board), "--format", "csv"])
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "methods", "--board", str(board), "--format", "csv"])
+    fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
+    assert f"'{name}" in fields
+    assert name not in fields
