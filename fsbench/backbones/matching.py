@@ -57,12 +57,13 @@ REASONS = {
     "of pretraining": "a head or a mask that acts in pretraining only",
     "constant": "computed from the image size, not learned",
     "other set": "another set of weights",
+    "by timm": "left out by timm's own conversion for this family",
     "outside": "outside the part that has all weights of the architecture",
 }
 """Kinds of names that may be left out, and why the features do not depend on them."""
 
 CONVERTED = "names converted by timm"
-GROUPED = ("other set", "outside")
+GROUPED = ("other set", "by timm", "outside")
 """Kinds of which messages list modules, not names."""
 
 ROLES = {
@@ -197,9 +198,9 @@ def match_weights(
         )
     target = module.state_dict()
     matches = [
-        (match, state)
+        pair
         for where, state in states.items()
-        for match in match_state(where, state, module, target)
+        for pair in match_state(where, state, module, target)
     ]
     fits = [(match, state) for match, state in matches if match.fits]
     if file.part and any(match.part in {"", ROOT} for match, _ in fits):
@@ -274,10 +275,11 @@ def shorten(tree: Tree) -> str:
 
 def match_state(
     where: str, state: dict[str, Any], module: nn.Module, target: Mapping[str, Tensor]
-) -> Iterator[WeightMatch]:
+) -> Iterator[tuple[WeightMatch, Tree]]:
     """Yield the parts of one state dict that fit, under the first spelling that any fits.
 
-    If none fits, yield the nearest part of each spelling. target: state dict of the network.
+    If none fits, yield the nearest part of each spelling. target: state dict of the network. Each
+    comes with the names and values that it is a part of.
     """
     needed = {name for name in target if not name.endswith(COUNTER)}
     nearest = []
@@ -295,16 +297,17 @@ def match_state(
             missing = sorted(needed - values.keys())
             matches.append(WeightMatch(part or ROOT, prefix, renamed, matched, missing, misfit))
         if fits := [match for match in matches if match.fits]:
-            yield from fits
+            yield from ((match, state) for match in fits)
             return
         nearest += matches
         if 2 * len(state) < len(needed):  # of an optimizer, or of a head
-            yield from nearest
-            return
-    if (match := convert_with_timm(where, state, module, target)) and match.fits:
-        yield match
+            break
     else:
-        yield from nearest
+        converted = convert_with_timm(where, state, module, target)
+        if converted is not None:
+            yield converted
+            return
+    yield from ((match, state) for match in nearest)
 
 
 def count_prefixes(names: Iterable[str], needed: set[str]) -> Counter[str]:
@@ -374,10 +377,10 @@ def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
 
 def convert_with_timm(
     where: str, state: Tree, module: nn.Module, target: Mapping[str, Tensor]
-) -> WeightMatch | None:
+) -> tuple[WeightMatch, Tree] | None:
     """Return the match of a file of the original authors that timm itself can rename.
 
-    None if timm has no conversion for this family, or if it would interpolate weights.
+    None if timm has no conversion for this family that fits, or if it would interpolate weights.
     """
     family = sys.modules.get(type(module).__module__)
     convert = getattr(family, "checkpoint_filter_fn", None)
@@ -396,7 +399,12 @@ def convert_with_timm(
         return None
     misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
     missing = sorted(n for n in target.keys() - values.keys() if not n.endswith(COUNTER))
-    return WeightMatch(where or ROOT, "", CONVERTED, values, missing, misfit)
+    if misfit or missing:
+        return None
+    places = {place_of(value) for value in converted.values()}
+    left = [name for name, value in tensors.items() if place_of(value) not in places]
+    match = WeightMatch(where or ROOT, "", CONVERTED, values, missing, misfit)
+    return replace(match, dropped={"by timm": left} if left else {}), converted
 
 
 def place_of(value: object) -> tuple[object, ...]:
@@ -420,7 +428,7 @@ def sort_left_over(
     prefix = match.prefix
     taken = {place_of(tensor) for tensor in match.matched.values()}
     parent = prefix[: prefix.rfind(".", 0, -1) + 1]
-    dropped: dict[str, list[str]] = {}
+    dropped = {kind: list(names) for kind, names in match.dropped.items()}
     unexpected = []
     for name, value in state.items():
         inner = name.removeprefix(prefix)
@@ -428,7 +436,7 @@ def sort_left_over(
             continue
         if below(inner if name.startswith(prefix) else name.removeprefix(parent), heads):
             kind = "head"
-        elif not name.startswith(prefix) or match.renamed == CONVERTED:
+        elif not name.startswith(prefix):
             kind = "outside"
         elif TRAINING.match(inner):
             kind = "of pretraining"

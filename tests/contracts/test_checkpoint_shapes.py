@@ -399,6 +399,16 @@ def test_one_missing_parameter_stays_an_error(
     assert not fsbench.output.exists()
 
 
+def test_a_conversion_of_timm_leaves_nothing_of_the_network_out(
+    fsbench: CommandLine, tmp_path: Path
+) -> None:
+    """The same network without its layer scales would fit, and would be another one."""
+    torch.save(register_names(state(REGISTERS)), tmp_path / "a.pth")
+    code, text = fsbench(f"{tmp_path / 'a.pth'}@{REGISTERS}?scale=false")
+    assert code == 4, text
+    assert "unexpected 4: blocks.0.ls1.gamma" in text
+
+
 def test_one_command_compares_files_of_two_architectures(
     fsbench: CommandLine, tmp_path: Path
 ) -> None:

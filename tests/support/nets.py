@@ -86,12 +86,16 @@ def clip_vit(classes: int = 0) -> nn.Module:
     return net
 
 
-def register_vit(classes: int = 0) -> nn.Module:
+def register_vit(classes: int = 0, scale: bool = True) -> nn.Module:
     """timm's vision transformer of DINOv2 with registers, with a width of 64."""
     from timm.models.vision_transformer import VisionTransformer
 
     sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 1}
-    options = {"reg_tokens": 4, "no_embed_class": True, "init_values": 1e-5}
+    options: dict[str, Any] = {
+        "reg_tokens": 4,
+        "no_embed_class": True,
+        "init_values": 1e-5 if scale else None,
+    }
     net: Any = VisionTransformer(num_classes=classes, **sizes, **options)
     net.input_size = 32
     return net
