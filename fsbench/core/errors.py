@@ -29,6 +29,8 @@ class UsageError(FsbenchError):
 
 CUTOFF = 0.66
 """Least similarity of a name that is proposed, so that unrelated ones are not."""
+LISTED = 40
+"""Names that a message lists at most."""
 
 
 def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
@@ -50,15 +52,16 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
 
 
 class UnknownName(UsageError):
-    """A name that nothing knows; the message holds the nearest and all allowed names."""
+    """A name that nothing knows; the message holds the nearest and the allowed names."""
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str]) -> None:
         names = sorted(allowed)
         near = nearest_names(name, names)
         hint = f"did you mean '{near[0]}'? " if near else ""
-        super().__init__(
-            f"unknown {kind} '{name}'", fix=f"{hint}known {kind}s: {', '.join(names) or 'none'}"
-        )
+        listed = ", ".join(names[:LISTED]) or "none"
+        if len(names) > LISTED:
+            listed += f" and {len(names) - LISTED} more"
+        super().__init__(f"unknown {kind} '{name}'", fix=f"{hint}known {kind}s: {listed}")
 
 
 class DataError(FsbenchError):

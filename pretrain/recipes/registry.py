@@ -124,7 +124,7 @@ class RecipeRegistry:
             return build_recipe(name, *self._parts[name])
         if (method := name.rpartition("/")[2]) in METHODS.plugins():
             METHODS.load(method)  # raises why the plug-in has no recipes
-        full = [full_name for full_name in self.names() if full_name.split("/")[1] == name]
+        full = [full_name for full_name in self.names() if full_name.split("/")[1] == name.lower()]
         if full:
             raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
         raise UnknownName("recipe", name, self.names())

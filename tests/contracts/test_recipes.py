@@ -100,6 +100,6 @@ def test_a_bare_name_is_refused_with_the_full_ones() -> None:
     with pytest.raises(
         UsageError, match="full/seal, paper/seal, pilot/seal, regime/seal, toy/seal"
     ):
-        registry.load_recipe("seal")
+        registry.load_recipe("SEAL")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
         registry.load_recipe("toy/seel")
