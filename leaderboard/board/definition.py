@@ -64,7 +64,7 @@ def identify_column(result: Result) -> Column:
 
 RANKING_RULES: dict[RankingRule, str] = {
     "simultaneous-tiers-2": "tiers by the leader rule: paired over shared outcomes, p adjusted for "
-    "all pairs of the ranked entries (studentized range; below 100 episodes Student's t and "
+    "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
     "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
     "reason are entries that lack a column, are short or limited, have other episodes or images, "
     "collapse on a tenth of the episodes, or repeat the weights of another entry",
