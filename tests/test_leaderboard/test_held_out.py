@@ -1,0 +1,61 @@
+"""A linear probe is ranked at the rate chosen on held-out images; the best on test is shown too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import fakes
+from support import official as fakes_official
+from support.fakes import DECLARATION
+
+from fsbench.core.records import ProbeRecords
+from fsbench.results import ResultStore
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.tables import rank_board
+from leaderboard.reports.render import build_board_json, make_measured_table, render_board
+from leaderboard.submission.checks import submit_results
+
+N = 100
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """By the best rate on test a leads with .9 to .8; by the held-out one b does with .8 to .6."""
+    for name, best in (("a", 90), ("b", 80)):
+        right = np.arange(N) < np.array([best, 60 if name == "a" else 80, 20])[:, None]
+        given = fakes_official.spec()
+        curve = np.repeat(right.mean(axis=1)[:, None], given.epochs, axis=1)
+        held_out = np.array([0.5, 0.7, 0.1])
+        records = ProbeRecords(np.array(given.lrs), curve, right, right, held_out)
+        data = fakes_official.dataset("dogs")
+        cell = ResultStore(tmp_path / name).cell(fakes.facts(name), data, given)
+        cell.write_probe(records, provenance=fakes.provenance())
+        declared = DECLARATION.model_copy(update={"name": name})
+        submit_results(tmp_path / name, tmp_path / "board", declared)
+    return tmp_path / "board"
+
+
+def test_the_held_out_rule_ranks_and_the_best_on_test_stands_beside(
+    board: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):  # the second time from the cache of verified results
+        (table,) = rank_board(board, tmp_path / "cache")
+        (column,) = table.ranking.columns
+        first, second = table.ranking.entries
+        assert [(e.name, e.overall) for e in (first, second)] == [("b", 0.8), ("a", 0.6)]
+        shown = json.loads(json.dumps(build_board_json(table)))["entries"]
+        assert [e["scores"][column]["best_on_test"] for e in shown] == [0.8, 0.9]
+    row = make_measured_table(table).rows[1]
+    assert any(text.startswith("60.00 ± ") and "[90.00]" in text for text in row)
+    assert "held-out training images" in render_board(table)
+
+
+def test_the_older_rule_ranks_the_score_of_the_spec(board: Path) -> None:
+    older = BoardFile(name="board", ranking="leader-tiers-1")
+    (board / "board.json").write_text(older.model_dump_json())
+    (table,) = rank_board(board)
+    assert [(e.name, e.overall) for e in table.ranking.entries] == [("a", 0.9), ("b", 0.8)]
+    assert "best_on_test" not in json.dumps(build_board_json(table))
