@@ -182,6 +182,7 @@ def stats(
     from leaderboard.board.board import Board
     from leaderboard.board.tables import rank_board
     from leaderboard.ranking.summary import summarize_board
+    from leaderboard.reports.render import list_self_reported
 
     Board.existing(board)
     tracks = rank_board(board, cache_folder(cache), console.reporter())
@@ -189,21 +190,29 @@ def stats(
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
         return
-    for summary in statistics:
-        show_statistics(summary)
+    for summary, track in zip(statistics, tracks, strict=True):
+        show_statistics(summary, {name for name in track.names if list_self_reported(track, name)})
 
 
-def show_statistics(summary: BoardStatistics) -> None:
+def show_statistics(summary: BoardStatistics, self_reported: set[str]) -> None:
+    from leaderboard.reports.render import SELF_MARK, SELF_NOTE
+
     where = f"{summary.board} {summary.track}".strip()
     intervals = summary.rank_intervals.entries if summary.rank_intervals else ()
     console.table(
         f"{where}: ranks",
         ("entry", "tier", "overall", "rank", "95 %"),
         [
-            (e.name, str(e.tier), f"{100 * e.overall:.2f}", str(e.rank), f"{e.low} to {e.high}")
+            (
+                *(e.name, str(e.tier)),
+                f"{100 * e.overall:.2f}{SELF_MARK * (e.name in self_reported)}",
+                *(str(e.rank), f"{e.low} to {e.high}"),
+            )
             for e in intervals
         ],
     )
+    if self_reported:
+        console.log(SELF_NOTE)
     if summary.friedman:
         console.table(
             f"{where}: average ranks over {summary.friedman.columns} columns",

@@ -17,7 +17,7 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
 from fsbench.results.verification import Loaded
-from leaderboard.board.badges import SELF_REPORTED
+from leaderboard.board.badges import FAILED, SELF_REPORTED
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
@@ -420,7 +420,7 @@ def flag_targets_seen(entry: BoardEntry) -> list[str]:
 def flag_unverified(entry: BoardEntry, result: Result) -> list[str]:
     """Return a flag if no signed badge covers this result, or if a signed one failed."""
     verdict = entry.verification.verdicts.get(str(result.column))
-    return [SELF_REPORTED] if verdict is None else ["failed verification"] * (verdict == "failed")
+    return [SELF_REPORTED] if verdict is None else [FAILED] * (verdict == "failed")
 
 
 def list_shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:

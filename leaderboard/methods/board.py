@@ -10,7 +10,7 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
-from leaderboard.board.badges import SELF_REPORTED
+from leaderboard.board.badges import FAILED, SELF_REPORTED
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
@@ -39,7 +39,7 @@ from leaderboard.methods.record import (
 )
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
 from leaderboard.ranking.tiers import ALPHA, Contenders
-from leaderboard.reports.render import finite_or_none
+from leaderboard.reports.render import finite_or_none, list_self_reported
 
 OVERALL = ""
 """The key of the mean over all columns."""
@@ -57,11 +57,18 @@ def build_from_table(view: BoardTable) -> MethodBoard:
         entry
         for entry, flags in view.cell_flags.items()
         if any(SELF_REPORTED not in of_cell for of_cell in flags.values())
+        and not any(FAILED in of_cell for of_cell in flags.values())
     }
     board = build_method_board(
         view.name, view.ranking.columns, view.contenders, view.backbones, trusted
     )
-    return board.model_copy(update={"track": view.track.label if view.track else ""})
+    self_reported = {name for name in view.names if list_self_reported(view, name)}
+    rows = (
+        row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
+        for row in board.rows
+    )
+    track = view.track.label if view.track else ""
+    return board.model_copy(update={"track": track, "rows": tuple(rows)})
 
 
 def build_method_board(

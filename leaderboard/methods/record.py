@@ -125,6 +125,11 @@ class MethodRow(Frozen):
     )
     overall: MethodScore | None
     source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
+    self_reported: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="no signed badge covers some result of its entries",
+    )
     controls: dict[ControlKind, MethodControl]
     costs: MethodCosts
     front: tuple[CostAxis, ...] = ()

@@ -13,7 +13,14 @@ from typing import get_args
 
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.render import TextTable, render_table, shorten_columns, to_percent
+from leaderboard.reports.render import (
+    SELF_MARK,
+    SELF_NOTE,
+    TextTable,
+    render_table,
+    shorten_columns,
+    to_percent,
+)
 
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 ROW_FIELDS = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")
@@ -64,15 +71,27 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     variances = [row.overall.spread.seeds if row.overall else None for row in board.rows]
     rows = [
         (
-            *(row.name, row.plan or "-", str(row.n_seeds), format_accuracy(row.overall)),
+            *(
+                row.name,
+                row.plan or "-",
+                str(row.n_seeds),
+                mark_self_reported(row, format_accuracy(row.overall)),
+            ),
             "-" if variance is None else to_percent(variance**0.5),
             *(format_gain(row.overall, kind, board.alpha) for kind in kinds),
-            "-" if row.source_accuracy is None else to_percent(row.source_accuracy),
+            "-"
+            if row.source_accuracy is None
+            else mark_self_reported(row, to_percent(row.source_accuracy)),
         )
         for row, variance in zip(board.rows, variances, strict=True)
     ]
     note = "\n".join(
-        [GAIN_NOTE.format(alpha=board.alpha), *list_missing_controls(board), *list_left_out(board)]
+        [
+            GAIN_NOTE.format(alpha=board.alpha),
+            *([SELF_NOTE] if any(row.self_reported for row in board.rows) else []),
+            *list_missing_controls(board),
+            *list_left_out(board),
+        ]
     )
     return TextTable(make_title(board), head, tuple(rows), note)
 
@@ -87,7 +106,13 @@ def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of methods by columns."""
     short, common = shorten_columns(board.columns)
     rows = [
-        (row.name, *(format_target(row.cells.get(c), board.alpha) for c in board.columns))
+        (
+            row.name,
+            *(
+                mark_self_reported(row, format_target(row.cells.get(c), board.alpha))
+                for c in board.columns
+            ),
+        )
         for row in board.rows
     ]
     name = "targets" + (f": {common}" if common else "")
@@ -107,6 +132,11 @@ def make_cost_table(board: MethodBoard) -> TextTable:
         for row in board.rows
     ]
     return TextTable("costs", head, tuple(rows), COST_NOTE)
+
+
+def mark_self_reported(row: MethodRow, text: str) -> str:
+    """Mark a number of a row without signed badges."""
+    return text + SELF_MARK if row.self_reported and text != "-" else text
 
 
 def format_accuracy(cell: MethodScore | None) -> str:

@@ -14,7 +14,9 @@ from support import site as fakes_site
 from support.colours import compute_contrast
 
 from fsbench.core import statistics
+from leaderboard.board.badges import Verification
 from leaderboard.board.published import load_published
+from leaderboard.board.tables import rank_tracks
 from leaderboard.site import data, page
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
@@ -30,6 +32,13 @@ def source() -> fakes_site.SiteBoard:
         "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
     found = fakes_site.source(NAMES, backbones=runs)
+    one = str(found.entries[0].cells[0].result.column)
+    says = {
+        "first": Verification(4, {one: "verified"}, "2026-01-02"),
+        "second": Verification(4, claims=2),
+    }
+    entries = [replace(e, verification=says.get(e.name, Verification(4))) for e in found.entries]
+    found = fakes_site.SiteBoard(found.file, entries, rank_tracks(found.file, entries))
     printed = tuple(each for each in load_published() if each.name == "swr-paper-swr")
     return found._replace(tables=[replace(t, published=printed) for t in found.tables])
 
@@ -89,6 +98,26 @@ def test_tiers_and_entries_stand_in_order(opened: Any, source: fakes_site.SiteBo
     assert heads == [f"Tier {i}" for i, tier in enumerate(tiers, 1) if len(tier) > 1] != []
     marks = [mark.text for mark in find(opened, ".board tbody .badge")]
     assert marks == [str(s.tier) for tier in tiers for s in tier]
+
+
+def test_numbers_without_a_signed_badge_are_marked(
+    opened: Any, source: fakes_site.SiteBoard
+) -> None:
+    """The first entry has one signed result of all, the second unsigned claims, others nothing."""
+    n = len(source.tables[0].ranking.columns)
+    marked = [len(find(row, ".cell .self")) for row in find(opened, ".board tbody tr:has(.name)")]
+    assert marked == [n, *[n + 1] * (len(NAMES) - 1)]
+    tags = dict(
+        zip(names(opened), (row.text for row in find(opened, ".board .flags")), strict=True)
+    )
+    assert "verified 1 of 4 results, 2026-01-02" in tags["first"]
+    assert "unsigned claim" in tags["second"]
+    assert [name for name, text in tags.items() if "verified" in text] == ["first"]
+    assert "ˢ self-reported: no signed badge" in wait(opened, ".legend").text
+    assert "fabricated entry" in wait(opened, "footer").text
+    find(opened, ".board tbody .name")[1].click()
+    assert "fabricated entry" in wait(opened, "#trust").text
+    assert len(find(opened, "#cells td .self")) == n
 
 
 def test_tracks_are_tabs_that_keep_their_own_filter(opened: Any) -> None:
