@@ -47,7 +47,7 @@ def test_submit_then_show(
     assert call("leaderboard", "show", "--board", board) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[4].split()[:2] == ["1", "mine"]
-    assert "Holm" in shown.err
+    assert "p adjusted for all pairs" in shown.err
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     assert capsys.readouterr().out.startswith("### board\n")
     assert call("leaderboard", "show", "--board", board, "--format", "json") == 0
