@@ -26,7 +26,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
 from leaderboard.board.official import init_board
-from leaderboard.board.signatures import ENTRY_NAMESPACE, sign_file
+from leaderboard.board.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.submission.checks import submit_results
 
@@ -516,19 +516,24 @@ def sign(board: Path, key: str, accuracy: float = 0.6, *, old: bool = False) -> 
         resign(board, path, submitted="2026-01-01T00:00:00+00:00")
 
 
-def resign(board: Path, key: Path, **changes: object) -> None:
+def resign(board: Path, signer: Path, **changes: object) -> None:
     edit(board / "alice" / "entry.json", **changes)
-    sign_file(board / "alice" / "entry.json", key, ENTRY_NAMESPACE)
+    sign_file(board / "alice" / "entry.json", signer, ENTRY_NAMESPACE)
 
 
-def replace_by(key: str, **changes: object) -> Edit:
+def replace_by(signer: str, **changes: object) -> Edit:
     """Replace alice by better results that another key signs, or that state another key."""
 
     def make(board: Path) -> None:
         sign(board, "alice", 0.9)
-        resign(board, board.parent / key, **changes)
+        resign(board, board.parent / signer, **changes)
 
     return make
+
+
+def own_key(board: Path) -> None:
+    key = board.parent / "mallory"
+    replace_by("mallory", key=read_public_key(key))(board)
 
 
 def roll_back(board: Path) -> None:
@@ -550,6 +555,7 @@ def drop_badge(board: Path) -> None:
 
 SIGNED: dict[str, tuple[str, Edit]] = {
     "another key signs": ("[signature]", replace_by("mallory")),
+    "another key signs as its own": ("changed in the existing entry 'alice'", own_key),
     "the signature is deleted": (
         "[signature]", lambda b: (b / "alice" / "entry.json.sig").unlink()),
     "the key is deleted": ("changed in the existing entry 'alice'",
