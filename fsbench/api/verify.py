@@ -133,9 +133,9 @@ def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
     made = entry.cells[0].result.provenance
     threads = machine.threads or min(made.threads, os.cpu_count() or 1)
     batch_size = machine.batch_size or made.batch_size
-    if machine.batch_size is None and batch_size and not 1 < batch_size <= MAX_BATCH:
+    if machine.batch_size is None and batch_size and batch_size > MAX_BATCH:
         raise UsageError(
-            f"'{entry.name}' states a batch size of {batch_size}; 2 to {MAX_BATCH} are taken over",
+            f"'{entry.name}' states a batch size of {batch_size}; at most {MAX_BATCH} is used",
             fix="give --batch-size; another one is another environment",
         )
     return replace(machine, threads=threads, batch_size=batch_size)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from fsbench.core.io import read_record, write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Provenance
@@ -16,13 +18,17 @@ from leaderboard.submission.chain import build_chain
 
 
 def flipped(n: int, episode: int = 0) -> Callable[[EpisodeRecords], EpisodeRecords]:
-    """Changes the outcomes of the first n queries of an episode."""
+    """Changes the outcomes of the first n queries of an episode; dense counts still fit."""
 
     def change(records: EpisodeRecords) -> EpisodeRecords:
         correct = records.correct.copy()
         row = correct[episode].reshape(-1)
         row[:n] ^= True
-        return replace(records, correct=correct)
+        dense, total = records.dense_correct, records.dense_total
+        if dense is not None and total is not None:
+            right = correct.sum(-1)
+            dense = np.clip(dense, right, total - (correct.shape[-1] - right))
+        return replace(records, correct=correct, dense_correct=dense)
 
     return change
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import fakes
@@ -23,6 +24,9 @@ from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE, find_official_board, init_board
 from leaderboard.board.versions import freeze_board
+from leaderboard.methods import board as method_board
+from leaderboard.methods.board import read_method_boards
+from leaderboard.methods.record import MethodBoard
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import SELF_MARK, SELF_NOTE, TRUST_NOTE
 from leaderboard.reports.report import report_board
@@ -172,6 +176,28 @@ def test_a_failed_badge_of_a_trusted_key_stays(board: Path, made: Path) -> None:
     assert read(board).words == "failed 1, verified 1 of 2 results, 2026-02-02"
     (row,) = leaderboard(board).tables()[0].rows
     assert "failed 1" in row[-1]
+
+
+@needs_ssh_keygen
+def test_a_failed_badge_vouches_for_no_control(
+    board: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where two entries claim one control, the one with a signed badge counts: not a failed one."""
+    trusted: list[set[str]] = []
+
+    build = method_board.build_method_board
+
+    def spy(*given: Any) -> MethodBoard:
+        trusted.append(set(given[-1]))
+        return build(*given)
+
+    monkeypatch.setattr(method_board, "build_method_board", spy)
+    read_method_boards(board)
+    add_badge(board, "entry", key=made / "trusted")
+    read_method_boards(board)
+    add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
+    read_method_boards(board)
+    assert trusted == [set(), {"entry"}, set()]
 
 
 @needs_ssh_keygen
