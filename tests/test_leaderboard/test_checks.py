@@ -14,7 +14,9 @@ from support import methods as fakes_methods
 from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.results import episode_records, parquet
+from fsbench.core.records import ImageRecords
+from fsbench.core.specs import ImageSpec, KnnSpec
+from fsbench.results import ResultStore, episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile, Column, identify_column
@@ -266,3 +268,16 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     object.__setattr__(records, "correct", flipped)
     parquet.write_records(file.with_suffix(".parquet"), records)
     assert codes(tmp_path / "results", board(tmp_path)) == {"records-digest", "score"}
+
+
+def test_tasks_without_an_error_are_no_duplicates(tmp_path: Path) -> None:
+    """Two sets of equal size that k-NN solves have equal records; with an error they do not."""
+    for name in ("perfect", "copied"):
+        correct = np.ones(50, np.bool_)
+        correct[7] = name == "perfect"
+        for data in ("folder-a", "folder-b"):
+            spec = KnnSpec(image=ImageSpec(input_size=32), split="derived_80_20")
+            cell = ResultStore(tmp_path / name).cell(fakes.facts(), fakes.dataset(data), spec)
+            cell.write_probe(ImageRecords(correct), provenance=fakes.provenance())
+    assert codes(tmp_path / "perfect", board(tmp_path)) == set()
+    assert codes(tmp_path / "copied", board(tmp_path)) == {"duplicate"}
