@@ -62,7 +62,7 @@ def test_json_is_the_run_record(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["seal"], 2, "choose one of paper/seal, pilot/seal, toy/seal"),
+        (["seal"], 2, "choose one of full/seal, paper/seal, pilot/seal"),
         (["toy/seel"], 2, "did you mean 'toy/seal'"),
         (["toy/seal", "--set", "plan.round=3"], 2, "did you mean 'plan.rounds'"),
         (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs per round"),

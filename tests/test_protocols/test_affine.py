@@ -221,7 +221,9 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
     with pytest.raises(UsageError, match="no normalization layer"):
         affine.block_seconds(Backbone(facts, nn.Flatten()), spec(), "cpu")
     small = replace(toy, dataset=target(counts=(3, 9, 9, 9, 9)))
-    with pytest.raises(DataError, match="3 images in class 0; 1-shot with 3 queries needs 4"):
+    with pytest.raises(
+        DataError, match="3 images in class 'class0'; 1-shot with 3 queries needs 4"
+    ):
         evaluate_block(small, spec(), 0)
 
 

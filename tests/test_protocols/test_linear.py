@@ -104,7 +104,9 @@ SPEC_32 = SPEC.model_copy(update={"head": HeadSpec(epochs=6)})
 @pytest.mark.usefixtures("small_pieces")
 def test_a_data_set_too_small_is_refused() -> None:
     dataset = target(counts=(6, 9, 9, 9, 9))
-    with pytest.raises(DataError, match="6 images in class 0; 3-shot with 4 queries needs 7"):
+    with pytest.raises(
+        DataError, match="6 images in class 'class0'; 3-shot with 4 queries needs 7"
+    ):
         evaluate_block(Inputs(None, dataset, noise(dataset)), SPEC, 0)
 
 

@@ -103,10 +103,14 @@ def test_a_board_ranks_every_version_on_its_own(
         declared = DECLARATION.model_copy(update={"name": name})
         submit_results(tmp_path / folder, board, declared)
     found = {view.ranking.columns: view for view in rank_board(board)}
-    assert [[name for name in columns if "5w" in name] for columns in found] == [
-        [f"folder-blobs:5w1s/{version} n_query=5"]
+    episodic = [columns for columns in found if any("5w" in name for name in columns)]
+    assert episodic == [
+        (f"folder-blobs:5w1s/{version} n_query=5",)
         for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
     ]
+    (probes,) = (columns for columns in found if columns not in episodic)
+    assert len(probes) == 1
+    assert "probe" in probes[0]
     classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
     others = [view for view in found.values() if view is not classic]
@@ -123,11 +127,11 @@ def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> N
         write(tmp_path / name, 0.6, name, groups)
         submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
     found = [view.ranking for view in rank_board(board)]
-    (disjoint,) = (r for r in found if any("disjoint" in name for name in r.columns))
-    columns = [name for name in disjoint.columns if "disjoint" in name]
-    assert len(columns) == 2
-    assert all(" 32px n_query=5 #" in name for name in columns)
-    assert {s.name for s in disjoint.unranked} == {"x", "y"}
+    disjoint = [r for r in found if any("disjoint" in name for name in r.columns)]
+    assert len(disjoint) == 2, "a table for each set of groups"
+    assert [len(r.columns) for r in disjoint] == [1, 1]
+    ranked = [{s.name for tier in r.tiers for s in tier} for r in disjoint]
+    assert sorted(ranked, key=str) == [{"x"}, {"y"}]
     (classic,) = (r for r in found if any(CLASSIC in name for name in r.columns))
     assert {s.name for s in classic.tiers[0]} == {"x", "y"}
 
