@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.plan import Plan
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 METHOD_RUNS = {name for name in METHODS.names() if name != "normal"}
 
 
@@ -48,6 +51,25 @@ def test_methods_join_the_board_with_the_control_that_fits(
     assert "pretrain toy/welsr" in shown.err
     more = {"demo-toy-normal-s0", "demo-toy-welsr-s0"}
     assert all(name in shown.out for name in (*first, *more, random))
+
+
+@pytest.mark.slow
+def test_the_board_is_that_of_the_readme(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two runs and three evaluations of the real demo; other processors give other last digits."""
+    rows = re.findall(r"^\| (\d) \| (demo-\S+) \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
+    with pytest.raises(SystemExit) as ended:
+        run(["demo", "--threads", "2", "-o", str(tmp_path)])
+    assert not ended.value.code
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "show", "--board", str(tmp_path / "board"), "--format", "json"])
+    episodic, _ = json.loads(capsys.readouterr().out)
+    measured = [(str(e["tier"]), e["name"], 100 * e["overall"]) for e in episodic["entries"]]
+    assert [(tier, name) for tier, name, _ in rows] == [(t, n) for t, n, _ in measured]
+    expected = [float(overall) for *_, overall in rows]
+    assert [overall for *_, overall in measured] == pytest.approx(expected, abs=0.5)
 
 
 def test_an_unknown_method_is_refused_before_any_work(tmp_path: Path) -> None:
