@@ -22,6 +22,7 @@ Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.
 KINDS = "methods, recipes, datasets, protocols, heads, backbones, analyses or entries"
 FORM = "HEAD@PROTOCOL, probe or knn; append :64px for another input size"
 What = Annotated[str, typer.Argument(help=f"What to list: {KINDS}.")]
+Text = Annotated[str, typer.Argument(help="Only names that contain this, e.g. regime/.")]
 First = Annotated[str, typer.Argument(help=f"Protocol: {FORM}.")]
 Second = Annotated[str, typer.Argument(help="Protocol to compare with.")]
 
@@ -39,15 +40,18 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="results")
 
 
-def ls(what: What, as_json: options.Json = False) -> None:
+def ls(what: What, text: Text = "", as_json: options.Json = False) -> None:
     """List methods, recipes, data sets, protocols, heads, backbones, analyses or entries."""
     from fsbench.api.listing import DETAILS, rows
 
-    listing = rows(what)
+    listing = [row for row in rows(what) if text.lower() in str(next(iter(row.values()))).lower()]
     if as_json:
         console.emit_json(listing)
         return
-    columns = [name for name in listing[0] if name not in DETAILS] if listing else [what]
+    if not listing:
+        console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
+        return
+    columns = [name for name in listing[0] if name not in DETAILS]
     console.table(what, columns, [[text_of(row[column]) for column in columns] for row in listing])
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from fsbench.cli.main import run
+from pretrain import METHODS
 from pretrain.method import HOOKS
 from pretrain.recipes.recipe import ActingOrder
 
@@ -93,3 +94,13 @@ def test_options_carry_their_defaults(name: str, listed: dict[str, dict[str, obj
     assert isinstance(options, dict)
     assert OPTIONS[name] <= options.keys()
     assert "name" not in options
+
+
+@pytest.mark.parametrize("text", ["regime/", "REGIME/"])
+def test_a_listing_of_the_names_that_contain_a_text(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(["ls", "recipes", text, "--json"])
+    names = [row["recipe"] for row in json.loads(capsys.readouterr().out)]
+    assert names == [f"regime/{name}" for name in METHODS.names()]
