@@ -89,7 +89,7 @@ def exclude_partial(results: Mapping[str, ResultsByColumn]) -> Reasons:
     return {
         name: f"{', '.join(flags[name])}: fewer episodes than most entries"
         for name, size in sizes.items()
-        if any(own < most for own, most in zip(size, usual, strict=True))
+        if any(n < most for n, most in zip(size, usual, strict=True))
     }
 
 
