@@ -11,7 +11,7 @@ from fsbench.core.registry import HEADS, CustomCode, Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fsbench.core.specs import FittedSpec
+    from fsbench.core.specs import EpisodicSpec, FittedSpec
     from protocols.base import EpisodicProtocol
     from protocols.heads.fitted import Classifier
 
@@ -52,3 +52,8 @@ def _custom_head(code: CustomCode) -> EpisodicProtocol:
 EPISODIC: Registry[EpisodicProtocol] = Registry(
     "adaptation", "protocols.episodic", _module, group=HEADS, adapt=_custom_head
 )
+
+
+def episodes_per_block(spec: EpisodicSpec, dim: int) -> int:
+    """Return the block size of the spec's head; it depends on spec and feature dimension alone."""
+    return EPISODIC.load(spec.adaptation).block_size(spec, dim)

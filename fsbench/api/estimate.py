@@ -11,7 +11,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import feature_block_size
 from fsbench.core.estimates import WorkEstimate
 from fsbench.core.specs import EpisodicSpec
-from protocols import EPISODIC
+from protocols import EPISODIC, episodes_per_block
 
 WORTH_TIMING = 1000
 """Images below which no network that fits fsbench takes an hour."""
@@ -54,7 +54,7 @@ def estimate_tuning(
     for spec, n in blocks.items():
         timer, e = block_timer(spec), spec.episode
         if timer is not None and n:
-            size = EPISODIC.load(spec.adaptation).block_size(spec, backbone.facts.feature_dim)
+            size = episodes_per_block(spec, backbone.facts.feature_dim)
             what = f"{spec.adaptation} tuning of {n * size} {e.n_way}w{e.k_shot}s episodes"
             estimates.append(WorkEstimate(what, n * timer(backbone, spec, device)))
     return estimates

@@ -51,7 +51,7 @@ from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_dataset
 from fsbench.results import ResultPlace, ResultStore
-from protocols import EPISODIC, needs_features
+from protocols import EPISODIC, episodes_per_block, needs_features
 from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
 from protocols.probes import knn, linear
@@ -448,8 +448,7 @@ class Evaluation:
 
     def block_episodes(self, spec: EpisodicSpec) -> dict[int, range]:
         """Return the episodes to compute in each block."""
-        head = EPISODIC.load(spec.adaptation)
-        size = head.block_size(spec, self.backbone.facts.feature_dim)
+        size = episodes_per_block(spec, self.backbone.facts.feature_dim)
         return self.request.block_episodes(size)
 
     def is_done(self, cell: ResultPlace, episodes: range) -> bool:

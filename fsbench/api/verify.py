@@ -47,7 +47,7 @@ from leaderboard.board.badges import (
 )
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.submission.chain import build_chain
-from protocols import EPISODIC
+from protocols import EPISODIC, episodes_per_block
 
 SEEDS = 2**31
 MAX_BATCH = 4096
@@ -240,8 +240,7 @@ class Recomputation:
 
     def blocks(self, sample: Sample) -> list[int]:
         """Return the blocks that contain the drawn episodes."""
-        protocol = EPISODIC.load(sample.spec.adaptation)
-        size = protocol.block_size(sample.spec, self.backbone.facts.feature_dim)
+        size = episodes_per_block(sample.spec, self.backbone.facts.feature_dim)
         return sorted({episode // size for episode in sample.drawn})
 
     def episodes(self, sample: Sample) -> EpisodeRecords:
