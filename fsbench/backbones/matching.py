@@ -75,7 +75,7 @@ ROLES = {
     "momentum_encoder": "moving average of the encoder",
     "target_network": "moving average of the online network",
 }
-"""What sets of weights are, by the last word of their name."""
+"""Descriptions of sets of weights, by the last word of their name."""
 EVALUATED = {"encoder_k": "encoder_q", "momentum_encoder": "base_encoder"}
 """Of two encoders, MoCo v2 and v3 evaluate the trained one (main_lincls.py of
 https://github.com/facebookresearch/moco and https://github.com/facebookresearch/moco-v3)."""

@@ -69,7 +69,7 @@ class FeatureReader(nn.Module):
 
     @property
     def words(self) -> str:
-        """How features are taken, e.g. 'global max pooling of layer3'."""
+        """Pooling and layers in words, e.g. 'global max pooling of layer3'."""
         where = f"the last {N_BLOCKS} blocks" if self.layers == LAST_BLOCKS else self.layers
         pool = WORDS.get(self.pool, "output")
         return pool if self.layers == "last" else f"{pool} of {where}"

@@ -21,7 +21,7 @@ from fsbench.core.specs import Triple
 
 
 class Preprocessing(BaseModel):
-    """What a file states; None for what it does not."""
+    """Preprocessing that a file states; None where it states nothing."""
 
     mean: Triple | None = None
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = None

@@ -223,7 +223,7 @@ def load_plugin(entry: EntryPoint) -> ModuleType:
         )
     try:
         return importlib.import_module(entry.module)
-    except Exception as error:
+    except Exception as error:  # a stranger's code may raise anything
         raise FsbenchError(
             f"{describe(entry)} cannot be imported: {explain_failure(error)}",
             fix="repair the package, or uninstall it",
@@ -276,7 +276,7 @@ def import_file(path: Path, content: bytes) -> ModuleType:
     sys.modules[name] = module  # pydantic resolves annotations of classes there
     try:
         loader.exec_module(module)
-    except Exception as error:
+    except Exception as error:  # a user's code may raise anything
         del sys.modules[name]
         raise FsbenchError(
             f"{path} cannot be imported: {explain_failure(error)}", fix="repair the file"

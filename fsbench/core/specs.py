@@ -131,7 +131,7 @@ class ImageSpec(Frozen):
 
 
 class FeatureSpec(Frozen):
-    """How features are taken from a network, where that differs from what its source states.
+    """Choice of features of a network, where it differs from what its source states.
 
     pool: how tokens or maps become one vector; layers: `last`, `last4` for the last four blocks, or
     the name of a module; head: features are the outputs of a classifier that was left on; mean,

@@ -74,7 +74,7 @@ def all_facts() -> dict[str, DatasetFacts]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How the files of a data set are obtained.
+    """Ways to obtain the files of a data set.
 
     archives: what `fsbench data download` fetches; steps: what users do by hand, "" for nothing;
     arrange: moves unpacked files to where the loader expects them.

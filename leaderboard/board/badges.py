@@ -172,7 +172,7 @@ def draw_rows(
 
 @dataclass(frozen=True)
 class Verification:
-    """What the signed badges of an entry say.
+    """Summary of the signed badges of an entry.
 
     results: number of its results; verdicts: column -> worst verdict that a signed badge gives it;
     date: of the newest one; claims: number of badges that are not signed by a key of the board.

@@ -42,7 +42,7 @@ GAIN_NOTE = (
     "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds."
 )
 COVERED = {"episodes": "", "seeds and episodes": " s", "pooled seeds and episodes": " p"}
-"""What the interval of a gain covers, as it is marked."""
+"""Marks of intervals of gains, by what they cover."""
 COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
     "that cost; hours are compared on one kind of device only."

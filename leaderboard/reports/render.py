@@ -42,7 +42,7 @@ TRUST_NOTE = (
     "says that somebody whom this board trusts has recomputed episodes, drawn at random, from the "
     "weights; it says nothing about how the weights were trained."
 )
-"""What an entry without a signed badge can do."""
+"""Warning beside entries without a signed badge."""
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""

@@ -31,7 +31,7 @@ SHOWN = 3
 MAX_WRONG = 20
 """Episodes that a badge lists at most."""
 Contradiction = tuple[object, object]
-"""What the badge says, and what it must say."""
+"""Value in a badge, and the value that it must have."""
 
 
 def find_badge_problems(path: Path, badge: Badge, results: Sequence[Loaded]) -> Iterator[Problem]:

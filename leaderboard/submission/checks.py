@@ -53,7 +53,7 @@ MAX_TEXT = 4000
 MAX_MARKS = 4
 """Combining marks in a row; more of them cover other lines."""
 FUTURE = timedelta(days=1)
-"""How far a clock may be ahead."""
+"""Longest time that a clock may be ahead."""
 WINDOWS_NAMES = {
     "con",
     "prn",

@@ -68,7 +68,7 @@ class Inspection:
 
 @dataclass
 class EntryComparison:
-    """What results of different entries must not share, and what they must.
+    """Comparison of entries: what their results must not share, and what they must.
 
     copies: digest of records -> (weights hash, path) of the results with these records; images:
     data set and fingerprint -> class counts with the results that state them.

@@ -59,7 +59,7 @@ class VisionModel(nn.Module):
 
     @property
     def words(self) -> str:
-        """How features are taken."""
+        """Description of the features."""
         native = "cls token" if self.cls_token else "global average pooling"
         return f"transformers: {'pooler_output' if self.pooled else native}"
 
