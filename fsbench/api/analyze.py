@@ -66,7 +66,6 @@ def analyze(
     the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
     DataError, CheckpointError; without `yes` also if the work would take over an hour.
     """
-    models.check()
     machine = machine or Machine()
     device = machine.start().device
     choice = applicable_analyses(models, choice, source, lenient, report)

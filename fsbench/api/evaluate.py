@@ -283,7 +283,6 @@ def start_evaluations(
     report: Reporter,
 ) -> Iterator[Evaluation]:
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
-    models.check()
     context = machine.start()
     targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)
     features = feature_store(machine, context.device, report)

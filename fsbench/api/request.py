@@ -55,6 +55,7 @@ class Models:
 
     names: replace the names that follow from the references, one each; in_memory: backbones made
     by `Backbone.from_module`, by their reference; features: how those of the others are taken.
+    Raises the error of a reference that cannot be loaded, before anything else is read.
     """
 
     refs: tuple[str, ...]
@@ -95,8 +96,7 @@ class Models:
             )
         return cls(refs, arch, random_init, (name,) if name else (), in_memory, features)
 
-    def check(self) -> None:
-        """Raise the error of a reference that cannot be loaded, before anything else is read."""
+    def __post_init__(self) -> None:
         for ref in self.refs:
             if ref not in self.in_memory:
                 check_reference(ref, self.arch, self.random_init)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures import load_architecture
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
@@ -64,7 +64,7 @@ def build_context(
         )
     loader = LOADERS[recipe.loader](recipe, source, device)
     require_enough_images(recipe, loader, ranks, device)
-    architecture = ARCHITECTURES.load(recipe.architecture).at(recipe.input_size)
+    architecture = load_architecture(recipe.architecture).at(recipe.input_size)
     with seeding.stream(*recipe.stream("init")):
         model = architecture.build(loader.classes, recipe.width)
     if recipe.dropout:

@@ -16,7 +16,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
+from fsbench.backbones.architectures import Architecture, RoleMap, load_architecture
 from fsbench.backbones.roles import below
 from pretrain.recipes.recipe import Recipe
 from pretrain.weights import parametrizations
@@ -113,7 +113,7 @@ def build_on_meta(recipe: Recipe) -> tuple[nn.Module, RoleMap]:
 
 @cache
 def _build_on_meta(architecture: str, width: int | None, side: int) -> tuple[nn.Module, RoleMap]:
-    at_side = ARCHITECTURES.load(architecture).at(side)
+    at_side = load_architecture(architecture).at(side)
     with torch.device("meta"):
         model = at_side.build(2, width)
     return model, at_side.roles(model)

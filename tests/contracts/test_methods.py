@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import normalization
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures import ARCHITECTURES, load_architecture
 from pretrain import METHODS
 from pretrain.method import hooks_of
 from pretrain.recipes.recipe import ActingOrder, Recipe
@@ -98,7 +98,7 @@ def test_it_resumes_exactly_at_and_inside_a_round(
 
 def effective(ctx: Context) -> dict[str, Tensor]:
     """All effective tensors under the names of the plain architecture, and fixed normalisers."""
-    plain = ARCHITECTURES.load(ctx.recipe.architecture).build(ctx.classes, ctx.recipe.width)
+    plain = load_architecture(ctx.recipe.architecture).build(ctx.classes, ctx.recipe.width)
     names = plain.state_dict().keys() | normaliser_names(normalization.normalizer_shapes(ctx.model))
     return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
 

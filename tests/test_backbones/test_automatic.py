@@ -12,7 +12,7 @@ from support.pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap, load_architecture
 from fsbench.backbones.architectures._timm import find_roles
 from fsbench.backbones.roles import below
 from fsbench.core.errors import UsageError
@@ -125,9 +125,9 @@ def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
 
 def test_a_width_and_an_unknown_name_are_refused() -> None:
     with pytest.raises(UsageError, match="has its own width"):
-        ARCHITECTURES.load("timm/resnet18").build(3, 8)
+        load_architecture("timm/resnet18").build(3, 8)
     with pytest.raises(UsageError, match="timm has no network 'resnet17'"):
-        ARCHITECTURES.load("timm/resnet17")
+        load_architecture("timm/resnet17")
 
 
 VIT = ("architecture=timm/test_vit", "width=null", "input_size=16")
@@ -144,7 +144,7 @@ def test_a_transformer_is_built_for_the_recipes_size(
     name: str, blocks: int, first: tuple[str, ...]
 ) -> None:
     """By the network's name: patches, then 6 blocks, or 2 + 2 + 6 + 2 and three downsamplings."""
-    architecture = ARCHITECTURES.load(f"timm/{name}").at(32)
+    architecture = load_architecture(f"timm/{name}").at(32)
     with torch.device("meta"):
         model = architecture.build(5)
         assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 5)
@@ -159,7 +159,7 @@ def test_a_transformer_is_built_for_the_recipes_size(
 
 def test_a_size_that_a_network_cannot_have_is_refused_with_its_own() -> None:
     for name, own in (("test_vit", 160), ("sequencer2d_s", 224)):
-        architecture = ARCHITECTURES.load(f"timm/{name}")
+        architecture = load_architecture(f"timm/{name}")
         with pytest.raises(
             UsageError, match=rf"{name}.* 8 px.*made for {own} px|made for {own} px.* 8 px"
         ):

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from support.pretrain import source, tiny
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap, load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
 from pretrain.recipes import registry
@@ -116,7 +116,7 @@ def test_auto_is_layer3_or_the_same_share_of_the_blocks(
 ) -> None:
     recipe = registry.load_recipe("paper/seal").override([f"architecture={architecture}"])
     assert surgery.find_threshold(recipe, "auto") == module
-    found = ARCHITECTURES.load(architecture).at(64)
+    found = load_architecture(architecture).at(64)
     model = found.build(2)
     roles = found.roles(model)
     early, _ = RoleMap.from_threshold(model, module)

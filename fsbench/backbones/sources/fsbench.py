@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures import load_architecture
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError
 
@@ -12,7 +12,7 @@ PREFIX = "fsbench/"
 
 def check(request: BackboneRequest) -> None:
     """Raise UnknownName, or UsageError without a seed."""
-    ARCHITECTURES.load(request.name)
+    load_architecture(request.name)
     if request.random_init is None:
         raise UsageError(
             f"{request.ref} is an architecture without weights",
@@ -30,7 +30,7 @@ def build_network(
     name: str, width: int | None = None, input_size: int | None = None
 ) -> LoadedNetwork:
     """Build the head-free network; width and size default to its own. Raise UnknownName."""
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     architecture = architecture.at(input_size or architecture.input_size)
     full_name = f"fsbench/{name}" + ("" if width is None else f"@{width}")
     module = architecture.build(0, width)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from torch import nn
 
 from fsbench.backbones import checkpoint, normalization
-from fsbench.backbones.architectures import ARCHITECTURES, Architecture
+from fsbench.backbones.architectures import Architecture, load_architecture
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
@@ -150,7 +150,7 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
 
 def architecture_of(record: RunRecord) -> Architecture:
     """Return the architecture of a run. Raise UnknownName if this version lacks it."""
-    return ARCHITECTURES.load(record.name).at(record.input_size)
+    return load_architecture(record.name).at(record.input_size)
 
 
 def check_size(record: RunRecord, folder: Path) -> None:
