@@ -1,14 +1,16 @@
-"""LaTeX with booktabs: one table per track, data sets above their tasks, rules in the caption."""
+"""LaTeX with booktabs: one table per track, data sets above their tasks, rules below the table."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from leaderboard.reports.render import to_percent
 from leaderboard.reports.table import (
     BETTER,
+    DATASET_TITLES,
     WORSE,
     ReportScore,
     ReportTable,
@@ -16,6 +18,7 @@ from leaderboard.reports.table import (
     group_labels,
     list_extra_columns,
     make_caption_title,
+    order_columns,
     write_caption,
 )
 
@@ -93,8 +96,11 @@ def make(tables: Sequence[ReportTable]) -> str:
 
 
 def make_latex_table(table: ReportTable, i: int) -> str:
+    """Return one table: a caption of two sentences, the numbers, and the rules as a footnote."""
+    table = replace(table, columns=order_columns(table.columns))
     n = len(table.columns) + len(list_extra_columns(table))
-    caption = escape_latex(". ".join([make_caption_title(table), " ".join(write_caption(table))]))
+    bold = "; bold: the best of a column and its ties" if table.compares else ""
+    caption = f"{make_caption_title(table)}. Accuracy in percent with 95 % intervals{bold}."
     rows = [
         " & ".join(format_row(table, row, format_latex_number, escape_latex)) + r" \\"
         for row in table.rows
@@ -102,7 +108,7 @@ def make_latex_table(table: ReportTable, i: int) -> str:
     lines = [
         r"\begin{table}[t]",
         r"\centering",
-        rf"\caption{{{caption}}}",
+        rf"\caption{{{escape_latex(caption)}}}",
         rf"\label{{tab:fsbench-{i}}}",
         *([r"\resizebox{\linewidth}{!}{%"] if n > FITS else []),
         rf"\begin{{tabular}}{{l{'r' * n}}}",
@@ -112,6 +118,8 @@ def make_latex_table(table: ReportTable, i: int) -> str:
         *rows,
         r"\bottomrule",
         r"\end{tabular}" + ("}" if n > FITS else ""),
+        r"\par\smallskip",
+        rf"\parbox{{\linewidth}}{{\footnotesize {escape_latex(' '.join(write_caption(table)))}}}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -121,7 +129,8 @@ def make_latex_head(table: ReportTable) -> list[str]:
     """Return the head of a table: data sets, rules, tasks."""
     top, lines, below, at = [""], [], ["model"], 2
     for name, tasks in group_labels(table.columns):
-        top.append(rf"\multicolumn{{{len(tasks)}}}{{c}}{{{escape_latex(name)}}}")
+        title = escape_latex(DATASET_TITLES.get(name, name))
+        top.append(rf"\multicolumn{{{len(tasks)}}}{{c}}{{{title}}}")
         lines.append(rf"\cmidrule(lr){{{at}-{at + len(tasks) - 1}}}")
         below += map(escape_latex, tasks)
         at += len(tasks)
@@ -134,7 +143,7 @@ def format_latex_number(cell: ReportScore | None, table: ReportTable) -> str:
     if cell is None:
         return "-"
     mean, ci95, _ = cell.score
-    shown = rf"\mathbf{{{to_percent(mean)}}}" if cell.best else to_percent(mean)
+    shown = rf"\mathbf{{{to_percent(mean)}}}" if table.bolds(cell) else to_percent(mean)
     half = "" if ci95 != ci95 else rf"_{{\pm {to_percent(ci95)}}}"
     flags = "".join(table.letters[flag] for flag in cell.flags)
     raised = MARKS[cell.mark()] + (rf"\mathrm{{{flags}}}" if flags else "")

@@ -44,4 +44,6 @@ def format_markdown_number(cell: ReportScore | None, table: ReportTable) -> str:
         return "-"
     shown = format_mean_interval(cell.score)
     raised = format_superscript(cell, table)
-    return (f"**{shown}**" if cell.best else shown) + (f"<sup>{raised}</sup>" if raised else "")
+    return (f"**{shown}**" if table.bolds(cell) else shown) + (
+        f"<sup>{raised}</sup>" if raised else ""
+    )

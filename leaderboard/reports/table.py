@@ -17,6 +17,7 @@ import numpy as np
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
+from fsbench.core.tasks import ColumnId
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.outcomes import Outcomes
@@ -51,6 +52,18 @@ BEST_NOTES: dict[RankingRule, str] = {
     "(paired over shared episodes or images, p adjusted for all pairs of entries, alpha "
     f"{ALPHA:g}).",
 }
+DATASET_TITLES = {
+    "chestx": "ChestX",
+    "isic": "ISIC",
+    "eurosat": "EuroSAT",
+    "cropdisease": "CropDisease",
+    "flowers102": "Flowers-102",
+    "cub200": "CUB-200",
+    "aircraft": "Aircraft",
+    "mit67": "MIT-67",
+    "dogs": "Stanford Dogs",
+}
+"""Names of data sets in tables of papers, in the order of the papers' columns."""
 OVERALL_NOTE = "Overall: unweighted mean over the columns; '-' if one is missing."
 SOURCE_NOTE = "Source: accuracy on the pretraining data, which no badge covers."
 
@@ -110,6 +123,15 @@ class ReportTable:
     @cached_property
     def has_source(self) -> bool:
         return any(row.source is not None for row in self.rows)
+
+    @property
+    def compares(self) -> bool:
+        """Return whether there are several models, of which one can be the best."""
+        return len(self.rows) > 1
+
+    def bolds(self, cell: ReportScore) -> bool:
+        """Return whether a score is set in bold; never where there is one model only."""
+        return self.compares and cell.best
 
     @property
     def marked(self) -> bool:
@@ -220,6 +242,17 @@ def make_caption_title(table: ReportTable) -> str:
     return f"{table.title}: {kind}" if kind else table.title
 
 
+def order_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return columns with data sets in the papers' order, other data sets last."""
+    order = list(DATASET_TITLES)
+
+    def place(column: str) -> int:
+        dataset = ColumnId.parse(column).task.dataset
+        return order.index(dataset) if dataset in order else len(order)
+
+    return tuple(sorted(columns, key=place))
+
+
 def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
     parts = split_labels(columns)[0]
@@ -228,7 +261,7 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def write_caption(table: ReportTable) -> list[str]:
     """Return the sentences below the table."""
-    sentences = [INTERVAL_NOTE, BEST_NOTES[table.rule]]
+    sentences = [INTERVAL_NOTE, *([BEST_NOTES[table.rule]] if table.compares else [])]
     if table.marked:
         sentences.append(
             f"{BETTER} significantly better and {WORSE} worse than {table.control} (paired, Holm "

@@ -119,7 +119,7 @@ def test_numbers_by_hand() -> None:
         rf"$\mathbf{{{up}}}_{{\pm {half}}}^{{\dagger\mathrm{{b}}}}$",
         r"$40.00_{\pm 0.00}^{\ddagger}$",
     ]
-    assert r" & \multicolumn{2}{c}{eurosat} &  \\" in lines
+    assert r" & \multicolumn{2}{c}{EuroSAT} &  \\" in lines
     assert r"\cmidrule(lr){2-3}" in lines
     assert r"model & 5w1s & 5w5s & overall \\" in lines
 
@@ -149,6 +149,44 @@ def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
         r"\cmidrule(lr){5-7}",
         r"\cmidrule(lr){8-9}",
     ]
+
+
+def test_columns_come_in_the_order_of_the_papers_under_their_names() -> None:
+    names = ("chestx", "cropdisease", "eurosat", "isic", "mine")
+    columns = tuple(f"{n}:5w{k}s/linear@ibm 64px" for n in names for k in (1, 5))
+    held = {"a": {c: constant(0.1 * i) for i, c in enumerate(columns)}, "b": {}}
+    lines = table(build_report_table(view(held, columns)))
+    head = next(line for line in lines if r"\multicolumn" in line)
+    order = ["ChestX", "ISIC", "EuroSAT", "CropDisease", "mine"]
+    assert re.findall(r"\{c\}\{(\w+)\}", head) == order
+    row = next(line for line in lines if line.startswith("a & "))
+    means = re.findall(r"\$(?:\\mathbf\{)?(\d+\.\d\d)", row)
+    assert means[:10:2] == ["0.00", "60.00", "40.00", "20.00", "80.00"]
+
+
+def test_one_model_has_nothing_in_bold_and_no_rule_about_it() -> None:
+    alone, two = {"a": {ONE: constant(0.5)}}, {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
+    for shape, bold in (("latex", r"\mathbf"), ("md", "**"), ("html", "<b>")):
+        texts = [
+            FORMATS.load(shape).make([build_report_table(view(held, (ONE,)))])
+            for held in (alone, two)
+        ]
+        assert [bold in text for text in texts] == [False, True], shape
+        assert ["old: the best" in text.replace("Bold", "bold") for text in texts] == [False, True]
+
+
+def test_the_caption_has_two_sentences_and_the_rules_are_a_footnote() -> None:
+    held = {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
+    lines = table(build_report_table(view(held, (ONE,))))
+    caption = next(line for line in lines if line.startswith(r"\caption"))
+    assert caption == (
+        r"\caption{mine: ibm 64px. Accuracy in percent with 95 \% intervals; bold: the best of a "
+        "column and its ties.}"
+    )
+    note = next(line for line in lines if r"\footnotesize" in line)
+    assert "1.96 s / sqrt(n)" in note
+    assert "p adjusted for all pairs" in note
+    assert lines.index(note) > lines.index(r"\end{tabular}")
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
