@@ -90,20 +90,11 @@ def build_seal_recipe(
 def match_factor(epochs: int, images: int) -> float:
     """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
     from pretrain.recipes import registry
+    from pretrain.recipes.schedules import sum_rates
 
-    papers = measure_ascent(registry.load_recipe("paper/seal"), PAPERS_IMAGES)
-    return PAPERS_S * papers / measure_ascent(build_seal_recipe("seal", epochs, 0), images)
-
-
-def measure_ascent(seal: Recipe, images: int) -> float:
-    """Return the sum of the learning rates over one ascent."""
-    from pretrain.recipes import schedules
-    from pretrain.recipes.plan import TrainingClock
-
-    steps = images // seal.batch_size
-    ascent = int(0.25 * seal.plan.epochs)
-    clocks = (TrainingClock(seal.plan, 1, epoch) for epoch in range(ascent))
-    return sum(steps * seal.lr * schedules.lr_factor(seal, clock, steps) for clock in clocks)
+    seal, ours = registry.load_recipe("paper/seal"), build_seal_recipe("seal", epochs, 0)
+    papers = sum_rates(seal, seal.plan.epochs // 4, PAPERS_IMAGES)
+    return PAPERS_S * papers / sum_rates(ours, epochs // 4, images)
 
 
 def trace_accuracy(job: tuple[float, int]) -> list[float]:

@@ -13,12 +13,18 @@ m is the momentum buffer. It is dropped at the round start and again at epoch k,
 recipe's `opt_reset` says: otherwise the momentum of the previous phase would continue.
 Early layers include the parameters of their norm layers. A round is the paper's generation.
 
-| setting       | paper                        | official code | here                        |
-|---------------|------------------------------|---------------|-----------------------------|
-| ascent_factor | S = 0.01                     | 0.01          | 0.01                        |
-| ascent_share  | k / E = 1/4                  | 1/4           | 1/4                         |
-| ascent_decay  | sign adjusted: true decay -1 | 0             | -1; 0: no decay in ascent   |
-| threshold     | L = 23, first of layer3      | same          | auto: layer3 in a ResNet-50 |
+| setting       | paper                        | official code | here                         |
+|---------------|------------------------------|---------------|------------------------------|
+| ascent_factor | S = 0.01                     | 0.01          | 0.01; matched in small plans |
+| ascent_share  | k / E = 1/4                  | 1/4           | 1/4                          |
+| ascent_decay  | sign adjusted: true decay -1 | 0             | -1; 0: no decay in ascent    |
+| threshold     | L = 23, first of layer3      | same          | auto: layer3 in a ResNet-50  |
+
+An ascent is to make the network's answers random (section 3.2). S times the sum of the learning
+rates over one ascent is 9.43 in the paper: 40 epochs of 3,125 steps. In a plan of fewer steps the
+same S hardly moves a weight, so `pilot/`, `regime/` and `toy/` have the S of the same product. The
+accuracy on training images before and after every ascent is in rewrites.jsonl and run.json, with a
+warning where it fell less than half way to chance.
 
 Differences: round 0 is plain training, as in the official code (eq. 3 alone would ascend there
 too). Ascent flips the gradient and uses the rate S eta, where the official code sets a negative
@@ -28,7 +34,7 @@ penalties of other methods, which, like the decay, shrink weights in both phases
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -39,6 +45,7 @@ from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe, seal_rows
 from pretrain.training.context import Context, ParameterGroup
+from pretrain.training.validation import training_accuracy
 from pretrain.weights import surgery
 
 
@@ -58,6 +65,9 @@ class Seal(Method):
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
+    PILOT: ClassVar = {"seal.ascent_factor": 0.24}
+    REGIME: ClassVar = {"seal.ascent_factor": 1.4}
+    TOY: ClassVar = {"seal.ascent_factor": 3.2}
     PAPER: ClassVar = seal_rows("seal", 0.5825, 0.5922)
 
     def check(self, recipe: Recipe) -> None:
@@ -99,6 +109,8 @@ class Seal(Method):
     def round_start(self, ctx: Context) -> None:
         threshold = surgery.find_threshold(ctx.recipe, self.threshold)
         ctx.memory["ascent_set"] = list(self.ascent_set(ctx.model, ctx.roles, threshold))
+        if self.ascending(ctx) and ctx.recipe.loader != "episodes":  # not of tasks
+            ctx.memory["accuracy"] = training_accuracy(ctx)
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         if not self.ascending(ctx):
@@ -120,6 +132,29 @@ class Seal(Method):
         ascent = self.ascent_epochs(ctx.recipe)
         if ctx.clock.round > 0 and ascent and ctx.clock.epoch in (0, ascent):
             ctx.rebuild_optimizer("all")
+            if ctx.clock.epoch == ascent:
+                self.record_ascent(ctx)
+
+    def round_end(self, ctx: Context) -> None:
+        if self.ascending(ctx):  # to the end of the round
+            self.record_ascent(ctx)
+
+    def record_ascent(self, ctx: Context) -> None:
+        """Log the accuracy around an ascent, and warn if it fell less than half way to chance."""
+        if "accuracy" not in ctx.memory:
+            return
+        before, after = ctx.memory.pop("accuracy"), training_accuracy(ctx)
+        ctx.memory.setdefault("ascents", []).append([before, after])
+        note = f"training accuracy {before:.1%} before the ascent, {after:.1%} after it"
+        ctx.log((), 0.0, note)
+        if after > (before + 1 / ctx.classes) / 2:
+            ctx.report.log(
+                f"warning: {self.name} round {ctx.clock.round}: {note}; it should become random."
+                f" Raise {self.name}.ascent_factor above {self.ascent_factor:g}"
+            )
+
+    def measured(self, memory: Mapping[str, Any]) -> Mapping[str, object]:
+        return {"ascents": memory["ascents"]} if "ascents" in memory else {}
 
     def after_backward(self, ctx: Context) -> None:
         if self.ascending(ctx):

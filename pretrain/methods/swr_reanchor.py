@@ -32,11 +32,6 @@ from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
 from pretrain.weights.surgery import frobenius_norms
 
-LAMBDAS = {
-    f"swr_reanchor.{n.split('.')[1]}": v
-    for n, v in swr_study.chosen_coefficients("swr", "stationary").items()
-}
-
 
 class SwrReanchor(Swr):
     """Settings of SWR + re-init; every_epochs: also re-anchor at this interval in a round."""
@@ -51,7 +46,11 @@ class SwrReanchor(Swr):
     FULL: ClassVar = {"schedule": "step"}
     PILOT: ClassVar = FULL
     TOY: ClassVar = FULL
-    PAPER: ClassVar = (swr_study.decay_row("swr_reanchor", LAMBDAS, 0.5165),)
+    PAPER: ClassVar = (
+        swr_study.decay_row(
+            "swr_reanchor", swr_study.chosen_coefficients("swr", "stationary"), 0.5165
+        ),
+    )
 
     def check(self, recipe: Recipe) -> None:
         if self.on in ("lr_drop", "both") and not schedules.can_drop(recipe):

@@ -85,17 +85,18 @@ class MethodSettings(Frozen):
 
     pretrain.method.Method adds the hooks that the training loop calls.
 
-    PAPER: its rows in papers. FULL, PILOT, TOY: overrides of the base recipe of that scale, as
-    `field -> value`; FULL is for `regime` as well. NEUTRAL: settings at which it equals `normal`
-    bit for bit, or the reason why there are none. RANK: its place among combined methods. SOURCE:
-    paper and official code. PLAIN_ROUND_0: with any settings, round 0 is plain training to the bit
-    and leaves nothing behind that `setup` does not create again; a run may then start from round 0
-    of its control.
+    PAPER: its rows in papers. FULL, PILOT, REGIME, TOY: overrides of the base recipe of that scale,
+    as `field -> value`; FULL is for `regime` as well, before REGIME. NEUTRAL: settings at which it
+    equals `normal` bit for bit, or the reason why there are none. RANK: its place among combined
+    methods. SOURCE: paper and official code. PLAIN_ROUND_0: with any settings, round 0 is plain
+    training to the bit and leaves nothing behind that `setup` does not create again; a run may then
+    start from round 0 of its control.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
     FULL: ClassVar[Mapping[str, object]] = {}
     PILOT: ClassVar[Mapping[str, object]] = {}
+    REGIME: ClassVar[Mapping[str, object]] = {}
     TOY: ClassVar[Mapping[str, object]] = {}
     NEUTRAL: ClassVar[Neutral] = "not declared"
     RANK: ClassVar[ActingOrder]
@@ -126,6 +127,10 @@ class MethodSettings(Frozen):
 
     def resolved(self, recipe: Recipe) -> Mapping[str, object]:
         """Return the values of settings that depend on the network; the run records them."""
+        return {}
+
+    def measured(self, memory: Mapping[str, Any]) -> Mapping[str, object]:
+        """Return what the method measured during the run; the run records it."""
         return {}
 
     def init_scales(self, memory: Mapping[str, Any]) -> Mapping[str, float]:

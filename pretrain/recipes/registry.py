@@ -81,8 +81,19 @@ benchmark that it uses evaluates at 224 px (protocols/README.md, "What the paper
 
 def scaled(method: type[MethodSettings]) -> dict[str, Mapping[str, object]]:
     """Return what a method overrides at each scale but the papers' own."""
-    names = {"full": method.FULL, "regime": method.FULL}
-    return names | {"pilot": method.PILOT, "toy": method.TOY}
+    regime = {**method.FULL, **method.REGIME}
+    return {"full": method.FULL, "pilot": method.PILOT, "regime": regime, "toy": method.TOY}
+
+
+def split_settings(
+    overrides: Mapping[str, object],
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the overridden fields of the recipe, and the settings of its method by bare name.
+
+    A method's class may inherit overrides: the part before the dot then names the base class.
+    """
+    fields = {n: v for n, v in overrides.items() if n.partition(".")[0] in Recipe.model_fields}
+    return fields, {n.partition(".")[2]: v for n, v in overrides.items() if n not in fields}
 
 
 def build_recipe(
@@ -91,9 +102,7 @@ def build_recipe(
     """Return the base recipe of a scale with one method, named <scale>/<row>."""
     base = BASES[name.partition("/")[0]]
     plain = Recipe(name=name, methods=(METHODS.load("normal")(),), **base)
-    prefix = method.__module__.rsplit(".", 1)[-1] + "."
-    fields = {n: v for n, v in overrides.items() if not n.startswith(prefix)}
-    settings = {n.removeprefix(prefix): v for n, v in overrides.items() if n not in fields}
+    fields, settings = split_settings(overrides)
     # not validated yet: a method and the fields that it needs are checked together
     draft = Recipe.model_construct(**{**dict(plain), "methods": (method(**settings),)})
     return draft.replace(fields)
@@ -193,9 +202,7 @@ def load_code(names: str) -> str:
 def method_at_scale(name: str, scale: str) -> MethodSettings:
     """Return a method with its settings for recipes of this scale."""
     method = METHODS.load(name)
-    overrides = scaled(method).get(scale, {})
-    settings = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{name}.")}
-    return method(**settings)
+    return method(**split_settings(scaled(method).get(scale, {}))[1])
 
 
 def control_recipe(recipe: Recipe) -> Recipe:

@@ -75,6 +75,15 @@ def lr_factor(
     return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
+def sum_rates(recipe: Recipe, epochs: int, images: int) -> float:
+    """Return the sum of the learning rates over the first epochs of a round on `images` images."""
+    steps = min(images, recipe.plan.epoch_images or images) // recipe.batch_size
+    batches = range(steps if recipe.schedule_by == "step" else 1)
+    clocks = [TrainingClock(recipe.plan, 0, e, b) for e in range(epochs) for b in batches]
+    factors = [lr_factor(recipe, clock, steps) for clock in clocks]
+    return recipe.lr * sum(factors) * steps / len(batches)
+
+
 def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
     """Return the epochs of a round at whose start a `step` schedule drops the rate."""
     if recipe.schedule != "step":

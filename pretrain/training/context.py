@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import Architecture
 from fsbench.core import seeding
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import Frozen
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import MethodSettings, Recipe
@@ -92,7 +93,8 @@ class Context:
 
     model: the network (plain or parametrized). forward: the callable for logits, compiled or
     wrapped. roles: layers, blocks and head by name. parameters: trainable tensors by name. loader:
-    batches of the source. resumed: weights and memory will come from a checkpoint.
+    batches of the source. report: for warnings. resumed: weights and memory will come from a
+    checkpoint.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Context:
         self.recipe, self.architecture, self.model = recipe, architecture, model
         self.loader, self.clock, self.device = loader, clock, device
         self.log_rewrite = log_rewrite
+        self.report: Reporter = SILENT
         self.roles = architecture.roles(model)
         self.classes = loader.classes
         self.forward: Callable[[Tensor], Tensor] = model

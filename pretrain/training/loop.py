@@ -120,6 +120,7 @@ class Trainer:
         self.journal = (run_folder.RunLogs if ranks.first else run_folder.DiscardedLogs)(out)
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
+        self.ctx.report = self.report
         kind = EpisodicValidation if recipe.loader == "episodes" else Validation
         self.validation = kind(recipe, source, device, ranks)
         self.sums, self.plateau = EpochSums(ranks), PlateauSchedule()

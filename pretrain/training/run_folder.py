@@ -223,6 +223,11 @@ def run_record(
 ) -> dict[str, Any]:
     """rounds: as pretrain/training/run_folder.py gives them; cost: of all parts of the run."""
     recipe, accuracies, episodic = ctx.recipe, stage_accuracies(rounds), {}
+    measured = {
+        f"{m.name}.{what}": value
+        for m in recipe.methods
+        for what, value in m.measured(ctx.memories[m.name]).items()
+    }
     if recipe.loader == "episodes":  # of a meta-learner, whose `source_accuracy` is null
         episodic["episodic_accuracy"] = rounds[-1]["episodic_accuracy"]
         episodic["episodic_tasks"] = describe_episodes(recipe)
@@ -236,6 +241,7 @@ def run_record(
             for m in recipe.methods
             for field, value in m.resolved(recipe).items()
         },
+        **({"measured": measured} if measured else {}),
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
         "normalizers": normalization.normalizer_shapes(ctx.model),

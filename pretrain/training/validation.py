@@ -23,6 +23,9 @@ PIXELS, MIN_IMAGES = 512_000, 32
 Validation then needs the same memory at every resolution.
 """
 
+TRAINING_IMAGES = 1000
+"""Images of which `training_accuracy` is measured: a random part of the stage."""
+
 
 def autocast(recipe: Recipe, device: torch.device) -> AbstractContextManager[object]:
     """Return bfloat16 autocast if the recipe's precision is bf16, else a null context."""
@@ -53,6 +56,34 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
         freeze_modules(model, frozen)
 
 
+@torch.no_grad()
+def count_correct(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    normalise: InputNormalizer,
+    recipe: Recipe,
+    ranks: Ranks = ALONE,
+) -> int:
+    """Return how many of this process's images have their largest logit at their label."""
+    correct = torch.zeros((), dtype=torch.int64, device=labels.device)
+    with eval_mode(model), autocast(recipe, labels.device):
+        size = max(MIN_IMAGES, PIXELS // recipe.input_size**2)
+        for start in range(0, len(labels), size)[ranks.rank :: ranks.size]:
+            block = slice(start, start + size)
+            logits: Tensor = model(normalise(images[block]))
+            correct += (logits.argmax(dim=1) == labels[block]).sum()
+    return int(correct)
+
+
+def training_accuracy(ctx: Context) -> float:
+    """Return the current accuracy on TRAINING_IMAGES images of the stage without augmentation."""
+    loader = ctx.loader
+    chosen = torch.from_numpy(loader.stages[ctx.clock.stage][:TRAINING_IMAGES]).to(ctx.device)
+    images, labels = loader.images[chosen], loader.labels[chosen]
+    return count_correct(ctx.model, images, labels, loader.normalise, ctx.recipe) / len(chosen)
+
+
 class Validation:
     """Accuracy on the source's validation split; processes share its batches."""
 
@@ -69,18 +100,12 @@ class Validation:
         """Return the current accuracy of the run."""
         return self.accuracy(ctx.model)
 
-    @torch.no_grad()
     def accuracy(self, model: nn.Module) -> float:
         """Return the fraction of validation images whose largest logit is that of their label."""
-        correct = torch.zeros((), dtype=torch.int64, device=self.device)
-        with eval_mode(model), autocast(self.recipe, self.device):
-            size = max(MIN_IMAGES, PIXELS // self.recipe.input_size**2)
-            starts = range(0, len(self.labels), size)
-            for start in starts[self.ranks.rank :: self.ranks.size]:
-                block = slice(start, start + size)
-                logits: Tensor = model(self.normalise(self.images[block]))
-                correct += (logits.argmax(dim=1) == self.labels[block]).sum()
-        return self.ranks.total(int(correct), self.device) / len(self.labels)
+        correct = count_correct(
+            model, self.images, self.labels, self.normalise, self.recipe, self.ranks
+        )
+        return self.ranks.total(correct, self.device) / len(self.labels)
 
 
 class EpochSums:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from support.pretrain import epochs, equal, tiny, trainer
+from support.fakes import Heard
+from support.pretrain import epochs, equal, lines, source, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes import registry
+from pretrain.recipes import registry, schedules
 from pretrain.recipes.plan import TrainingClock
-from pretrain.training.loop import Trainer
+from pretrain.recipes.recipe import Recipe
+from pretrain.training.loop import Trainer, train_recipe
 
 LONG = ("plan.epoch_images=32", "plan.epochs=4", "schedule_by=step", "lr=0.1")
 """Four steps an epoch, the first epoch of round 1 ascends."""
@@ -90,7 +94,7 @@ def gradients(made: Trainer) -> dict[str, Tensor]:
 
 
 def test_early_layers_climb_by_s_and_late_layers_descend(tmp_path: Path) -> None:
-    made = at_round_one(tmp_path / "seal", "seal", "weight_decay=0")
+    made = at_round_one(tmp_path / "seal", "seal", "weight_decay=0", "seal.ascent_factor=.01")
     plain = at_round_one(tmp_path / "normal", "normal", "weight_decay=0")
     assert equal(made.ctx.model.state_dict(), plain.ctx.model.state_dict())
     slope = gradients(made)
@@ -214,6 +218,49 @@ def test_the_ascent_is_the_share_of_the_epochs_rounded_down(
 ) -> None:
     recipe = tiny("seal", f"plan.epochs={length}", f"seal.ascent_share={share}")
     assert recipe.method("seal").ascent_epochs(recipe) == ascent  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("scale", ["full", "pilot", "regime", "toy"])
+@pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
+def test_an_ascent_is_as_long_as_the_papers_at_every_scale(method: str, scale: str) -> None:
+    paper, ours = (registry.load_recipe(f"{s}/{method}") for s in ("paper", scale))
+    images = ours.source_subset.classes * 25 if ours.source_subset else 100_000
+
+    def length(recipe: Recipe, images: int) -> float:
+        """S times the sum of the learning rates over one ascent."""
+        seal: Any = recipe.method(method)
+        epochs = seal.ascent_epochs(recipe)
+        return float(seal.ascent_factor * schedules.sum_rates(recipe, epochs, images))
+
+    assert length(paper, 100_000) == pytest.approx(9.435, abs=0.001)
+    assert length(ours, images) == pytest.approx(9.435, rel=0.02)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_the_accuracy_around_every_ascent_is_recorded(tmp_path: Path, share: float) -> None:
+    recipe = tiny("seal", *LONG, "plan.rounds=3", f"seal.ascent_share={share}", "lr=0.5")
+    train_recipe(recipe, source(), tmp_path)
+    ascents = json.loads((tmp_path / "run.json").read_text())["measured"]["seal.ascents"]
+    assert len(ascents) == 2
+    assert all(after < before / 2 for before, after in ascents if before > 0.9)
+    notes = [line["note"] for line in lines(tmp_path, "rewrites.jsonl")]
+    assert notes == [
+        f"training accuracy {before:.1%} before the ascent, {after:.1%} after it"
+        for before, after in ascents
+    ]
+
+
+@pytest.mark.parametrize(("factor", "warned"), [(0.0, True), (3.2, False)])
+def test_an_ascent_that_changes_nothing_is_warned_of(
+    tmp_path: Path, factor: float, warned: bool
+) -> None:
+    recipe = tiny("seal", *LONG, "plan.epochs=16", "plan.epoch_images=40")
+    recipe = recipe.override([f"seal.ascent_factor={factor}"])
+    report = Heard()
+    train_recipe(recipe, source(), tmp_path, report=report)
+    warnings = [line for line in report.said if line.startswith("warning: seal round 1")]
+    assert bool(warnings) is warned
+    assert not warned or "Raise seal.ascent_factor above 0" in warnings[0]
 
 
 def test_rounds_too_short_to_ascend_are_refused() -> None:
