@@ -57,7 +57,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def count_correct(
+def count_classified(
     model: nn.Module,
     images: Tensor,
     labels: Tensor,
@@ -81,7 +81,7 @@ def training_accuracy(ctx: Context) -> float:
     loader = ctx.loader
     chosen = torch.from_numpy(loader.stages[ctx.clock.stage][:TRAINING_IMAGES]).to(ctx.device)
     images, labels = loader.images[chosen], loader.labels[chosen]
-    return count_correct(ctx.model, images, labels, loader.normalise, ctx.recipe) / len(chosen)
+    return count_classified(ctx.model, images, labels, loader.normalise, ctx.recipe) / len(chosen)
 
 
 class Validation:
@@ -102,7 +102,7 @@ class Validation:
 
     def accuracy(self, model: nn.Module) -> float:
         """Return the fraction of validation images whose largest logit is that of their label."""
-        correct = count_correct(
+        correct = count_classified(
             model, self.images, self.labels, self.normalise, self.recipe, self.ranks
         )
         return self.ranks.total(correct, self.device) / len(self.labels)
