@@ -118,12 +118,12 @@ class Case:
 
     def plain_seconds(self) -> float:
         """A step and episode, at the faster number of threads."""
-        threads, found = torch.get_num_threads(), []
+        threads, times = torch.get_num_threads(), []
         for n in {1, threads} if self.device == "cpu" else {threads}:
             torch.set_num_threads(n)
-            found.append(self.seconds(self.plain) / self.steps)
+            times.append(self.seconds(self.plain) / self.steps)
         torch.set_num_threads(threads)
-        return min(found)
+        return min(times)
 
     def ours_seconds(self) -> float:
         return self.seconds(self.ours) / self.steps / self.episodes
@@ -151,19 +151,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    name = torch.cuda.get_device_name() if given.device != "cpu" else "cpu"
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    name = torch.cuda.get_device_name() if options.device != "cpu" else "cpu"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {name}")
     print(f"{'network':22} {'px':>4} {'shots':>5} {'plain ms':>9} {'ours ms':>8} {'ratio':>7}")
-    for number in range(len(ROWS)) if given.rows is None else given.rows:
+    for number in range(len(ROWS)) if options.rows is None else options.rows:
         row = ROWS[number]
         label = f"{row.ref:22} {row.side:4} {row.k_shot:5}"
-        if row.gpu and given.device == "cpu" and given.rows is None:
+        if row.gpu and options.device == "cpu" and options.rows is None:
             print(f"{label} skipped: meant for a GPU; --rows {number} runs it here")
             continue
-        slow, fast, again = compare(Case(row, given.device, given.steps), given.repeats)
+        slow, fast, again = compare(Case(row, options.device, options.steps), options.repeats)
         figures = f"{1e3 * slow:9.2f} {1e3 * fast:8.2f} {slow / fast:6.1f}x"
         print(f"{label} {figures}   A/A {again / fast:.2f}", flush=True)
 

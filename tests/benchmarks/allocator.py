@@ -48,18 +48,20 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=7, help="of each kind")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rows", type=int, nargs="+", default=[0, 1], help="of features.py")
-    given = parser.parse_args()
-    for number in given.rows:
-        turns = [(number, keep, given.threads) for _ in range(given.processes) for keep in (0, 1)]
+    options = parser.parse_args()
+    for number in options.rows:
+        turns = [
+            (number, keep, options.threads) for _ in range(options.processes) for keep in (0, 1)
+        ]
         with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-            found = fresh.starmap(pace, turns, chunksize=1)
-        for name, part in (("default", found[::2]), ("kept", found[1::2])):
+            paces = fresh.starmap(pace, turns, chunksize=1)
+        for name, part in (("default", paces[::2]), ("kept", paces[1::2])):
             rates = sorted(process.images for process in part)
             faults = median(process.faults for process in part)
             text = f"{ROWS[number].ref:>22} {ROWS[number].side:4} {name:>8} {median(rates):9.1f}"
             text += f" images/s ({rates[0]:.1f} to {rates[-1]:.1f}), {faults:.1f} faults an image"
             print(text, flush=True)
-        gain = median(p.images for p in found[1::2]) / median(p.images for p in found[::2])
+        gain = median(p.images for p in paces[1::2]) / median(p.images for p in paces[::2])
         print(f"{ROWS[number].ref:>22} {ROWS[number].side:4} kept against default: {gain:.2f}x")
 
 

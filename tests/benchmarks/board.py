@@ -44,40 +44,40 @@ def make(folder: Path, entries: int) -> None:
 
 
 @contextmanager
-def timed(found: Seconds, stage: str) -> Iterator[None]:
+def timed(seconds: Seconds, stage: str) -> Iterator[None]:
     busy, clock = time.process_time(), time.perf_counter()
     yield
-    found[stage] = (time.process_time() - busy, time.perf_counter() - clock)
+    seconds[stage] = (time.process_time() - busy, time.perf_counter() - clock)
 
 
-def first(folder: Path, cache: Path, found: Seconds) -> None:
-    with timed(found, "first read"):
+def first(folder: Path, cache: Path, seconds: Seconds) -> None:
+    with timed(seconds, "first read"):
         Board.open(folder).entries(cache)
 
 
-def again(folder: Path, cache: Path, found: Seconds) -> None:
-    with timed(found, "read again"):
+def again(folder: Path, cache: Path, seconds: Seconds) -> None:
+    with timed(seconds, "read again"):
         board = Board.open(folder)
         entries = board.entries(cache)
-    with timed(found, "rank"):
+    with timed(seconds, "rank"):
         rank_tracks(board.file, entries)
 
 
-def build(folder: Path, cache: Path, found: Seconds) -> None:
-    with timed(found, "build"):
+def build(folder: Path, cache: Path, seconds: Seconds) -> None:
+    with timed(seconds, "build"):
         written = page.build_site(folder, cache / "site", cache)
     print(f"{written.stat().st_size / 1e6:.1f} MB of page", file=sys.stderr)
 
 
 def run(stage: str, folder: Path, cache: Path, entries: int) -> None:
     """One stage over the first so many entries; what it took goes to stdout as JSON."""
-    names, found = Board.open(folder).names()[:entries], {}
+    names, seconds = Board.open(folder).names()[:entries], {}
     works: dict[str, Callable[[Path, Path, Seconds], None]]
     works = {"first": first, "again": again, "build": build}
     with patch.object(Board, "names", lambda self: names):
-        works[stage](folder, cache, found)
+        works[stage](folder, cache, seconds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": found, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "peak": peak}))
 
 
 def measure(folder: Path, entries: int) -> tuple[Seconds, list[float]]:
@@ -89,9 +89,9 @@ def measure(folder: Path, entries: int) -> tuple[Seconds, list[float]]:
             command = [sys.executable, __file__, "--entries", str(entries), "--board", folder]
             command += ["--stage", stage, "--cache", cache]
             ended = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
-            told = json.loads(ended.stdout)
-            seconds |= told["seconds"]
-            peaks.append(told["peak"])
+            report = json.loads(ended.stdout)
+            seconds |= report["seconds"]
+            peaks.append(report["peak"])
     return seconds, peaks
 
 
@@ -123,12 +123,12 @@ def main() -> None:
     parser.add_argument("--board", type=Path, help="kept, and filled up where entries are missing")
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.stage:
-        run(given.stage, given.board, given.cache, given.entries[0])
+    options = parser.parse_args()
+    if options.stage:
+        run(options.stage, options.board, options.cache, options.entries[0])
         return
     with TemporaryDirectory(prefix="fsbench-") as folder:
-        table(given.board or Path(folder), given.entries)
+        table(options.board or Path(folder), options.entries)
 
 
 if __name__ == "__main__":

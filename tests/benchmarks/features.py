@@ -196,23 +196,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
-    given = parser.parse_args()
+    options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    print(f"torch {torch.__version__}, {given.threads} threads, {given.processes} processes a row")
+    print(
+        f"torch {torch.__version__}, {options.threads} threads, {options.processes} processes a row"
+    )
     print(f"{'images/s':>46}")
     print(
         f"{'network':>22} {'px':>4} {'images':>7} {'bare':>9} {'decode':>9} {'ours':>9}"
         f" {'ours/bare':>9} {'range':>13} {'overlap':>7} {'best':>7}"
     )
     for number, row in enumerate(ROWS):
-        if given.rows is not None and number not in given.rows:
+        if options.rows is not None and number not in options.rows:
             continue
         if row.gpu and device == "cpu":
             print(f"{row.ref:>22} {row.side:4} {row.images:>7}   skipped: needs a GPU")
             continue
-        given_all = (row, device if row.gpu else "cpu", given.threads, given.seconds)
+        given_all = (row, device if row.gpu else "cpu", options.threads, options.seconds)
         with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-            processes = fresh.starmap(take_turns, [given_all] * given.processes, chunksize=1)
+            processes = fresh.starmap(take_turns, [given_all] * options.processes, chunksize=1)
         print(line(row, processes), flush=True)
 
 

@@ -60,13 +60,13 @@ def inputs(dim: int) -> Inputs:
     return Inputs(None, dataset, features)
 
 
-def plain_epochs(given: Inputs, spec: EpisodicSpec, epochs: int) -> None:
+def plain_epochs(data: Inputs, spec: EpisodicSpec, epochs: int) -> None:
     """One episode of the plain loop, for so many epochs."""
     e, h = spec.episode, spec.head
-    sampler = EpisodeSampler(e, given.dataset.name, given.dataset.class_counts)
-    support_images, query_images = sampler.episode(0).images(given.dataset.by_class)
-    support = torch.from_numpy(given.features[support_images.ravel()])
-    query = torch.from_numpy(given.features[query_images.ravel()])
+    sampler = EpisodeSampler(e, data.dataset.name, data.dataset.class_counts)
+    support_images, query_images = sampler.episode(0).images(data.dataset.by_class)
+    support = torch.from_numpy(data.features[support_images.ravel()])
+    query = torch.from_numpy(data.features[query_images.ravel()])
     labels = torch.arange(e.n_way).repeat_interleave(e.k_shot)
     head = nn.Linear(support.shape[1], e.n_way)
     optimizer = torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay)
@@ -85,36 +85,36 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def plain(given: Inputs, spec: EpisodicSpec) -> float:
+def plain(data: Inputs, spec: EpisodicSpec) -> float:
     """Seconds an episode: the fastest thread count, scaled to all epochs."""
     all_threads, epochs = torch.get_num_threads(), PLAIN_EPOCHS[spec.episode.k_shot]
-    found = []
+    times = []
     for threads in {1, all_threads}:
         torch.set_num_threads(threads)
-        found.append(seconds(lambda: plain_epochs(given, spec, epochs)))
+        times.append(seconds(lambda: plain_epochs(data, spec, epochs)))
     torch.set_num_threads(all_threads)
-    return min(found) * spec.head.epochs / epochs
+    return min(times) * spec.head.epochs / epochs
 
 
-def dense(given: Inputs, spec: EpisodicSpec) -> float:
+def dense(data: Inputs, spec: EpisodicSpec) -> float:
     """Seconds an episode over one block, dense queries and all."""
-    size = block_size(spec, given.features.shape[1])
-    return seconds(lambda: evaluate_block(given, spec, 0)) / size
+    size = block_size(spec, data.features.shape[1])
+    return seconds(lambda: evaluate_block(data, spec, 0)) / size
 
 
-def batched(given: Inputs, spec: EpisodicSpec) -> float:
+def batched(data: Inputs, spec: EpisodicSpec) -> float:
     """Seconds an episode over one block, of the queries alone."""
     with patch.object(linear, "score_dense_queries", lambda records, *_: records):
-        return dense(given, spec)
+        return dense(data, spec)
 
 
 def compare(dim: int, k_shot: int, repeats: int) -> list[float]:
     """Median seconds an episode: the plain loop, ours, ours again (A/A), ours with dense ones."""
-    given, spec = inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=k_shot))
-    plain_epochs(given, spec, 2)
-    dense(given, spec)
+    data, spec = inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=k_shot))
+    plain_epochs(data, spec, 2)
+    dense(data, spec)
     kinds = (plain, batched, batched, dense)
-    rounds = [[kind(given, spec) for kind in kinds] for _ in range(repeats)]
+    rounds = [[kind(data, spec) for kind in kinds] for _ in range(repeats)]
     return [median(column) for column in zip(*rounds, strict=True)]
 
 
@@ -124,16 +124,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--dims", type=int, nargs="+", default=DIMS)
     parser.add_argument("--shots", type=int, nargs="+", default=SHOTS, choices=SHOTS)
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {given.repeats}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, median of {options.repeats}"
     )
     print(f"{'D':>5} {'shots':>5} {'plain ms/episode':>17} {'ours ms/episode':>16} {'ratio':>8}")
-    for dim in given.dims:
-        for k_shot in given.shots:
-            slow, fast, again, whole = compare(dim, k_shot, given.repeats)
+    for dim in options.dims:
+        for k_shot in options.shots:
+            slow, fast, again, whole = compare(dim, k_shot, options.repeats)
             row = f"{dim:5} {k_shot:5} {1e3 * slow:17.1f} {1e3 * fast:16.3f}"
             noise = f"A/A {again / fast:.2f}   dense {whole / fast:.2f}"
             print(f"{row} {slow / fast:7.1f}x   {noise}", flush=True)

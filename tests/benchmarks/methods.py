@@ -79,14 +79,20 @@ def generated(side: int, batch_size: int) -> SourceDataset:
     return SourceDataset("bench", facts, train, val, CLASSES, mean, std, "0" * 64)
 
 
-def recipe(name: str, given: argparse.Namespace, iterations: int = FEW) -> Recipe:
+def recipe(name: str, options: argparse.Namespace, iterations: int = FEW) -> Recipe:
     """The paper base with the method, its plan where it needs one, on the network of the bench."""
     method = METHODS.load(name)
     plan = {n: v for n, v in method.PILOT.items() if n.partition(".")[0] != name or name == "lw"}
-    bench = {"architecture": given.architecture, "width": given.width, "input_size": given.side}
+    bench = {
+        "architecture": options.architecture,
+        "width": options.width,
+        "input_size": options.side,
+    }
     counted = {f"{name}.iterations": iterations} if iterated(name) else {}
     made = registry.build_recipe(f"paper/{name}", method, plan)
-    return made.replace({**bench, "batch_size": given.batch, **DEMANDING.get(name, {}), **counted})
+    return made.replace(
+        {**bench, "batch_size": options.batch, **DEMANDING.get(name, {}), **counted}
+    )
 
 
 def iterated(name: str) -> bool:
@@ -103,9 +109,9 @@ def seconds(work: Callable[[], object]) -> float:
 class Runner:
     """A run at the first epoch of its second round or stage; setup and event are in seconds."""
 
-    def __init__(self, name: str, given: argparse.Namespace, source: SourceDataset, out: Path):
+    def __init__(self, name: str, options: argparse.Namespace, source: SourceDataset, out: Path):
         self.name, self.method = name, name.partition(" ")[0]
-        self.start = lambda n: start(recipe(self.method, given, n), source, out)
+        self.start = lambda n: start(recipe(self.method, options, n), source, out)
         self.trainer, self.setup = self.start(FEW)
         self.event = self.advance()
 
@@ -143,14 +149,14 @@ def start(made: Recipe, source: SourceDataset, parent: Path) -> tuple[Trainer, f
 
 def interleaved(runners: Sequence[Runner], rounds: int) -> dict[str, float]:
     """Median seconds of a step by name; the order rotates, one warm-up round is left out."""
-    found: dict[str, list[float]] = {runner.name: [] for runner in runners}
+    seconds: dict[str, list[float]] = {runner.name: [] for runner in runners}
     gc.disable()
     for turn in range(rounds + 1):
         at = turn % len(runners)
         for runner in (*runners[at:], *runners[:at]):
-            found[runner.name].append(runner.step())
+            seconds[runner.name].append(runner.step())
     gc.enable()
-    return {name: median(times[1:]) for name, times in found.items()}
+    return {name: median(times[1:]) for name, times in seconds.items()}
 
 
 class Row(NamedTuple):
@@ -175,16 +181,16 @@ class Row(NamedTuple):
         )
 
 
-def measure(given: argparse.Namespace) -> list[Row]:
+def measure(options: argparse.Namespace) -> list[Row]:
     """A row a method, `normal` twice at the top."""
-    source = generated(given.side, given.batch)
-    others = [name for name in given.methods if name != NORMAL]
+    source = generated(options.side, options.batch)
+    others = [name for name in options.methods if name != NORMAL]
     with tempfile.TemporaryDirectory() as folder:
-        runners = [Runner(n, given, source, Path(folder)) for n in (NORMAL, AGAIN, *others)]
-        steps = interleaved(runners, given.rounds)
+        runners = [Runner(n, options, source, Path(folder)) for n in (NORMAL, AGAIN, *others)]
+        steps = interleaved(runners, options.rounds)
         setups = {runner.name: runner.whole_setup() for runner in runners}
-    plain, bounded = runners[0], given.batch == BOUNDED_BATCH
-    whole = steps[NORMAL] * PAPER_IMAGES / given.batch
+    plain, bounded = runners[0], options.batch == BOUNDED_BATCH
+    whole = steps[NORMAL] * PAPER_IMAGES / options.batch
     rows = []
     for runner in runners:
         name, event = runner.name, runner.event - plain.event
@@ -208,18 +214,18 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    given = parser().parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser().parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {given.architecture} at"
-        f" {given.side} px, batch {given.batch}, median of {given.rounds}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {options.architecture} at"
+        f" {options.side} px, batch {options.batch}, median of {options.rounds}"
     )
     print(
         f"{'method':18} {'ms/step':>9} {'ratio':>6} {'target':>8} {'event ms':>9} {'share':>8}"
         f" {'setup s':>8} {'share':>8}"
     )
-    for row in measure(given):
+    for row in measure(options):
         print(row)
 
 

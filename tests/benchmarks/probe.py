@@ -63,10 +63,10 @@ def inputs(dim: int, n_classes: int) -> Inputs:
     return Inputs(None, dataset, uniforms((len(ids), dim), "bench", dim).astype(np.float32))
 
 
-def plain(given: Inputs, spec: ProbeSpec, lr: float) -> None:
+def plain(data: Inputs, spec: ProbeSpec, lr: float) -> None:
     """One pass of the plain loop."""
-    x, y = torch.from_numpy(given.features), torch.from_numpy(given.dataset.labels)
-    head = nn.Linear(x.shape[1], len(given.dataset.class_names))
+    x, y = torch.from_numpy(data.features), torch.from_numpy(data.dataset.labels)
+    head = nn.Linear(x.shape[1], len(data.dataset.class_names))
     sgd = torch.optim.SGD(
         head.parameters(), lr, momentum=spec.momentum, weight_decay=spec.weight_decay
     )
@@ -79,10 +79,10 @@ def plain(given: Inputs, spec: ProbeSpec, lr: float) -> None:
             head(x[TRAIN:]).argmax(dim=1)
 
 
-def products(given: Inputs, spec: ProbeSpec) -> None:
+def products(data: Inputs, spec: ProbeSpec) -> None:
     """The matrix products of one pass of all learning rates."""
-    x = torch.from_numpy(given.features)
-    weight = torch.zeros(x.shape[1], len(spec.lrs) * len(given.dataset.class_names))
+    x = torch.from_numpy(data.features)
+    weight = torch.zeros(x.shape[1], len(spec.lrs) * len(data.dataset.class_names))
     velocity = torch.zeros_like(weight)
     for _ in range(spec.epochs):
         for batch in x[:TRAIN].split(spec.batch_size):
@@ -90,8 +90,8 @@ def products(given: Inputs, spec: ProbeSpec) -> None:
         x[TRAIN:] @ weight
 
 
-def ours(given: Inputs, spec: ProbeSpec) -> None:
-    evaluate_linear_probe(given, spec, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST))
+def ours(data: Inputs, spec: ProbeSpec) -> None:
+    evaluate_linear_probe(data, spec, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -114,14 +114,14 @@ def take_turns(dim: int, n_classes: int, threads: int, repeats: int) -> list[Tur
     """So many rounds; in a fresh process."""
     keep_freed_memory()
     torch.set_num_threads(threads)
-    given, spec = inputs(dim, n_classes), ProbeSpec(epochs=EPOCHS)
+    data, spec = inputs(dim, n_classes), ProbeSpec(epochs=EPOCHS)
     single = [spec.model_copy(update={"lrs": (lr,)}) for lr in spec.lrs]
     ways: tuple[Callable[[], object], ...] = (
-        lambda: [plain(given, spec, lr) for lr in spec.lrs],
-        lambda: [ours(given, each) for each in single],
-        lambda: ours(given, spec),
-        lambda: products(given, spec),
-        lambda: ours(given, spec),
+        lambda: [plain(data, spec, lr) for lr in spec.lrs],
+        lambda: [ours(data, rate) for rate in single],
+        lambda: ours(data, spec),
+        lambda: products(data, spec),
+        lambda: ours(data, spec),
     )
     for way in ways:
         way()
@@ -151,19 +151,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--dims", type=int, nargs="+", default=DIMS)
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(
-        f"torch {torch.__version__}, {given.threads} threads, {given.processes} processes a row, "
-        f"{given.repeats} rounds each, {EPOCHS} epochs of {TRAIN} images"
+        f"torch {torch.__version__}, {options.threads} threads, {options.processes} processes, "
+        f"{options.repeats} rounds each, {EPOCHS} epochs of {TRAIN} images"
     )
     names = ("plain, 3 passes", "ours, 3 passes", "ours, 1 pass", "products")
     ratios = f" {'plain':>7} {'range':>15} {'ours, 3':>7} {'bound':>7}"
     print(f"{'D':>5} {'classes':>7} " + " ".join(f"{name:>16}" for name in names) + ratios)
-    for dim in given.dims:
-        for n_classes in given.classes:
-            job = (dim, n_classes, given.threads, given.repeats)
+    for dim in options.dims:
+        for n_classes in options.classes:
+            job = (dim, n_classes, options.threads, options.repeats)
             with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-                processes = fresh.starmap(take_turns, [job] * given.processes, chunksize=1)
+                processes = fresh.starmap(take_turns, [job] * options.processes, chunksize=1)
             print(line(dim, n_classes, processes), flush=True)
 
 

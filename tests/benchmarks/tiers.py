@@ -134,13 +134,13 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
     """Return level, size of tier 1 and power of a rule over this number of boards."""
     seeds = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
     rng, chance = np.random.default_rng(seeds), np.random.default_rng(seeds)
-    wrong, sizes, found = 0, 0, 0
+    wrong, sizes, detected = 0, 0, 0
     for _ in range(boards):
         wrong += bool(RULES[rule](simulate_board(setting, rng), chance))
         outside = RULES[rule](simulate_board(setting, rng, gap), chance)
         sizes += setting.rows - len(outside)
-        found += setting.rows - 1 in outside
-    return Outcome(wrong / boards, sizes / boards, found / boards)
+        detected += setting.rows - 1 in outside
+    return Outcome(wrong / boards, sizes / boards, detected / boards)
 
 
 def list_settings(options: argparse.Namespace) -> Iterator[Setting]:
@@ -167,9 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for rule in RULES:
             if rule == "mcs" and setting.rows > MOST_MCS:
                 continue
-            found = measure(setting, rule, options.boards, options.gap)
+            outcome = measure(setting, rule, options.boards, options.gap)
             line = "{:10} {:4} {:4} {:5}  {:22} {:6.3f} {:6.1f} {:6.2f}"
-            print(line.format(*setting[:4], rule, *found))
+            print(line.format(*setting[:4], rule, *outcome))
     return 0
 
 

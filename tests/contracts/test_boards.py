@@ -134,8 +134,8 @@ def test_what_is_known_of_the_images() -> None:
         dataset = column.name.task.dataset
         startup = Track.of(column.name).pool == "labeled_80"
         lists = getattr(TARGETS.load(dataset), "LISTS", None)
-        known = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
+        hashes = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
         if title == "cdfsl-2" and not startup:
-            known = (IMAGES[dataset], lists.full_hash)
-        assert (column.fingerprint, column.images, column.images_hash) == (None, *known)
+            hashes = (IMAGES[dataset], lists.full_hash)
+        assert (column.fingerprint, column.images, column.images_hash) == (None, *hashes)
         assert all_facts()[dataset].n_images == IMAGES[dataset]

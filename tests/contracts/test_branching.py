@@ -35,11 +35,11 @@ def record(run: Path) -> dict[str, Any]:
 def test_round_0_is_that_of_normal_to_the_bit(name: str, tmp_path: Path) -> None:
     first_round.train_first_round(tiny(name), source(), tmp_path / "own")
     shared(name, tmp_path / "shared")
-    (own, ours), (plain, theirs) = (
+    (branch, ours), (plain, theirs) = (
         checkpoint.load_checkpoint(tmp_path / run) or pytest.fail(run) for run in ("own", "shared")
     )
-    state = [n for n in own if not n.startswith("memory/")]
-    assert equal({n: own[n] for n in state}, plain)
+    state = [n for n in branch if not n.startswith("memory/")]
+    assert equal({n: branch[n] for n in state}, plain)
     assert lines(tmp_path / "own", "rewrites.jsonl") == []
     for part in ("clock", "touched", "frozen_modules", "accuracy"):
         assert ours[part] == theirs[part]

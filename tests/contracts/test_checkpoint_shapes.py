@@ -237,8 +237,8 @@ class CommandLine:
 
     def refused(self, code: int, *models: str) -> str:
         """The fix of a refusal."""
-        found, text = self(*models)
-        assert found == code, text
+        refusals, text = self(*models)
+        assert refusals == code, text
         assert "Traceback" not in text
         return text[text.index("fix: ") + 5 :].strip()
 

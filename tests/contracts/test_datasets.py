@@ -106,5 +106,7 @@ def test_facts_load_without_torch_and_other_heavy_packages() -> None:
         "import sys; from fsbench.data.catalog import all_facts; all_facts();"
         "print([m for m in ('torch', 'datasets', 'pyarrow', 'pooch', 'scipy') if m in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[]"

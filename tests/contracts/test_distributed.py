@@ -32,13 +32,13 @@ def job(name: str) -> Job:
 
 def jobs() -> dict[str, Job]:
     """One for every method that can run here."""
-    found = {}
+    made = {}
     for name in METHODS.names():
         try:
-            found[name] = job(name)
+            made[name] = job(name)
         except pytest.skip.Exception:
             continue
-    return found
+    return made
 
 
 def apart(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:

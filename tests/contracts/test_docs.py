@@ -156,8 +156,8 @@ def test_commands_and_options_exist(line: str) -> None:
     while arguments and arguments[0] in getattr(command, "commands", {}):
         command = command.commands[arguments.pop(0)]  # type: ignore[attr-defined]
     assert not getattr(command, "commands", {}), f"no such command: {line}"
-    known = {flag for parameter in command.params for flag in parameter.opts}
-    assert {word for word in arguments if word.startswith("-")} <= known, line
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    assert {word for word in arguments if word.startswith("-")} <= flags, line
     recipes = {word for word in arguments if re.fullmatch(r"(paper|pilot|toy)/\w+", word)}
     assert recipes <= set(RECIPES.names()), line
 

@@ -45,9 +45,9 @@ def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> No
 
 
 def test_the_measured_entries_keep_every_rule_of_a_board() -> None:
-    found = inspect_board(ENTRIES)
-    assert not found.problems
-    assert found.entries > 0
+    inspection = inspect_board(ENTRIES)
+    assert not inspection.problems
+    assert inspection.entries > 0
 
 
 def test_every_measured_entry_was_run_again_in_every_cell() -> None:
@@ -226,9 +226,9 @@ def test_a_row_is_cut_to_what_a_table_shows() -> None:
     assert {c.task for c in entry.about({"isic"}, (), "affine").cells} == {
         f"isic:5w{k}s/affine" for k in (1, 5, 20, 50)
     }
-    own = entry.about({"flowers102"}, {"tinyimagenet"})
-    assert [c.task for c in own.cells] == ["tinyimagenet:in-domain", "flowers102:probe"]
-    assert own.transfers
+    parts = entry.about({"flowers102"}, {"tinyimagenet"})
+    assert [c.task for c in parts.cells] == ["tinyimagenet:in-domain", "flowers102:probe"]
+    assert parts.transfers
     assert not entry.about((), {"tinyimagenet"}).transfers
     assert not entry.about({"tinyimagenet"}, {"isic"}).cells
 

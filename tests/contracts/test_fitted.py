@@ -29,11 +29,11 @@ def settings(name: str) -> FittedSpec:
 
 
 def fit(name: str, support: Tensor, query: Tensor) -> Callable[[Tensor], Tensor]:
-    given = settings(name)
-    if given.normalize == "l2":
+    values = settings(name)
+    if values.normalize == "l2":
         support = normalize(support, dim=-1)
     head: Callable[..., Callable[[Tensor], Tensor]] = EPISODIC.load(name).fit  # type: ignore[attr-defined]
-    return head(given, support, *((query,) if given.transductive else ()))
+    return head(values, support, *((query,) if values.transductive else ()))
 
 
 @every
@@ -111,15 +111,15 @@ def test_threads_and_pieces_change_no_outcome(name: str, monkeypatch: pytest.Mon
     dataset = target()
     inputs = Inputs(None, dataset, noise(dataset) + 0.12 * separable(dataset))
     spec = EpisodicSpec.model_validate({"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}})
-    found = []
+    blocks = []
     for pieces, threads in (((6, 3), 1), ((6, 3), 3), ((2,), 2)):
         monkeypatch.setattr(fitted, "PIECES", pieces)
         torch.set_num_threads(threads)
-        found.append(EPISODIC.load(name).evaluate_block(inputs, spec, 1))
-    assert 0.3 < found[0].accuracy.mean() < 0.97, "too easy or too hard to tell anything"
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.correct, found[0].correct)
-        np.testing.assert_array_equal(other.dense_correct, found[0].dense_correct)
+        blocks.append(EPISODIC.load(name).evaluate_block(inputs, spec, 1))
+    assert 0.3 < blocks[0].accuracy.mean() < 0.97, "too easy or too hard to tell anything"
+    for other in blocks[1:]:
+        np.testing.assert_array_equal(other.correct, blocks[0].correct)
+        np.testing.assert_array_equal(other.dense_correct, blocks[0].dense_correct)
 
 
 @every
@@ -132,29 +132,29 @@ def test_dense_queries_are_scored_by_the_same_head(
     monkeypatch.setattr(fitted, "PIECES", (2,))
     dataset = target()
     inputs = Inputs(None, dataset, noise(dataset) + 0.12 * separable(dataset))
-    given = {"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}}
-    spec = EpisodicSpec.model_validate(given)
-    found = EPISODIC.load(name).evaluate_block(inputs, spec, 1)
+    values = {"adaptation": name, "episode": {"k_shot": 3, "n_query": 4}}
+    spec = EpisodicSpec.model_validate(values)
+    block = EPISODIC.load(name).evaluate_block(inputs, spec, 1)
     if name == "knn" or spec.transductive:
-        assert found.dense_correct is None
+        assert block.dense_correct is None
         return
-    assert found.dense_correct is not None
-    assert found.dense_total is not None
+    assert block.dense_correct is not None
+    assert block.dense_total is not None
     features = torch.from_numpy(inputs.features).double()
     features = normalize(features, dim=1) if settings(name).normalize == "l2" else features
-    for row, i in enumerate(found.index.tolist()):
+    for row, i in enumerate(block.index.tolist()):
         episode = EpisodeSampler.of(spec.episode, dataset).episode(i)
         support, query = (torch.from_numpy(p) for p in episode.images(dataset.by_class))
         head = EPISODIC.load(name).fit  # type: ignore[attr-defined]
         classify = head(settings(name), features[support][None])
         for label, class_id in enumerate(episode.class_ids):
-            asked = torch.from_numpy(
+            candidates = torch.from_numpy(
                 dataset.by_class[int(class_id)][episode.query_candidates[label]]
             )
-            right = classify(features[asked][None]).argmax(2) == label
-            assert found.dense_correct[row, label] == right.sum()
-            assert found.dense_total[row, label] == len(asked)
-            assert np.isin(query[label], asked).all()
+            right = classify(features[candidates][None]).argmax(2) == label
+            assert block.dense_correct[row, label] == right.sum()
+            assert block.dense_total[row, label] == len(candidates)
+            assert np.isin(query[label], candidates).all()
 
 
 @pytest.mark.parametrize("name", ["centroid", "ridge"])
@@ -162,23 +162,23 @@ def test_normalize_scales_every_feature_vector(name: str) -> None:
     dataset = target()
     features = noise(dataset) + 0.1 * separable(dataset)
     scaled = features * np.linspace(0.1, 9, len(dataset), dtype=np.float32)[:, None]
-    given = {"adaptation": name, "fitted": {"normalize": "l2"}, "episode": {"n_query": 4}}
-    spec = EpisodicSpec.model_validate(given)
+    values = {"adaptation": name, "fitted": {"normalize": "l2"}, "episode": {"n_query": 4}}
+    spec = EpisodicSpec.model_validate(values)
     evaluate = EPISODIC.load(name).evaluate_block
     one, other = (evaluate(Inputs(None, dataset, f), spec, 0) for f in (features, scaled))
     assert (one.correct != other.correct).mean() < 1e-3
-    raw = EpisodicSpec.model_validate({**given, "fitted": {"normalize": "none"}})
+    raw = EpisodicSpec.model_validate({**values, "fitted": {"normalize": "none"}})
     assert (evaluate(Inputs(None, dataset, scaled), raw, 0).correct != one.correct).mean() > 0.05
 
 
 def test_specs_from_before_keep_their_digests() -> None:
     """Entries and caches hold these."""
-    known = {
+    digests = {
         "linear": "fa0a8c5455f0a32747237b12c7db92d19ee260ed4db97a4195221eaf61a0a6c7",
         "affine": "8cd88a5c088d66734c4b065dcbf17066237a58580bd8822db1a8207639cff5dd",
     }
-    found = {n: EpisodicSpec.model_validate({"adaptation": n}).digest() for n in known}
-    assert found == known
+    computed = {n: EpisodicSpec.model_validate({"adaptation": n}).digest() for n in digests}
+    assert computed == digests
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ def least_side(name: str) -> int:
 @cache
 def zoomed(side: int) -> SourceDataset:
     """The tiny source on images of another side."""
-    found = source()
+    original = source()
     index = np.arange(side) * SIDE // side
     train, val = (
         Split(np.ascontiguousarray(s.images[:, :, index[:, None], index]), s.labels)
-        for s in (found.train, found.val)
+        for s in (original.train, original.val)
     )
-    return replace(found, train=train, val=val)
+    return replace(original, train=train, val=val)
 
 
 @cache
@@ -68,9 +68,9 @@ def test_it_trains_or_is_refused_before_training(
 ) -> None:
     monkeypatch.setattr(loop.Trainer, "_save", lambda self: None)  # half of the time
     side = least_side(architecture)
-    given = (f"architecture={architecture}", f"input_size={side}")
+    assignments = (f"architecture={architecture}", f"input_size={side}")
     try:
-        recipe = tiny(method, *given, *settings(method))
+        recipe = tiny(method, *assignments, *settings(method))
     except UsageError:
         return
     run = loop.Trainer(recipe, zoomed(side), tmp_path, torch.device("cpu"), SILENT)

@@ -124,8 +124,8 @@ def call(folder: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]
 
 def read(folder: Path, pattern: str) -> dict[str, Any]:
     (path,) = (p for p in folder.glob(pattern) if p.name != "model.json")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,8 @@ def run(
     k_shot: int = 1,
     dataset: TargetDataset | None = None,
 ) -> EpisodeRecords:
-    given = Inputs(None, dataset or target(), features)
-    return EPISODIC.load(adaptation).evaluate_block(given, spec(adaptation, k_shot), block)
+    inputs = Inputs(None, dataset or target(), features)
+    return EPISODIC.load(adaptation).evaluate_block(inputs, spec(adaptation, k_shot), block)
 
 
 @every

@@ -53,8 +53,8 @@ def test_its_parts_exist(name: str) -> None:
 
 
 def test_every_method_has_a_recipe_at_every_scale_and_digests_differ() -> None:
-    wanted = {f"{scale}/{name}" for scale in SCALES for name in METHODS.names()}
-    assert wanted <= set(NAMES)
+    expected = {f"{scale}/{name}" for scale in SCALES for name in METHODS.names()}
+    assert expected <= set(NAMES)
     assert len({registry.load_recipe(name).digest() for name in NAMES}) == len(NAMES)
 
 

@@ -47,7 +47,7 @@ def dotted(node: ast.AST) -> str:
     return f"{dotted(node.value) or '?'}.{node.attr}" if isinstance(node, ast.Attribute) else ""
 
 
-def given(call: ast.Call, name: str) -> object:
+def argument_of(call: ast.Call, name: str) -> object:
     """The literal of a keyword; None where it is not there, ... where it is no literal."""
     value = next((k.value for k in call.keywords if k.arg == name), ast.Constant(None))
     return value.value if isinstance(value, ast.Constant) else ...
@@ -77,11 +77,11 @@ def called(call: ast.Call, place: str) -> str:
     last_two = ".".join(name.split(".")[-2:])
     if (place, last_two) not in OWN and {name, last_two} & FORBIDDEN:
         return name
-    if given(call, "shell") not in (None, False):
+    if argument_of(call, "shell") not in (None, False):
         return f"{name} through a shell"
-    if name == "torch.load" and given(call, "weights_only") is not True:
+    if name == "torch.load" and argument_of(call, "weights_only") is not True:
         return "torch.load without weights_only"
-    if name.endswith("np.load") and given(call, "allow_pickle") not in (None, False):
+    if name.endswith("np.load") and argument_of(call, "allow_pickle") not in (None, False):
         return "np.load of pickles"
     if name.endswith("yaml.load"):
         loader = dotted(call.args[1]) if len(call.args) > 1 else ""
@@ -90,7 +90,7 @@ def called(call: ast.Call, place: str) -> str:
         return f"{name} of something else than a list of words"
     if name.endswith("extractall"):
         return "extractall, which nothing bounds"
-    if name.endswith("Environment") and given(call, "autoescape") is not True:
+    if name.endswith("Environment") and argument_of(call, "autoescape") is not True:
         return "a template environment that does not escape"
     if name in {"importlib.import_module", "import_module"} and place not in IMPORTERS:
         return "import of a name"
@@ -101,8 +101,8 @@ def called(call: ast.Call, place: str) -> str:
 def test_the_packages_run_nothing_foreign(package: str) -> None:
     files = sorted((ROOT / package).rglob("*.py"))
     places = {file: file.relative_to(ROOT).as_posix() for file in files}
-    found = {p: list(complaints(f.read_text(encoding="utf8"), p)) for f, p in places.items()}
-    assert {place: wrong for place, wrong in found.items() if wrong} == {}
+    findings = {p: list(complaints(f.read_text(encoding="utf8"), p)) for f, p in places.items()}
+    assert {place: wrong for place, wrong in findings.items() if wrong} == {}
     assert len(files) > 10
 
 
@@ -139,7 +139,7 @@ def test_each_of_these_would_be_found(text: str) -> None:
 def test_nothing_serves_pages() -> None:
     """The board's page is one file that a browser opens, so there is no server to bind."""
     words = ("http.server", "socketserver", "serve_forever", "uvicorn", "0.0.0.0")
-    held = [
+    servers = [
         f for p in PACKAGES for f in (ROOT / p).rglob("*.py") for w in words if w in f.read_text()
     ]
-    assert held == []
+    assert servers == []

@@ -36,9 +36,9 @@ class Tally:
     ) -> T | None:
         """What the action gives; None where it is refused, by that error, about what is named."""
         try:
-            found = action()
+            value = action()
             self.ended["taken"] += 1
-            return found
+            return value
         except refusal as error:
             refused = error
         assert "fix: " in str(refused), refused

@@ -20,9 +20,9 @@ def canary(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def tally(record_property: pytest.RecordProperty) -> Iterator[Tally]:
     """Counts the cases of a test, for the table at the end."""
-    found = Tally()
-    yield found
-    record_property("cases", dict(found.ended))
+    tally = Tally()
+    yield tally
+    record_property("cases", dict(tally.ended))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

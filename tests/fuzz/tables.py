@@ -72,9 +72,9 @@ def isic_table(root: Path) -> Table:
 
 
 def lesion_table(root: Path) -> Table:
-    held = isic_table(root)
-    held.file.parent.mkdir(parents=True, exist_ok=True)
-    held.write(clean(held.rows))
+    lesions = isic_table(root)
+    lesions.file.parent.mkdir(parents=True, exist_ok=True)
+    lesions.write(clean(lesions.rows))
     rows = [["image", "lesion_id"], *([f"ISIC_{n:07}", f"HAM_{n % 4}"] for n in range(7))]
     file = root / "isic" / "ISIC2018_Task3_Training_LesionGroupings.csv"
     return table(root, "isic", file, rows, "image")
@@ -83,20 +83,20 @@ def lesion_table(root: Path) -> Table:
 def startup_table(root: Path, name: str) -> Table:
     """STARTUP's list of a data set, beside its images."""
     if name == "chestx":
-        held = chestx_table(root)
-        ids = [row[0] for row in held.rows[1:]]
+        labels = chestx_table(root)
+        ids = [row[0] for row in labels.rows[1:]]
     elif name == "isic":
-        held = isic_table(root)
-        ids = [f"{row[0]}.jpg" for row in held.rows[1:]]
+        labels = isic_table(root)
+        ids = [f"{row[0]}.jpg" for row in labels.rows[1:]]
     else:
         classes = TARGETS.load(name).FACTS.classes[:3]
         ids = [f"{c}/{c[:4]}_{n}.jpg" for c in classes for n in range(3)]
-        for each in ids:
-            picture(root / name / each)
-        held = None
-    if held:
-        held.file.parent.mkdir(parents=True, exist_ok=True)
-        held.write(clean(held.rows))
+        for image in ids:
+            picture(root / name / image)
+        labels = None
+    if labels:
+        labels.file.parent.mkdir(parents=True, exist_ok=True)
+        labels.write(clean(labels.rows))
     prefix = TARGETS.load(name).LISTS.prefix  # type: ignore[attr-defined]
     file = root / "startup_splits" / f"{prefix}_labeled_80.csv"
     rows = [["img_path", "x"], *([i, "1"] for i in ids[: len(ids) - 1])]
@@ -137,12 +137,12 @@ def harmless(rows: Rows, kinds: frozenset[str], random: Random) -> bytes:
     if "spaces" in kinds:
         changed = [[f" {cell} " for cell in row] for row in changed]
     newline = "\r\n" if "crlf" in kinds else "\r" if "cr" in kinds else "\n"
-    found = text(changed, newline, "quotes" in kinds)
+    changed_text = text(changed, newline, "quotes" in kinds)
     if "blank lines" in kinds:
-        found = found.replace(newline, newline * 2)
+        changed_text = changed_text.replace(newline, newline * 2)
     if "no end" in kinds:
-        found = found.rstrip("\r\n")
-    return ("\ufeff" if "mark" in kinds else "").encode() + found.encode()
+        changed_text = changed_text.rstrip("\r\n")
+    return ("\ufeff" if "mark" in kinds else "").encode() + changed_text.encode()
 
 
 HARMLESS = ("columns", "rows", "another column", "spaces", "crlf", "cr", "quotes", "blank lines",

@@ -82,12 +82,12 @@ def test_archives(size: int, tmp_path: Path, tally: Tally) -> None:
         damaged = {"": data, "cut": data[:at], "changed": data[:at] + b"\xff" + data[at + 1 :]}
         archive = tmp_path / f"a{suffix}"
         archive.write_bytes(damaged[damage])
-        found = tally.attempt(lambda: (extract_archive(archive, home),), DataError, archive.name)
+        outcome = tally.attempt(lambda: (extract_archive(archive, home),), DataError, archive.name)
         assert {p.name for p in tmp_path.iterdir()} <= {"x", "a.zip", "a.tar", "a.tgz"}
         assert [p.name for p in (tmp_path / "x").iterdir()] == ["y"]
         assert [p.name for p in (tmp_path / "x" / "y").iterdir()] == ["set"]
         left = list(home.rglob("*"))
-        assert found is not None or not left
+        assert outcome is not None or not left
         assert not any(path.is_symlink() for path in left)
         for path in sorted(left, reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()

@@ -125,11 +125,11 @@ def test_only_a_full_match_is_taken(size: int, state: State, tmp_path: Path, tal
             tree = {wrap: tree, "epoch": 3}
         path = tmp_path / f"a{form[1]}"
         write(path, tree, form[0])
-        found = tally.attempt(
+        outcome = tally.attempt(
             lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
         )
-        assert (found is not None) == (kind in HARMLESS), (kind, wraps, prefix)
-        assert found is None or found.facts.weights_hash == clean
+        assert (outcome is not None) == (kind in HARMLESS), (kind, wraps, prefix)
+        assert outcome is None or outcome.facts.weights_hash == clean
 
     kinds = st.sampled_from([*HARMLESS, *HARMLESS, *FAULTS])
     tally.explore(size, check, kinds, WRAPS, st.sampled_from(["", *PREFIXES]), FORMATS)
@@ -151,10 +151,10 @@ def test_damaged_files(size: int, state: State, tmp_path: Path, tally: Tally) ->
         at = (place % 3000) * (1 if place % 2 else -1) if near_an_end else place
         path = tmp_path / ("a.safetensors" if how == "safetensors" else "a.pth")
         path.write_bytes(DAMAGES[damage](data, at))
-        found = tally.attempt(
+        outcome = tally.attempt(
             lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
         )
-        assert found is None or how not in CHECKED or found.facts.weights_hash == clean
+        assert outcome is None or how not in CHECKED or outcome.facts.weights_hash == clean
 
     places = st.integers(0, 2**20)
     tally.explore(size, check, st.sampled_from([*files]), st.sampled_from([*DAMAGES]), places,
@@ -167,7 +167,7 @@ def test_a_long_word_in_a_pickle_never_reaches_torch(
     """torch looks for patterns in the message that names it, in quadratic time: hours."""
     path = tmp_path / "a.tar"
     path.write_bytes(b"\x80\x02c" + b"x" * 600_000 + b"\ny\n.")
-    monkeypatch.setattr(torch, "load", lambda *given, **more: pytest.fail("it was opened"))
+    monkeypatch.setattr(torch, "load", lambda *args, **more: pytest.fail("it was opened"))
     with pytest.raises(CheckpointError, match="not a readable checkpoint"):
         load_backbone(str(path), arch=REF)
 
@@ -194,10 +194,10 @@ def test_headers_of_safetensors(size: int, state: State, tmp_path: Path, tally: 
         changed = {**header, name: {**header[name], field: value}} if field else header
         text = json.dumps(changed).encode()
         path.write_bytes(struct.pack("<Q", len(text) if stated is None else stated) + text + body)
-        found = tally.attempt(
+        outcome = tally.attempt(
             lambda: load_backbone(str(path), arch=REF), CheckpointError, str(path)
         )
-        assert found is None or stated is None or stated == len(text)
+        assert outcome is None or stated is None or stated == len(text)
 
     lengths = st.one_of(st.none(), st.none(), st.integers(0, 2**64 - 1), st.just(length))
     names = st.sampled_from([n for n in header if n != "__metadata__"])

@@ -23,27 +23,27 @@ UNTOLD = {"config"}
 @pytest.fixture
 def episodic() -> tuple[typer.Typer, list[Given]]:
     """`fsbench episodic` that records its options and does nothing else, and the record."""
-    given: list[Given] = []
+    calls: list[Given] = []
     command = evaluation_command(("episodic",), "Record the options.")
 
     @functools.wraps(command)
     def record(**values: Any) -> None:
-        given.append(values)
+        calls.append(values)
 
     app = typer.Typer(context_settings=SETTINGS, pretty_exceptions_enable=False)
     app.command("episodic")(record)
-    return app, given
+    return app, calls
 
 
-def told(held: tuple[typer.Typer, list[Given]], arguments: list[str]) -> Given:
+def read_options(command: tuple[typer.Typer, list[Given]], arguments: list[str]) -> Given:
     """What the command is given. Raises UsageError, as the command line does."""
-    app, given = held
-    given.clear()
+    app, calls = command
+    calls.clear()
     try:
         app(["-m", "x", *arguments], standalone_mode=False)
     except typer.BadParameter as error:
         raise UsageError(str(error), fix="--help") from error
-    return {name: value for name, value in given[0].items() if name not in UNTOLD}
+    return {name: value for name, value in calls[0].items() if name not in UNTOLD}
 
 
 BARE = st.sampled_from(
@@ -105,13 +105,15 @@ def test_words_mean_what_they_mean_on_the_command_line(
         words, written = zip(*(pairs if many else pairs[:1]), strict=True)
         path.write_text(f"{key}: " + (f"[{', '.join(written)}]" if many else written[0]) + "\n")
         try:
-            expected = told(episodic, [part for w in words for part in (f"--{key}", w)])
+            expected = read_options(episodic, [part for w in words for part in (f"--{key}", w)])
         except UsageError:
             expected = None
         if any(part.startswith("py:") for w in words for part in w.split(",")):
             expected = None
-        found = tally.attempt(lambda: told(episodic, ["-C", str(path)]), UsageError, str(path))
-        assert found == expected, path.read_text()
+        outcome = tally.attempt(
+            lambda: read_options(episodic, ["-C", str(path)]), UsageError, str(path)
+        )
+        assert outcome == expected, path.read_text()
 
     tally.explore(size, check, KEYS, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
 
@@ -139,15 +141,15 @@ def test_typed_files(
     def check(values: Given, kind: str) -> None:
         path = tmp_path / f"a.{kind}"
         path.write_text(json.dumps(values) if kind == "json" else as_toml(values))
-        found = tally.attempt(lambda: told(episodic, ["-C", str(path)]), UsageError, "a.")
-        for key, value in values.items() if found is not None else ():
+        outcome = tally.attempt(lambda: read_options(episodic, ["-C", str(path)]), UsageError, "a.")
+        for key, value in values.items() if outcome is not None else ():
             name = key.replace("-", "_")
             name = {"set": "assignments"}.get(name, name)
             assert not isinstance(value, dict) and value is not None  # noqa: PT018
             if isinstance(value, int | float) and name in {"episodes", "seed", "way", "threads"}:
                 assert type(value) is int
-                assert found is not None
-                assert found[name] == value
+                assert outcome is not None
+                assert outcome[name] == value
 
     keys = st.one_of(KEYS, st.sampled_from(["overwrite", "yes", "config", "help", "model"]),
                      st.text(max_size=4))  # fmt: skip
@@ -171,7 +173,7 @@ def test_any_text_at_all(
     def check(parts: list[str], kind: str, encoding: str) -> None:
         path = tmp_path / f"a.{kind}"
         path.write_bytes("".join(parts).encode(encoding, "replace"))
-        tally.attempt(lambda: told(episodic, ["-C", str(path)]), FsbenchError, "a.")
+        tally.attempt(lambda: read_options(episodic, ["-C", str(path)]), FsbenchError, "a.")
 
     parts = st.lists(st.one_of(SNIPPETS, st.text(max_size=5)), max_size=8)
     valid = st.just(["seed: 3\n"])

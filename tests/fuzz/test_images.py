@@ -131,10 +131,10 @@ def test_every_kind_under_every_name(size: int, tmp_path: Path, tally: Tally) ->
         data, meant = GOOD[kind](pixels) if kind in GOOD else (BAD[kind](pixels), None)
         path = tmp_path / f"a{suffix}"
         path.write_bytes(data)
-        found = tally.attempt(lambda: np.asarray(open_rgb(path)), DataError, str(path))
-        assert (found is None) == (kind in BAD), kind
-        if found is not None and meant is not None:
-            np.testing.assert_array_equal(found, meant)
+        outcome = tally.attempt(lambda: np.asarray(open_rgb(path)), DataError, str(path))
+        assert (outcome is None) == (kind in BAD), kind
+        if outcome is not None and meant is not None:
+            np.testing.assert_array_equal(outcome, meant)
 
     kinds = st.sampled_from([*GOOD, *BAD])
     tally.explore(size, check, kinds, SIDES, st.integers(0, 2**32), SUFFIXES)
@@ -149,10 +149,10 @@ def test_damaged_images(size: int, tally: Tally) -> None:
         whole, meant = GOOD[kind](noise(1 + seed % 40, 1 + seed % 37, 3, seed))
         at = place % len(whole)
         data = whole[:at] if how == "cut" else whole[:at] + bytes([place % 256]) + whole[at + 1 :]
-        found = tally.attempt(lambda: np.asarray(decode_rgb(data, "row 7")), DataError, "row 7")
-        if found is not None and how == "cut":
-            np.testing.assert_array_equal(found, meant)
-        assert found is None or (found.dtype == np.uint8 and found.shape[2] == 3)
+        outcome = tally.attempt(lambda: np.asarray(decode_rgb(data, "row 7")), DataError, "row 7")
+        if outcome is not None and how == "cut":
+            np.testing.assert_array_equal(outcome, meant)
+        assert outcome is None or (outcome.dtype == np.uint8 and outcome.shape[2] == 3)
 
     hows = st.sampled_from(["cut", "changed"])
     tally.explore(size, check, st.sampled_from([*GOOD]), st.integers(0, 10**4), hows,
@@ -174,15 +174,15 @@ def test_each_kind_once(kind: str) -> None:
 def test_the_command_line_names_the_image(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    own, out = tmp_path / "own", tmp_path / "out"
+    images, out = tmp_path / "own", tmp_path / "out"
     for name in "ab":
-        (own / name).mkdir(parents=True)
+        (images / name).mkdir(parents=True)
         for n in range(16):
-            (own / name / f"{n:02}.png").write_bytes(GOOD["png"](noise(32, 32, 3, n))[0])
-    (own / "b" / "07.png").write_bytes(BAD[kind](noise(32, 32, 3, 0)))
+            (images / name / f"{n:02}.png").write_bytes(GOOD["png"](noise(32, 32, 3, n))[0])
+    (images / "b" / "07.png").write_bytes(BAD[kind](noise(32, 32, 3, 0)))
     with pytest.raises(SystemExit) as stop:
         run(["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native",
-             "-t", f"folder:{own}:2w1s", "--episodes", "2", "-o", str(out)])  # fmt: skip
+             "-t", f"folder:{images}:2w1s", "--episodes", "2", "-o", str(out)])  # fmt: skip
     shown = capfd.readouterr().err
     assert stop.value.code == 3, shown
     assert "07.png" in shown

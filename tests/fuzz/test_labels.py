@@ -101,12 +101,12 @@ def test_the_same_labels_or_a_refusal(
         else:
             table.write(b"\xef\xbb\xbf" if "mark" in kinds else b"")
         named = "" if fault == "header_alone" else table.file.name
-        found = tally.attempt(table.load, DataError, named)
-        assert (found is None) == bool(fault), (fault, kinds)
-        if found is not None:
-            assert labels(found) == labels(first)
-            assert found.images_hash == first.images_hash
-            assert groups(found) == groups(first)
+        outcome = tally.attempt(table.load, DataError, named)
+        assert (outcome is None) == bool(fault), (fault, kinds)
+        if outcome is not None:
+            assert labels(outcome) == labels(first)
+            assert outcome.images_hash == first.images_hash
+            assert groups(outcome) == groups(first)
 
     kinds = st.frozensets(st.sampled_from(HARMLESS))
     tally.explore(share(size), check, kinds, st.sampled_from(["", "", *faults]),
@@ -130,8 +130,8 @@ def test_damaged_tables(size: int, table: Table, tally: Tally) -> None:
                 "wide": whole.decode().encode("utf-16"),
             }[how]
         )
-        found = tally.attempt(table.load, DataError)
-        assert found is None or labels(found).items() <= labels(first).items()
+        outcome = tally.attempt(table.load, DataError)
+        assert outcome is None or labels(outcome).items() <= labels(first).items()
 
     hows = st.sampled_from(["cut", "changed", "more", "less", "wide"])
     tally.explore(share(size), check, hows, st.integers(0, 2**16), st.integers(0, 255))

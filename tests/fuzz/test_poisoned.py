@@ -38,10 +38,10 @@ def test_no_pickle_runs(size: int, tmp_path: Path, canary: Path, tally: Tally) -
     def check(tree: object, how: str, protocol: int, suffix: str) -> None:
         path = tmp_path / f"a{suffix}"
         write(path, tree, how, protocol)
-        found = tally.attempt(
+        outcome = tally.attempt(
             lambda: load_backbone(str(path), arch=ARCH), CheckpointError, str(path)
         )
-        assert found is None
+        assert outcome is None
         assert not canary.exists()
 
     tally.ended["taken"] = 1  # nothing poisoned is ever taken
@@ -62,9 +62,9 @@ def test_no_opcode_runs(way: int, how: str, tmp_path: Path, canary: Path) -> Non
         path.write_bytes(raw(way, canary))
     else:
         with zipfile.ZipFile(path) as old:
-            held = {i.filename: old.read(i) for i in old.infolist()}
+            members = {i.filename: old.read(i) for i in old.infolist()}
         with zipfile.ZipFile(path, "w") as new:
-            for name, data in held.items():
+            for name, data in members.items():
                 new.writestr(name, raw(way, canary) if name.endswith("data.pkl") else data)
     with pytest.raises(CheckpointError):
         load_backbone(str(path), arch=ARCH)

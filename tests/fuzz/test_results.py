@@ -34,9 +34,9 @@ def result(tmp_path: Path) -> Path:
     return next((tmp_path / "r").rglob("5w*.json"))
 
 
-def figures(found: Result) -> tuple[object, ...]:
+def figures(result: Result) -> tuple[object, ...]:
     """What a table shows and a ranking compares."""
-    return found.score, found.task, found.records_digest, found.spec_digest, found.flags
+    return result.score, result.task, result.records_digest, result.spec_digest, result.flags
 
 
 @SIZES
@@ -49,8 +49,8 @@ def test_damaged_results(size: int, suffix: str, result: Path, tally: Tally) -> 
 
     def check(how: str, place: int, more: bytes) -> None:
         file.write_bytes(DAMAGES[how](whole, place % len(whole), more))
-        found = tally.attempt(lambda: read_verified(result).result, ValidationFailed, result.stem)
-        assert found is None or figures(found) == figures(first)
+        outcome = tally.attempt(lambda: read_verified(result).result, ValidationFailed, result.stem)
+        assert outcome is None or figures(outcome) == figures(first)
 
     places, more = st.integers(0, 10**6), st.binary(min_size=1, max_size=40)
     try:

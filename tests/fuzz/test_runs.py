@@ -73,9 +73,9 @@ def test_changed_records(size: int, tmp_path: Path, tally: Tally) -> None:
     def check(fields: dict[str, Any], cut: int) -> None:
         text = json.dumps({**RECORD, **fields})
         path.write_text(text[: cut % len(text)] if cut % 7 == 6 else text)
-        found = tally.attempt(lambda: load_backbone(ref).facts, FsbenchError)
-        if found is not None and found.architecture == first.architecture:
-            assert found.weights_hash == first.weights_hash or found.n_affine != first.n_affine
+        outcome = tally.attempt(lambda: load_backbone(ref).facts, FsbenchError)
+        if outcome is not None and outcome.architecture == first.architecture:
+            assert outcome.weights_hash == first.weights_hash or outcome.n_affine != first.n_affine
 
     fields = st.dictionaries(
         st.sampled_from([*RECORD, "extra", "recipe_fields"]), VALUES, max_size=2

@@ -52,8 +52,8 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
     """Of what is taken, the parts that were written stand in the id, which names the same task."""
 
     def check(text: str) -> None:
-        found = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
-        for task in found or ():
+        outcome = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
+        for task in outcome or ():
             assert isinstance(task, TaskId)
             assert TaskId.parse(str(task)) == task
             if task.dataset.startswith("folder:"):
@@ -94,9 +94,9 @@ PLACES = st.sampled_from(
 @SIZES
 def test_other_words(size: int, tally: Tally) -> None:
     def check(kind: str, text: str) -> None:
-        found = tally.attempt(lambda: (WORDS[kind](text),), FsbenchError)
-        if found is not None and kind == "shots":
-            assert [str(n) for n in found[0]] == [str(int(p)) for p in text.split(",")]
+        outcome = tally.attempt(lambda: (WORDS[kind](text),), FsbenchError)
+        if outcome is not None and kind == "shots":
+            assert [str(n) for n in outcome[0]] == [str(int(p)) for p in text.split(",")]
 
     texts = st.one_of(NUMBERS, ASSIGNED, PLACES)
     tally.explore(size, check, st.sampled_from([*WORDS]), texts)

@@ -52,12 +52,12 @@ def main() -> int:
     parser.add_argument("--others", type=int, default=5, help="of every other fault")
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--no-endurance", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     with TemporaryDirectory() as folder:
         trials = Trials(Path(folder))
-        for name, make in plan(trials, given.seeds, given.others):
-            if given.only in name:
+        for name, make in plan(trials, options.seeds, options.others):
+            if options.only in name:
                 started = time.monotonic()
                 rows.append(make())
                 seconds = time.monotonic() - started
@@ -65,9 +65,9 @@ def main() -> int:
                     f"{name}: {rows[-1].survived}/{rows[-1].injected}, {seconds:.0f} s", flush=True
                 )
                 print(*rows[-1].said, sep="\n", end="\n" if rows[-1].said else "")
-    kept = True if given.no_endurance or given.only else endurance.report()
+    good = True if options.no_endurance or options.only else endurance.report()
     print(f"\n{table(rows)}")
-    return 0 if kept and all(row.whole or not row.injected for row in rows) else 1
+    return 0 if good and all(row.whole or not row.injected for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -21,15 +21,15 @@ READ = {"build": "board-results"}
 
 def caches(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     """A file of a filled cache is damaged, then the job runs from its start with that cache."""
-    known, row = trials.reference(name), Row("cache damaged", name)
+    reference, row = trials.reference(name), Row("cache damaged", name)
     for seed in seeds:
         folder, draw = trials.fresh(name, f"cache {seed}"), rng("cache", name, seed)
         if name in FILLED:
             FILLED[name](folder)
         cache = sorted((folder / "cache" / READ.get(name, "")).rglob("*"))
         hurt = damage(draw, [file for file in cache if candidate(file)])
-        found, failed = after(known.job, folder)
-        row.judge(known.outcome, found, torn(known.job, folder), failed)
+        result, failed = after(reference.job, folder)
+        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
         if hurt.suffix == ".npy" and NOTICED not in log(folder).read_text():
             row.said.append(f"{hurt} was hurt and nothing said")
             row.survived -= 1
@@ -38,20 +38,20 @@ def caches(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
 
 def unfinished(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     """A killed run's hidden work is damaged: done again, or refused with the file's name."""
-    known, row = trials.reference(name), Row("unfinished work damaged", name)
+    reference, row = trials.reference(name), Row("unfinished work damaged", name)
     for seed in seeds:
         folder, draw = trials.fresh(name, f"unfinished {seed}"), rng("unfinished", name, seed)
-        last = max(2, known.changes * 2 // 3)
-        change = draw.randint(known.changes // 2, last)
-        call(known.job.arguments(folder), log(folder), Fault(folder, change=change))
+        last = max(2, reference.changes * 2 // 3)
+        change = draw.randint(reference.changes // 2, last)
+        call(reference.job.arguments(folder), log(folder), Fault(folder, change=change))
         work = [file for file in sorted(folder.rglob("*")) if in_flight(file, folder)]
         if work:
             damage(draw, work)
-        found, failed = after(known.job, folder)
+        result, failed = after(reference.job, folder)
         if "exit 4" in failed and "delete" in failed:
             shutil.rmtree(folder / "runs")  # what the message says
-            found, failed = after(known.job, folder)
-        row.judge(known.outcome, found, torn(known.job, folder), failed)
+            result, failed = after(reference.job, folder)
+        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
     return row
 
 

@@ -76,7 +76,7 @@ class Memory:
         self.resident: list[float] = []
         self.held: list[float] = []
 
-    def look(self, done: float) -> None:
+    def sample(self, done: float) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         resident, free = pages * resource.getpagesize(), LIBC.mallinfo2().free
         self.done.append(done)
@@ -125,7 +125,7 @@ def pretrain(memory: Memory, folder: Path) -> None:
     recipe = registry.load_recipe("toy/normal").replace(
         {k: str(v) for k, v in {**size, **epoch}.items()}
     )
-    train(recipe, source, folder / "run", watch=lambda ctx: memory.look(ctx.clock.step))
+    train(recipe, source, folder / "run", watch=lambda ctx: memory.sample(ctx.clock.step))
 
 
 def target(name: str, n: int, classes: int) -> Any:
@@ -157,12 +157,12 @@ def extract(memory: Memory, folder: Path) -> None:
 
     class Watch(Silent):
         @contextmanager
-        def task(self, *given: Any) -> Iterator[Callable[[int], None]]:
-            seen = [0]
+        def task(self, *args: Any) -> Iterator[Callable[[int], None]]:
+            done = [0]
 
             def advance(n: int) -> None:
-                seen[0] += n
-                memory.look(seen[0])
+                done[0] += n
+                memory.sample(done[0])
 
             yield advance
 
@@ -186,7 +186,7 @@ def episodes(memory: Memory, folder: Path) -> None:
             size = linear.block_size(spec, DIM)
             for block in range(-(-EPISODES // size)):
                 linear.evaluate_block(inputs, spec, block)
-                memory.look(len(memory.done))
+                memory.sample(len(memory.done))
 
 
 WORK = {"pretrain": pretrain, "extract": extract, "episodes": episodes}
@@ -206,24 +206,25 @@ def measure(name: str) -> None:
 
 def report() -> bool:
     """A line for each kind of work; whether all keep their bounds."""
-    kept = True
+    whole = True
     for name, bound in BOUNDS.items():
         command = [sys.executable, "-m", "stress.endurance", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            kept = False
+            whole = False
             print(f"endurance {name}: BROKEN, exit {done.returncode}: {done.stderr[-2000:]}")
             continue
-        found = json.loads(done.stdout.splitlines()[-1])
-        good = found["held"] <= bound.slope and found["peak"] <= bound.peak
-        kept &= good
+        figures = json.loads(done.stdout.splitlines()[-1])
+        good = figures["held"] <= bound.slope and figures["peak"] <= bound.peak
+        whole &= good
         print(
-            f"endurance {name}: held {found['held']:+.2f} MB per 1,000 (bound {bound.slope:g}),"
-            f" resident {found['resident']:+.2f}, peak {found['peak']:.0f} MB"
-            f" (bound {bound.peak:.0f}), {found['seconds']:.0f} s: {'kept' if good else 'BROKEN'}",
+            f"endurance {name}: held {figures['held']:+.2f} MB per 1,000 (bound {bound.slope:g}),"
+            f" resident {figures['resident']:+.2f}, peak {figures['peak']:.0f} MB"
+            f" (bound {bound.peak:.0f}), {figures['seconds']:.0f} s:"
+            f" {'kept' if good else 'BROKEN'}",
             flush=True,
         )
-    return kept
+    return whole
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ class Job:
         assert code == 0, f"{self.name} ended with {code}:\n{log.read_text()}"
 
     def outcome(self, folder: Path) -> Outcome:
-        found = {}
+        digests = {}
         for part in self.parts:
             for file in visible(folder / part):
                 name = file.relative_to(folder).as_posix()
                 if content := settled(file):
-                    found[name] = hashlib.sha256(content).hexdigest()
-        return found
+                    digests[name] = hashlib.sha256(content).hexdigest()
+        return digests
 
 
 def visible(folder: Path) -> Iterator[Path]:

@@ -45,8 +45,8 @@ def killed(trials: Trials, seeds: Iterable[int]) -> Row:
             killer.start()
             failed |= run_sweep(file, there, EngineOptions(engine="ray", address=nodes.address))
             killer.join()
-        told = f"{failed or ''}{complaints(file, there)}"
-        row.judge(outcome(alone), outcome(there), [], told)
+        problems = f"{failed or ''}{complaints(file, there)}"
+        row.judge(outcome(alone), outcome(there), [], problems)
     return row
 
 
@@ -89,10 +89,10 @@ def entries(board: Path) -> list[str]:
 def complaints(file: SweepFile, there: Workplace) -> str:
     """What shows that the trial was none: too few jobs, none tried again, or one not done."""
     keys = plan_sweep(file, there).graph.jobs
-    seen = [StateFiles(there.output).read(key) for key in keys]
-    told = "" if len(keys) >= JOBS_AT_LEAST else f"only {len(keys)} jobs"
-    if max((each.attempt for each in seen if each), default=0) < 2:
-        told += " no job was tried again"
-    if any(each is None or each.state != "done" for each in seen):
-        told += f" states {seen}"
-    return told
+    states = [StateFiles(there.output).read(key) for key in keys]
+    problems = "" if len(keys) >= JOBS_AT_LEAST else f"only {len(keys)} jobs"
+    if max((state.attempt for state in states if state), default=0) < 2:
+        problems += " no job was tried again"
+    if any(state is None or state.state != "done" for state in states):
+        problems += f" states {states}"
+    return problems

@@ -20,20 +20,22 @@ ELSEWHERE = "another process is training"
 
 def together(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     """The same command twice at once: both end well, or one is told to wait."""
-    known, row = trials.reference(name), Row("two processes", name)
+    reference, row = trials.reference(name), Row("two processes", name)
     for seed in seeds:
         folder, draw = trials.fresh(name, f"two {seed}"), rng("two", name, seed)
         logs = [Path(f"{folder}.{i}.log") for i in range(2)]
-        first = start(known.job.arguments(folder), logs[0])
-        first.join(draw.uniform(0.0, known.seconds / 3))
-        second = start(known.job.arguments(folder), logs[1])
+        first = start(reference.job.arguments(folder), logs[0])
+        first.join(draw.uniform(0.0, reference.seconds / 3))
+        second = start(reference.job.arguments(folder), logs[1])
         failed = ""
         for process, said in zip((first, second), logs, strict=True):
             process.join()
             text = said.read_text()
             if process.exitcode and ELSEWHERE not in text:
                 failed += f"exit {process.exitcode}: {text}"
-        row.judge(known.outcome, known.job.outcome(folder), torn(known.job, folder), failed)
+        row.judge(
+            reference.outcome, reference.job.outcome(folder), torn(reference.job, folder), failed
+        )
     return row
 
 
@@ -52,28 +54,28 @@ def mounted(folder: Path, *options: str) -> Iterator[bool]:
 
 def unwritable(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     """The output is no folder, or read-only where this process may mount: an error, exit 1 or 2."""
-    known, row = trials.reference(name), Row("read-only output", name)
+    reference, row = trials.reference(name), Row("read-only output", name)
     for seed in seeds:
         folder = trials.fresh(name, f"unwritable {seed}")
-        output = folder / known.job.parts[-1]
+        output = folder / reference.job.parts[-1]
         with mounted(folder / "ro", "ro", "size=64k") as done:
             if done and seed % 2:
                 arguments = [
                     str(folder / "ro" / "x") if a == str(output) else a
-                    for a in known.job.arguments(folder)
+                    for a in reference.job.arguments(folder)
                 ]
             else:
                 (folder / "file").write_text("in the way")
                 arguments = [
                     str(folder / "file" / "x") if a == str(output) else a
-                    for a in known.job.arguments(folder)
+                    for a in reference.job.arguments(folder)
                 ]
             code = call(arguments, log(folder))
         text = log(folder).read_text()
-        found, failed = after(known.job, folder)
+        result, failed = after(reference.job, folder)
         if code not in (1, 2) or "error: " not in text or "Traceback" in text:
             failed += f"exit {code}: {text}"
-        row.judge(known.outcome, found, torn(known.job, folder), failed)
+        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
     return row
 
 
@@ -83,7 +85,7 @@ SMALL = {"features": ("cache", (8, 72)), "episodes": ("results", (4, 28))}
 
 def full_file_system(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
     """A part of the folder on a file system that is too small for it; where it may be mounted."""
-    known, row = trials.reference(name), Row("disk full (tmpfs)", name)
+    reference, row = trials.reference(name), Row("disk full (tmpfs)", name)
     part, sizes = SMALL[name]
     for seed in seeds:
         folder = trials.fresh(name, f"tmpfs {seed}")
@@ -91,13 +93,13 @@ def full_file_system(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
         with mounted(folder / part, f"size={room}k") as done:
             if not done:
                 break
-            code = call(known.job.arguments(folder), log(folder))
-            broken = list(torn(known.job, folder))
+            code = call(reference.job.arguments(folder), log(folder))
+            broken = list(torn(reference.job, folder))
         text = log(folder).read_text()
-        found, failed = after(known.job, folder)
+        result, failed = after(reference.job, folder)
         if code != 1 or "error: " not in text or "Traceback" in text:
             failed += f"{room} kB, exit {code}: {text}"
-        row.judge(known.outcome, found, [*broken, *torn(known.job, folder)], failed)
+        row.judge(reference.outcome, result, [*broken, *torn(reference.job, folder)], failed)
     return row
 
 
@@ -113,15 +115,15 @@ def changed_images(trials: Trials, seeds: Iterable[int]) -> Row:
             files[seed % len(files)]
         )
         refused = call(of_folder(folder, "old"), log(folder))
-        kept = digest(folder / "old") == before
+        unchanged = digest(folder / "old") == before
         codes = [
             call(of_folder(folder, "new"), log(folder)),
             call(of_folder(folder, "clean", "fresh"), log(folder)),
         ]
-        clean = refused == 5 and kept and codes == [0, 0]
+        clean = refused == 5 and unchanged and codes == [0, 0]
         failed = "" if clean else f"exit {refused}, then {codes}: {log(folder).read_text()}"
-        found = {} if failed else {"records": digest(folder / "new")}
-        row.judge({"records": digest(folder / "clean")}, found, [], failed)
+        result = {} if failed else {"records": digest(folder / "new")}
+        row.judge({"records": digest(folder / "clean")}, result, [], failed)
     return row
 
 
@@ -133,8 +135,8 @@ def of_folder(folder: Path, output: str, cache: str = "cache") -> list[str]:
 def digest(results: Path) -> str:
     """Of the one result there."""
     (file,) = results.glob("*/*/*/[!.]*.json")
-    found = json.loads(file.read_text())
-    return f"{found['records_digest']} {found['dataset']['fingerprint']}"
+    content = json.loads(file.read_text())
+    return f"{content['records_digest']} {content['dataset']['fingerprint']}"
 
 
 def diverging(trials: Trials, seeds: Iterable[int]) -> Row:
@@ -147,12 +149,12 @@ def diverging(trials: Trials, seeds: Iterable[int]) -> Row:
         code = call(arguments, log(folder))
         text, runs = log(folder).read_text(), folder / "runs" / "toy-seal-s0"
         named = "not finite" in text and "at step" in text and "last good checkpoint" in text
-        kept = (
+        sidecar = (
             json.loads((runs / "checkpoint.json").read_text())
             if (runs / "checkpoint.json").exists()
             else {}
         )
-        intact = not kept or (runs / kept["tensors"]).is_file()
+        intact = not sidecar or (runs / sidecar["tensors"]).is_file()
         clean = code == 1 and named and intact and "Traceback" not in text
         row.judge({}, {}, [], "" if clean else f"exit {code}: {text}")
         assert not (runs / "run.json").exists()

@@ -27,13 +27,13 @@ class Row:
     said: list[str] = field(default_factory=list)
 
     def judge(
-        self, expected: Outcome, found: Outcome, torn: Iterable[Path], failed: str = ""
+        self, expected: Outcome, result: Outcome, torn: Iterable[Path], failed: str = ""
     ) -> None:
         """Count one fault. failed: what else went wrong."""
         torn = list(torn)
-        lost = expected.keys() - found.keys()
-        wrong = {name for name in expected.keys() & found.keys() if expected[name] != found[name]}
-        wrong |= found.keys() - expected.keys()
+        lost = expected.keys() - result.keys()
+        wrong = {name for name in expected.keys() & result.keys() if expected[name] != result[name]}
+        wrong |= result.keys() - expected.keys()
         self.injected += 1
         self.lost, self.wrong, self.torn = (
             self.lost + len(lost), self.wrong + len(wrong), self.torn + len(torn),

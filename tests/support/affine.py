@@ -46,28 +46,28 @@ def is_norm(module: nn.Module) -> bool:
 
 def spec(k_shot: int = 1, dtype: str = "float64", **fields: Any) -> EpisodicSpec:
     head = {"dtype": dtype} | fields.pop("head", {})
-    given = {"adaptation": "affine", "image": {"input_size": SIDE}, "head": head} | fields
-    return EpisodicSpec.model_validate(given | {"episode": EpisodeSpec(k_shot=k_shot, n_query=3)})
+    values = {"adaptation": "affine", "image": {"input_size": SIDE}, "head": head} | fields
+    return EpisodicSpec.model_validate(values | {"episode": EpisodeSpec(k_shot=k_shot, n_query=3)})
 
 
-def ours(inputs: Inputs, given: EpisodicSpec, indices: range, steps: int | None = None) -> Tensor:
+def ours(inputs: Inputs, setting: EpisodicSpec, indices: range, steps: int | None = None) -> Tensor:
     """Query logits (E, q, n_way) after so many steps (all of them by default)."""
-    sampler = EpisodeSampler(given.episode, inputs.dataset.name, inputs.dataset.class_counts)
+    sampler = EpisodeSampler(setting.episode, inputs.dataset.name, inputs.dataset.class_counts)
     episodes = [sampler.episode(i) for i in indices]
     tuning, images = (
-        build_tuning(inputs, given, indices),
-        read_episode_images(inputs, given.image, episodes),
+        build_tuning(inputs, setting, indices),
+        read_episode_images(inputs, setting.image, episodes),
     )
-    labels = torch.arange(5).repeat_interleave(given.episode.k_shot).repeat(len(indices))
-    for rows in islice(iterate_batches(inputs, given, episodes), steps):
+    labels = torch.arange(5).repeat_interleave(setting.episode.k_shot).repeat(len(indices))
+    for rows in islice(iterate_batches(inputs, setting, episodes), steps):
         tuning.step(images.support[rows], labels[rows])
     return tuning.logits(images.query)
 
 
-def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
+def plain(inputs: Inputs, setting: EpisodicSpec, i: int, steps: int | None = None) -> Tensor:
     """Query logits (q, n_way) of one episode: deep copy, autograd and torch.optim.SGD."""
     assert inputs.backbone is not None
-    e, h, dataset, backbone = given.episode, given.head, inputs.dataset, inputs.backbone
+    e, h, dataset, backbone = setting.episode, setting.head, inputs.dataset, inputs.backbone
     dtype = getattr(torch, h.dtype)
     network = copy.deepcopy(backbone.module).to(dtype).train(False)
     others = [m for m in network.modules() if not isinstance(m, nn.Conv2d | nn.Linear)]
@@ -76,7 +76,7 @@ def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None)
         p.requires_grad_(True)
     for module in network.modules():
         if is_norm(module):
-            module.train(given.bn_mode == "train")
+            module.train(setting.bn_mode == "train")
     start = draw_linear_init(
         backbone.facts.feature_dim, 5, e.digest(), dataset.name, i, "head-init"
     )
@@ -84,15 +84,15 @@ def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None)
     with torch.no_grad():
         head.weight.copy_(torch.from_numpy(start[:-1].T))
         head.bias.copy_(torch.from_numpy(start[-1]))
-    a = given.affine
+    a = setting.affine
     assert a is not None
     optimizers = [
         torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay),
         torch.optim.SGD(tuned, a.lr, a.momentum, a.dampening, a.weight_decay),
     ]
-    support, query = images(inputs, given, i)
+    support, query = images(inputs, setting, i)
     labels = torch.arange(5).repeat_interleave(e.k_shot)
-    for batch in islice(orders(given, dataset.name, i), steps):
+    for batch in islice(orders(setting, dataset.name, i), steps):
         for optimizer in optimizers:
             optimizer.zero_grad()
         x = backbone.normalised(support[batch]).to(dtype)
@@ -100,23 +100,23 @@ def plain(inputs: Inputs, given: EpisodicSpec, i: int, steps: int | None = None)
         for optimizer in optimizers:
             optimizer.step()
     with torch.no_grad():
-        found: Tensor = head(network.eval()(backbone.normalised(query).to(dtype)))
-    return found
+        scores: Tensor = head(network.eval()(backbone.normalised(query).to(dtype)))
+    return scores
 
 
-def orders(given: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
-    n, h = 5 * given.episode.k_shot, given.head
-    for order in permutations(h.epochs, n, given.episode.digest(), name, i, "head-order"):
+def orders(setting: EpisodicSpec, name: str, i: int) -> Iterator[Tensor]:
+    n, h = 5 * setting.episode.k_shot, setting.head
+    for order in permutations(h.epochs, n, setting.episode.digest(), name, i, "head-order"):
         yield from torch.from_numpy(order).split(h.batch_size)
 
 
-def images(inputs: Inputs, given: EpisodicSpec, i: int) -> tuple[Tensor, Tensor]:
+def images(inputs: Inputs, setting: EpisodicSpec, i: int) -> tuple[Tensor, Tensor]:
     dataset = inputs.dataset
-    episode = EpisodeSampler(given.episode, dataset.name, dataset.class_counts).episode(i)
+    episode = EpisodeSampler(setting.episode, dataset.name, dataset.class_counts).episode(i)
     sides = []
     for ranks in (episode.support, episode.query):
         lists = [np.flatnonzero(dataset.labels == c) for c in episode.class_ids]
         numbers = [int(m[r]) for m, row in zip(lists, ranks, strict=True) for r in row]
-        pixels = np.stack([to_array(dataset.image(n), given.image) for n in numbers])
+        pixels = np.stack([to_array(dataset.image(n), setting.image) for n in numbers])
         sides.append(torch.from_numpy(pixels))
     return sides[0], sides[1]

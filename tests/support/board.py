@@ -88,11 +88,11 @@ def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, Episod
     counts = dict(zip(data.class_ids, data.class_counts, strict=True))
     drawn = draw_manifest(e, data.name, counts, None, range(n))
     hard = 0.2 * uniforms((n, 1, 1), target, e.k_shot, "hard") - 0.1
-    own = uniforms((n, e.n_way, e.n_query), target, spec.label, skill)
+    noise = uniforms((n, e.n_way, e.n_query), target, spec.label, skill)
     records = EpisodeRecords(
         drawn.numbers,
         drawn.class_ids,
-        own < SKILLS[skill] - hard,
+        noise < SKILLS[skill] - hard,
         np.zeros(n, np.bool_),
         np.ones(n, np.bool_),
     )

@@ -50,10 +50,10 @@ def resize(driver: Any, size: tuple[int, int]) -> None:
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
-def dark(driver: Any, wanted: bool) -> None:
+def dark(driver: Any, dark: bool) -> None:
     """What the reader's system prefers; without motion, so that colours are there at once."""
     features = [
-        {"name": "prefers-color-scheme", "value": "dark" if wanted else "light"},
+        {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
         {"name": "prefers-reduced-motion", "value": "reduce"},
     ]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

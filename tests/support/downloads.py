@@ -28,12 +28,12 @@ def serve() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             data = state.files.get(self.path)
-            wanted = self.headers.get("Range")
-            state.asked.append(wanted)
+            requested = self.headers.get("Range")
+            state.asked.append(requested)
             if data is None:
                 self.send_error(404)
                 return
-            start = int(wanted[6:].rstrip("-")) if wanted and state.ranges else 0
+            start = int(requested[6:].rstrip("-")) if requested and state.ranges else 0
             if start >= len(data):
                 self.send_error(416)
                 return

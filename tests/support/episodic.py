@@ -35,11 +35,11 @@ class Prepared:
 
     def gradients(self) -> dict[str, Tensor]:
         """Of everything that is trained, by the method's own step."""
-        model, found = self.ctx.model, dict(self.ctx.parameters)
+        model, parameters = self.ctx.model, dict(self.ctx.parameters)
         before = copy.deepcopy(model.state_dict())
         torch.autograd.backward(self.learner.training_step(self.ctx, self.batch))
         model.load_state_dict(before)
-        return {name: p.grad.clone() for name, p in found.items() if p.grad is not None}
+        return {name: p.grad.clone() for name, p in parameters.items() if p.grad is not None}
 
     def expected(self, answers: Answers, more: Weights | None = None) -> dict[str, Tensor]:
         """The same by the reference; more: what else is trained."""
@@ -49,14 +49,16 @@ class Prepared:
             functional.cross_entropy(answers(model, weights, task), task.query_labels)
             for task in self.tasks
         ]
-        found = torch.autograd.grad(sum(losses) / len(losses), list(weights.values()))
-        return dict(zip(weights, found, strict=True))
+        gradients = torch.autograd.grad(sum(losses) / len(losses), list(weights.values()))
+        return dict(zip(weights, gradients, strict=True))
 
 
 def logits(model: nn.Module, weights: Weights, images: Tensor) -> Tensor:
     """What the network says with these weights."""
-    own = {name: value for name, value in weights.items() if name in dict(model.named_parameters())}
-    return functional_call(model, own, (images,))
+    replaced = {
+        name: value for name, value in weights.items() if name in dict(model.named_parameters())
+    }
+    return functional_call(model, replaced, (images,))
 
 
 def close(ours: Weights, theirs: Weights) -> bool:

@@ -64,12 +64,12 @@ def official(name: str = "toy_tiles") -> DatasetRecord:
     """A data set of the suite with its official counts, unflagged."""
     from fsbench.data.catalog import all_facts
 
-    known = all_facts()[name]
+    facts = all_facts()[name]
     return DatasetRecord(
         name=name,
-        class_ids=tuple(range(len(known.classes))),
-        class_names=known.classes,
-        class_counts=known.images_per_class,
+        class_ids=tuple(range(len(facts.classes))),
+        class_names=facts.classes,
+        class_counts=facts.images_per_class,
         images_hash="d" * 64,
         fingerprint="e" * 64,
     )

@@ -70,11 +70,11 @@ def outcomes(values: ArrayLike, draws: str = "a", index: Sequence[int] | None = 
     return Outcomes(np.arange(array.size) if index is None else np.array(index), array, draws)
 
 
-def run(entry: str, known: BackboneFacts, **columns: ArrayLike) -> MethodRun:
+def run(entry: str, facts: BackboneFacts, **columns: ArrayLike) -> MethodRun:
     """Outcomes by column; the episodes of every column are its own."""
-    return MethodRun(entry, known, {c: outcomes(values, draws=c) for c, values in columns.items()})
+    return MethodRun(entry, facts, {c: outcomes(values, draws=c) for c, values in columns.items()})
 
 
-def groups(*known: BackboneFacts) -> tuple[SeedGroup, ...]:
+def groups(*runs_facts: BackboneFacts) -> tuple[SeedGroup, ...]:
     """Rows of entries 0, 1, ... with two outcomes each, in the order of the board."""
-    return group_runs([run(str(i), each, a=[0.25, 0.5]) for i, each in enumerate(known)])[0]
+    return group_runs([run(str(i), facts, a=[0.25, 0.5]) for i, facts in enumerate(runs_facts)])[0]

@@ -40,17 +40,17 @@ def spec(size: int = 224, **changes: object) -> ProbeSpec:
 
 def write(root: Path, accuracy: float, data: DatasetRecord, name: str, size: int = 224) -> Result:
     """A probe of 100 test images; what is best is best by far."""
-    given = spec(size)
-    lrs, chances = np.array(given.lrs), accuracy * np.array([1.0, 0.5, 0.2])
+    content = spec(size)
+    lrs, chances = np.array(content.lrs), accuracy * np.array([1.0, 0.5, 0.2])
     right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
-    curve = np.repeat(right.mean(axis=1)[:, None], given.epochs, axis=1)
+    curve = np.repeat(right.mean(axis=1)[:, None], content.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
-    cell = ResultStore(root).cell(fakes.facts(name), data, given)
+    cell = ResultStore(root).cell(fakes.facts(name), data, content)
     return cell.write_probe(records, provenance=fakes.provenance())
 
 
 def write_all(root: Path, accuracy: float, name: str, size: int = 224) -> Path:
     """All columns of one track."""
-    for each in SETS:
-        write(root, accuracy, dataset(each), name, size)
+    for name_of_set in SETS:
+        write(root, accuracy, dataset(name_of_set), name, size)
     return root

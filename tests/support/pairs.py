@@ -31,8 +31,8 @@ def write(
 ) -> Path:
     """Results in which episode i has right[i] of its 25 queries right, and dense[i] of all that
     could have been queries in every class."""
-    given = fakes.episodic(shots).model_dump(exclude={"head"}) | {"adaptation": adaptation}
-    data, spec = fakes.dataset(), EpisodicSpec.model_validate(given)
+    fields = fakes.episodic(shots).model_dump(exclude={"head"}) | {"adaptation": adaptation}
+    data, spec = fakes.dataset(), EpisodicSpec.model_validate(fields)
     numbers = range(first, first + len(right))
     drawn = fakes.episodes(spec, data, numbers, 0.5)
     correct = np.arange(25) < np.array(right)[:, None]
@@ -68,8 +68,8 @@ def pair(folder: Path) -> tuple[str, str]:
 
 def outcomes(values: ArrayLike, draws: str, first: int = 0) -> Outcomes:
     """Values (n,) of episodes first, first + 1, ..."""
-    held = np.asarray(values, np.float64)
-    return Outcomes(np.arange(first, first + held.size), held, draws)
+    numbers = np.asarray(values, np.float64)
+    return Outcomes(np.arange(first, first + numbers.size), numbers, draws)
 
 
 def contenders(
@@ -77,6 +77,6 @@ def contenders(
 ) -> dict[str, dict[str, Outcomes]]:
     """Entry -> column -> values; every column has episodes of its own."""
     return {
-        name: {column: outcomes(values, column) for column, values in held.items()}
-        for name, held in board.items()
+        name: {column: outcomes(values, column) for column, values in columns.items()}
+        for name, columns in board.items()
     }

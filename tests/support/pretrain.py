@@ -84,9 +84,9 @@ def tiny(method: str, *assignments: str) -> Recipe:
     texts = [*TINY, *(f"{method}.{text}" for text in TASKS if toy.loader == "episodes")]
     if toy.loader == "episodes":
         pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
-    given = [text.partition("=")[0] for text in assignments]
-    kept = [text for text in texts if text.partition("=")[0] not in given]
-    return toy.override([*kept, *assignments])
+    named = [text.partition("=")[0] for text in assignments]
+    defaults = [text for text in texts if text.partition("=")[0] not in named]
+    return toy.override([*defaults, *assignments])
 
 
 def weights(run: Path) -> dict[str, Tensor]:

@@ -76,11 +76,11 @@ def alone(job: Job, out: Path) -> Path:
 def together(jobs: Mapping[str, Job], out: Path) -> None:
     """The runs of two ranks, in folders called as the jobs."""
     out.mkdir(parents=True, exist_ok=True)
-    told = {
+    content = {
         n: {"recipe": j.recipe.model_dump(mode="json"), "kill_at": j.kill_at}
         for n, j in jobs.items()
     }
-    (out / "jobs.json").write_text(json.dumps(told))
+    (out / "jobs.json").write_text(json.dumps(content))
     torchrun(str(HERE / "ranks_worker.py"), str(out))
 
 
@@ -144,8 +144,8 @@ def keep_own_weights(rank: int) -> None:
 
     def finishing(self: Trainer) -> None:
         finish(self)
-        held = dict(self.ctx.model.state_dict())
-        write_tensors(self.out / f"rank-{rank}.safetensors", held)
+        state = dict(self.ctx.model.state_dict())
+        write_tensors(self.out / f"rank-{rank}.safetensors", state)
 
     Trainer._finish = finishing  # type: ignore[method-assign]
 
@@ -157,5 +157,5 @@ def of_rank(run: Path, rank: int) -> dict[str, Tensor]:
 
 def record(run: Path) -> dict[str, object]:
     """run.json."""
-    found: dict[str, object] = json.loads((run / "run.json").read_text())
-    return found
+    record: dict[str, object] = json.loads((run / "run.json").read_text())
+    return record

@@ -34,7 +34,7 @@ def constant(mean: float) -> Outcomes:
 
 
 def view(
-    held: Mapping[str, Mapping[str, Outcomes]],
+    entries: Mapping[str, Mapping[str, Outcomes]],
     columns: tuple[str, ...] = COLUMNS,
     flags: CellFlags | None = None,
 ) -> BoardTable:
@@ -42,12 +42,12 @@ def view(
         name="mine",
         official=False,
         track=Track(protocol="ibm", input_size=64),
-        ranking=rank_entries(held, columns),
-        flags=dict.fromkeys(held, ()),
-        sources=dict.fromkeys(held),
+        ranking=rank_entries(entries, columns),
+        flags=dict.fromkeys(entries, ()),
+        sources=dict.fromkeys(entries),
         links={},
         published=(),
-        contenders=held,
+        contenders=entries,
         cell_flags=flags or {},
     )
 
@@ -55,6 +55,6 @@ def view(
 def hostile() -> ReportTable:
     """One column; the first name is the control, the last is flagged."""
     column = "evil=&_:5w1s/linear@ibm 64px"
-    held = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
+    entries = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
     flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
-    return build_report_table(view(held, (column,), flags), HOSTILE[0], ["a note & more"])
+    return build_report_table(view(entries, (column,), flags), HOSTILE[0], ["a note & more"])

@@ -45,10 +45,10 @@ def source(
 
     Episodes are as hard for every entry, so that pairing narrows intervals about twofold.
     """
-    known = {name: fakes.facts(name) for name in names} | dict(backbones or {})
+    facts = {name: fakes.facts(name) for name in names} | dict(backbones or {})
     specs = [EpisodicSpec(episode=EpisodeSpec(k_shot=k), n_episodes=n_episodes) for k in shots]
     entries = [
-        entry(name, known[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
+        entry(name, facts[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
     file = BoardFile(name="fake")
     return SiteBoard(file, entries, rank_tracks(file, entries))
@@ -74,17 +74,17 @@ def cell(
     """A result of the template with other weights and outcomes."""
     n, drawn = spec.n_episodes, template(target, spec)
     shared = generator(target, spec.label).normal(0, 0.08, n)
-    own = generator(name, target, spec.label).normal(0, 0.05, n)
-    right = np.clip(np.rint(QUERIES * (accuracy + shared + own)), 0, QUERIES).astype(np.uint8)
-    held = Outcomes(share_numbers(np.arange(n)), right, identify_draws(drawn), QUERIES)
-    mean, ci95, n = score(held.values)
+    noise = generator(name, target, spec.label).normal(0, 0.05, n)
+    right = np.clip(np.rint(QUERIES * (accuracy + shared + noise)), 0, QUERIES).astype(np.uint8)
+    outcomes = Outcomes(share_numbers(np.arange(n)), right, identify_draws(drawn), QUERIES)
+    mean, ci95, n = score(outcomes.values)
     changes = {
         "backbone": facts,
         "records_digest": hashlib.sha256(right.tobytes()).hexdigest(),
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
     }
     return VerifiedResult(
-        Path(target, f"{file_stem(spec)}.json"), drawn.model_copy(update=changes), held
+        Path(target, f"{file_stem(spec)}.json"), drawn.model_copy(update=changes), outcomes
     )
 
 

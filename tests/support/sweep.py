@@ -28,12 +28,12 @@ TINY = {
 ENTRY = {"authors": "nobody", "link": "none", "license": "Apache-2.0", "statement": "A test."}
 
 
-def images(root: Path, classes: int, each: int) -> Path:
+def images(root: Path, classes: int, count: int) -> Path:
     """Folders of random images whose brightness tells the class."""
     for label in range(classes):
         folder = root / f"class{label}"
         folder.mkdir(parents=True, exist_ok=True)
-        for i in range(each):
+        for i in range(count):
             noise = words(SIDE * SIDE * 3, root.name, label, i) % np.uint64(64)
             pixels = (noise + np.uint64(label * 40)).astype(np.uint8).reshape(SIDE, SIDE, 3)
             Image.fromarray(pixels).save(folder / f"{i}.png")
@@ -47,8 +47,8 @@ def sweep(root: Path, methods: tuple[str, ...] = ("seal", "llf"), **more: Any) -
     images(source / "val", 4, 4)
     block = {"recipes": ["toy"], "methods": [*methods], **more.pop("runs", {})}
     tiny = {**TINY, "source": f"folder:{source}"}
-    asked = {"targets": [f"folder:{target}:5w1s"], "episodes": 4, "input_size": "native"}
-    return {"pretrain": [{**block, "set": tiny}], "evaluate": [asked], **more}
+    evaluation = {"targets": [f"folder:{target}:5w1s"], "episodes": 4, "input_size": "native"}
+    return {"pretrain": [{**block, "set": tiny}], "evaluate": [evaluation], **more}
 
 
 def read(data: Mapping[str, Any]) -> SweepFile:
@@ -67,10 +67,10 @@ def place(root: Path, output: str = "out", **more: Any) -> Workplace:
 def hashes(output: Path) -> dict[str, str]:
     """Weights of all runs and records of all results below a sweep's folder."""
     runs = {p.parent.name: p for p in output.glob("runs/*/run.json")}
-    found = {name: read_json(path)["weights_hash"] for name, path in runs.items()}
+    hashes = {name: read_json(path)["weights_hash"] for name, path in runs.items()}
     for path in (output / "results").rglob("*w*s-*.json"):
-        found[str(path.relative_to(output))] = read_json(path)["records_digest"]
-    return found
+        hashes[str(path.relative_to(output))] = read_json(path)["records_digest"]
+    return hashes
 
 
 def read_json(path: Path) -> Any:

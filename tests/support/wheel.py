@@ -66,8 +66,8 @@ def require_use(environment: Path, work: Path) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     env |= {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
     where = "import fsbench; print(fsbench.__file__)"
-    found = call(environment / "bin" / "python", "-c", where, cwd=work, env=env)
-    require(str(environment) in found, f"fsbench comes from {found}")
+    result = call(environment / "bin" / "python", "-c", where, cwd=work, env=env)
+    require(str(environment) in result, f"fsbench comes from {result}")
     fsbench = environment / "bin" / "fsbench"
     call(fsbench, *EPISODES.split(), cwd=work, env=env)
     require("5w1s" in call(fsbench, "show", "results", cwd=work, env=env), "no result is shown")

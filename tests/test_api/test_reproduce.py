@@ -208,8 +208,8 @@ def test_only_the_recipe_of_the_run_is_proposed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", METHODS.names())
 def test_results_hold_every_recipe_and_its_control(name: str, scale: str) -> None:
     recipe = registry.load_recipe(f"{scale}/{name}")
-    for each in (recipe, registry.control_recipe(recipe), recipe.replace({"seed": 4})):
-        assert recipe_of(trained(each)) == each
+    for variant in (recipe, registry.control_recipe(recipe), recipe.replace({"seed": 4})):
+        assert recipe_of(trained(variant)) == variant
     base = registry.load_recipe("toy/normal")
     both = registry.compose_methods(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
     assert recipe_of(trained(both)) == both

@@ -49,9 +49,9 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "board", tmp_path / "board"))
 
 
-def check(board: Path, made: Path, models: Models = MODEL, **given: object) -> Badge:
+def check(board: Path, made: Path, models: Models = MODEL, **options: object) -> Badge:
     machine = Machine(cache=made / "cache")
-    return verify(board, "entry", models, Check(**{"seed": 1, **given}), machine=machine)  # type: ignore[arg-type]
+    return verify(board, "entry", models, Check(**{"seed": 1, **options}), machine=machine)  # type: ignore[arg-type]
 
 
 def stored(board: Path) -> list[Path]:
@@ -183,8 +183,8 @@ def test_the_command_prints_stores_and_exits(
             run([str(a) for a in ("leaderboard", *arguments, "--board", board)])
         return int(stop.value.code or 0)
 
-    given = ("verify", "entry", "-m", *MODEL.refs, "--random-init", 0, "--cache", made / "cache")
-    assert call(*given, "--episodes", 2, "-t", "toy_tiles/linear") == 0
+    options = ("verify", "entry", "-m", *MODEL.refs, "--random-init", 0, "--cache", made / "cache")
+    assert call(*options, "--episodes", 2, "-t", "toy_tiles/linear") == 0
     shown = capsys.readouterr()
     assert "verified" in shown.out
     assert f"not verified: {CENTROID}" in shown.err
@@ -192,7 +192,7 @@ def test_the_command_prints_stores_and_exits(
     assert "unsigned claim" in (shown := capsys.readouterr().out)
     assert "verified" not in shown
     forge(board / "entry", "linear", flipped(1))
-    assert call(*given, "--seed", 1, "--json") == 5
+    assert call(*options, "--seed", 1, "--json") == 5
     shown = capsys.readouterr()
     assert json.loads(shown.out)["verdict"] == "failed"
     assert "1 of" in shown.err

@@ -19,8 +19,8 @@ from fsbench.results.verification import Loaded, read_cells
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
-    root = tmp_path_factory.mktemp("held")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
+    root = tmp_path_factory.mktemp("cells")
     for data in (fakes.official("toy_tiles"), fakes.official("toy_rims"), fakes.dataset()):
         fakes.write(root, data=data)
     fakes.write(root, shots=5, data=fakes.official("toy_tiles"))
@@ -28,38 +28,38 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
     return tuple(read_cells(root))
 
 
-def tasks(found: list[Sample]) -> list[str]:
-    return [str(sample.cell.result.task).removesuffix("/linear@ibm") for sample in found]
+def tasks(samples: list[Sample]) -> list[str]:
+    return [str(sample.cell.result.task).removesuffix("/linear@ibm") for sample in samples]
 
 
-def test_ids_choose_cells_and_what_they_leave_out_fits_any(held: tuple[Loaded, ...]) -> None:
+def test_ids_choose_cells_and_what_they_leave_out_fits_any(cells: tuple[Loaded, ...]) -> None:
     tiles = ["toy_tiles:5w1s", "toy_tiles:5w5s"]
-    assert sorted(tasks(find_samples(held, []))) == ["toy_rims:5w1s", *tiles]
-    assert sorted(tasks(find_samples(held, ["toy_tiles"]))) == tiles
-    assert tasks(find_samples(held, ["toy_tiles:5w5s/linear@ibm"])) == ["toy_tiles:5w5s"]
-    assert sorted(tasks(find_samples(held, ["toy"]))) == ["toy_rims:5w1s", *tiles]
-    own = find_samples(held, ["folder:/somewhere/blobs"])
-    assert tasks(own) == ["folder-blobs:5w1s"]
-    assert own[0].task.dataset == "folder:/somewhere/blobs"
-    assert strip_digest(own[0].task.in_results.dataset) == "folder-blobs"
+    assert sorted(tasks(find_samples(cells, []))) == ["toy_rims:5w1s", *tiles]
+    assert sorted(tasks(find_samples(cells, ["toy_tiles"]))) == tiles
+    assert tasks(find_samples(cells, ["toy_tiles:5w5s/linear@ibm"])) == ["toy_tiles:5w5s"]
+    assert sorted(tasks(find_samples(cells, ["toy"]))) == ["toy_rims:5w1s", *tiles]
+    samples = find_samples(cells, ["folder:/somewhere/blobs"])
+    assert tasks(samples) == ["folder-blobs:5w1s"]
+    assert samples[0].task.dataset == "folder:/somewhere/blobs"
+    assert strip_digest(samples[0].task.in_results.dataset) == "folder-blobs"
 
 
 @pytest.mark.parametrize(
     "text",
     ["toy_scan", "toy_tiles:5w20s", "toy_tiles/ridge", "toy_tiles:probe", "toy_tiles@startup"],
 )
-def test_an_id_that_fits_nothing_is_refused(text: str, held: tuple[Loaded, ...]) -> None:
+def test_an_id_that_fits_nothing_is_refused(text: str, cells: tuple[Loaded, ...]) -> None:
     with pytest.raises(UsageError, match="names no episodes"):
-        find_samples(held, [text])
+        find_samples(cells, [text])
     with pytest.raises(UnknownName):
-        find_samples(held, ["nothing"])
+        find_samples(cells, ["nothing"])
 
 
-def test_draws_are_named_by_chain_and_seed_and_uniform(held: tuple[Loaded, ...]) -> None:
-    found = find_samples(held, [])
+def test_draws_are_named_by_chain_and_seed_and_uniform(cells: tuple[Loaded, ...]) -> None:
+    samples = find_samples(cells, [])
 
     def numbers(n: int, entry: str, seed: int) -> list[tuple[str, int]]:
-        chosen = draw(found, n, entry, seed)
+        chosen = draw(samples, n, entry, seed)
         return [(s.cell.result.task, i) for s in chosen for i in s.drawn]
 
     one = numbers(20, "entry", 0)
@@ -74,12 +74,12 @@ def test_draws_are_named_by_chain_and_seed_and_uniform(held: tuple[Loaded, ...])
 
 
 def test_half_of_the_draws_cannot_be_chosen_and_half_cannot_be_foreseen(
-    held: tuple[Loaded, ...],
+    cells: tuple[Loaded, ...],
 ) -> None:
-    found = find_samples(held, [])
+    samples = find_samples(cells, [])
 
     def numbers(n: int, seed: int) -> set[tuple[str, int]]:
-        chosen = draw(found, n, "entry", seed)
+        chosen = draw(samples, n, "entry", seed)
         return {(str(s.cell.result.task), i) for s in chosen for i in s.drawn}
 
     draws = [numbers(20, seed) for seed in range(200)]
@@ -90,34 +90,34 @@ def test_half_of_the_draws_cannot_be_chosen_and_half_cannot_be_foreseen(
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
-def test_no_cell_is_missed_that_a_draw_could_reach(held: tuple[Loaded, ...], n: int) -> None:
+def test_no_cell_is_missed_that_a_draw_could_reach(cells: tuple[Loaded, ...], n: int) -> None:
     """A cell of 3 episodes beside two of 40, which even 9 of 83 would miss seven times in ten."""
-    few, *others = find_samples(held, [])
-    found = [replace(few, records=few.records.take(np.array([1, 5, 7]))), *others]
+    few, *others = find_samples(cells, [])
+    possible = [replace(few, records=few.records.take(np.array([1, 5, 7]))), *others]
     for seed in range(20):
-        chosen = draw(found, n, "entry", seed)
+        chosen = draw(possible, n, "entry", seed)
         assert len(chosen) == 3
         assert sum(len(sample.drawn) for sample in chosen) == max(n, 3)
-    alone = [draw(found[:1], 1, f"entry-{i}", 0)[0].drawn for i in range(60)]
+    alone = [draw(possible[:1], 1, f"entry-{i}", 0)[0].drawn for i in range(60)]
     assert set(alone) == {(1,), (5,), (7,)}
 
 
-def sample(held: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
-    found = find_samples(held, ["toy_tiles:5w1s"])[0]
-    spec = found.spec.model_copy(update={"adaptation": adaptation})
-    return replace(found, spec=spec, drawn=(3,))
+def sample(cells: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
+    chosen = find_samples(cells, ["toy_tiles:5w1s"])[0]
+    spec = chosen.spec.model_copy(update={"adaptation": adaptation})
+    return replace(chosen, spec=spec, drawn=(3,))
 
 
 def here(of: Sample, **changes: str) -> dict[str, str]:
     return provenance.environment_of(of.cell.result.provenance) | changes
 
 
-def test_equal_outcomes_are_verified(held: tuple[Loaded, ...]) -> None:
-    one = sample(held)
+def test_equal_outcomes_are_verified(cells: tuple[Loaded, ...]) -> None:
+    one = sample(cells)
     block = one.records.take(np.arange(2, 10))
-    found = compare_episodes(one, block, here(one))
-    assert (found.verdict, found.episodes, found.outcomes) == ("verified", 8, 8 * 25)
-    assert (found.flipped, found.allowed, found.drawn) == (0, 0, (3,))
+    comparison = compare_episodes(one, block, here(one))
+    assert (comparison.verdict, comparison.episodes, comparison.outcomes) == ("verified", 8, 8 * 25)
+    assert (comparison.flipped, comparison.allowed, comparison.drawn) == (0, 0, (3,))
 
 
 def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
@@ -128,34 +128,39 @@ def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
     return replace(records, correct=correct.reshape(records.correct.shape))
 
 
-def test_one_flip_fails_in_the_same_environment_only(held: tuple[Loaded, ...]) -> None:
-    one = sample(held)
+def test_one_flip_fails_in_the_same_environment_only(cells: tuple[Loaded, ...]) -> None:
+    one = sample(cells)
     again = flipped(1, episode=7)(one.records)
-    found = compare_episodes(one, again, here(one))
-    assert (found.verdict, found.flipped, found.allowed, found.wrong) == ("failed", 1, 0, (7,))
-    assert abs(found.gained) == 1
+    comparison = compare_episodes(one, again, here(one))
+    assert (comparison.verdict, comparison.flipped, comparison.allowed, comparison.wrong) == (
+        "failed",
+        1,
+        0,
+        (7,),
+    )
+    assert abs(comparison.gained) == 1
     elsewhere = compare_episodes(one, again, here(one, threads="2"))
     assert elsewhere.verdict == "tolerant"
     assert elsewhere.differs == ("threads: 1 -> 2",)
 
 
-def test_another_environment_is_tolerant_at_most(held: tuple[Loaded, ...]) -> None:
+def test_another_environment_is_tolerant_at_most(cells: tuple[Loaded, ...]) -> None:
     """The submitter writes the capability of a CPU, so stating another one must gain nothing."""
-    one = sample(held)
-    found = compare_episodes(one, one.records, here(one, **{"cpu capability": "NEON"}))
-    assert (found.flipped, found.verdict) == (0, "tolerant")
+    one = sample(cells)
+    comparison = compare_episodes(one, one.records, here(one, **{"cpu capability": "NEON"}))
+    assert (comparison.flipped, comparison.verdict) == (0, "tolerant")
 
 
 @pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 2), ("affine", 20)])
 def test_elsewhere_a_stated_number_may_flip(
-    adaptation: str, allowed: int, held: tuple[Loaded, ...]
+    adaptation: str, allowed: int, cells: tuple[Loaded, ...]
 ) -> None:
     """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
-    one = sample(held, adaptation)
+    one = sample(cells, adaptation)
     for n, verdict in ((allowed, "tolerant"), (allowed + 1, "failed")):
         again = flip(one.records, (n + 1) // 2, n // 2)
-        found = compare_episodes(one, again, here(one, torch="1.0"))
-        assert (found.allowed, found.flipped, found.verdict) == (allowed, n, verdict)
+        comparison = compare_episodes(one, again, here(one, torch="1.0"))
+        assert (comparison.allowed, comparison.flipped, comparison.verdict) == (allowed, n, verdict)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +171,12 @@ def test_elsewhere_a_stated_number_may_flip(
     ],
 )
 def test_flips_favour_no_side_and_leave_the_mean(
-    up: int, down: int, verdict: str, held: tuple[Loaded, ...]
+    up: int, down: int, verdict: str, cells: tuple[Loaded, ...]
 ) -> None:
     """By hand: 2 / 2^11 < .001 <= 2 / 2^10; 0.1 point of 1000 outcomes is one flip."""
-    one = sample(held, "affine")
-    found = compare_episodes(one, flip(one.records, up, down), here(one, torch="1.0"))
-    assert (found.gained, found.verdict) == (down - up, verdict)
+    one = sample(cells, "affine")
+    comparison = compare_episodes(one, flip(one.records, up, down), here(one, torch="1.0"))
+    assert (comparison.gained, comparison.verdict) == (down - up, verdict)
 
 
 def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
@@ -180,30 +185,34 @@ def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
     return mine, mine.records
 
 
-def test_dense_queries_count(held: tuple[Loaded, ...]) -> None:
-    one = sample(held)
+def test_dense_queries_count(cells: tuple[Loaded, ...]) -> None:
+    one = sample(cells)
     mine, records = with_dense(one, 10)
     less = records.dense_correct
     assert less is not None
     fewer = less.copy()
     fewer[3, 2] -= 4
-    found = compare_episodes(mine, replace(records, dense_correct=fewer), here(one))
-    assert found.verdict == "failed"
-    assert (found.flipped, found.gained, found.outcomes) == (0, 0, 1000)
-    assert found.dense is not None
-    assert (found.dense.flipped, found.dense.gained, found.dense.outcomes) == (4, 4, 2000)
+    comparison = compare_episodes(mine, replace(records, dense_correct=fewer), here(one))
+    assert comparison.verdict == "failed"
+    assert (comparison.flipped, comparison.gained, comparison.outcomes) == (0, 0, 1000)
+    assert comparison.dense is not None
+    assert (comparison.dense.flipped, comparison.dense.gained, comparison.dense.outcomes) == (
+        4,
+        4,
+        2000,
+    )
     moved = compare_episodes(
         mine, replace(records, dense_total=np.full((40, 5), 11)), here(one, threads="2")
     )
     assert (moved.verdict, moved.other) == ("failed", "other dense queries")
 
 
-def test_dense_queries_lend_no_flips_to_the_scored_ones(held: tuple[Loaded, ...]) -> None:
+def test_dense_queries_lend_no_flips_to_the_scored_ones(cells: tuple[Loaded, ...]) -> None:
     """An entry of 21.13 states 54.46: 25 of 75 scored queries an episode, none of the dense ones.
 
     Pooled with 12,500 dense queries an episode, 25 flips are 0.2 %, which was within tolerance.
     """
-    honest = sample(held)
+    honest = sample(cells)
     correct = np.zeros((40, 75), bool)
     correct[:, :16] = True  # 21.33 %, and 54.67 % with 25 more
     shape = (40, 5, 15)
@@ -213,10 +222,10 @@ def test_dense_queries_lend_no_flips_to_the_scored_ones(held: tuple[Loaded, ...]
     stated = replace(truth, correct=inflated.reshape(shape))
     mine, records = with_dense(replace(honest, records=stated), 2500)
     recomputed = replace(records, correct=truth.correct)
-    found = compare_episodes(mine, recomputed, here(honest, **{"cpu capability": "NEON"}))
-    assert found.flipped == found.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
-    assert found.allowed == 6
-    assert (found.verdict, found.dense and found.dense.flipped) == ("failed", 0)
+    comparison = compare_episodes(mine, recomputed, here(honest, **{"cpu capability": "NEON"}))
+    assert comparison.flipped == comparison.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
+    assert comparison.allowed == 6
+    assert (comparison.verdict, comparison.dense and comparison.dense.flipped) == ("failed", 0)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +233,9 @@ def test_dense_queries_lend_no_flips_to_the_scored_ones(held: tuple[Loaded, ...]
     [("class_ids", "failed"), ("collapsed", "tolerant"), ("finite", "tolerant")],
 )
 def test_what_is_no_outcome_must_be_equal_too(
-    name: str, elsewhere: str, held: tuple[Loaded, ...]
+    name: str, elsewhere: str, cells: tuple[Loaded, ...]
 ) -> None:
-    one = sample(held)
+    one = sample(cells)
     values = getattr(one.records, name)
     again: EpisodeRecords = replace(
         one.records, **{name: values[::-1] if name == "class_ids" else ~values}

@@ -61,10 +61,10 @@ def test_a_resnets_roles_are_those_of_our_own() -> None:
     ours = ARCHITECTURES.load("resnet50")
     with torch.device("meta"):
         whole = ours.roles(ours.build(5))
-    found = find_roles(made("resnet50"))
-    assert found.blocks[1:] == whole.blocks[1:]
-    assert found.blocks[0] == ("conv1", "bn1", "act1", "maxpool", "layer1.0")
-    assert (found.layers, found.stages) == (whole.layers, whole.stages)
+    roles = find_roles(made("resnet50"))
+    assert roles.blocks[1:] == whole.blocks[1:]
+    assert roles.blocks[0] == ("conv1", "bn1", "act1", "maxpool", "layer1.0")
+    assert (roles.layers, roles.stages) == (whole.layers, whole.stages)
 
 
 class Skip(nn.Module):
@@ -113,8 +113,8 @@ def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
 
 
 def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
-    given = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
-    run = train_recipe(tiny("lw", *given), source(), tmp_path / "run")
+    assignments = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
+    run = train_recipe(tiny("lw", *assignments), source(), tmp_path / "run")
     assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
     backbone = backbones.load_backbone(f"run:{run}")
     assert backbone.facts.architecture == "timm/test_resnet"
@@ -158,10 +158,10 @@ def test_a_transformer_is_built_for_the_recipes_size(
 
 
 def test_a_size_that_a_network_cannot_have_is_refused_with_its_own() -> None:
-    for name, own in (("test_vit", 160), ("sequencer2d_s", 224)):
+    for name, side in (("test_vit", 160), ("sequencer2d_s", 224)):
         architecture = load_architecture(f"timm/{name}")
         with pytest.raises(
-            UsageError, match=rf"{name}.* 8 px.*made for {own} px|made for {own} px.* 8 px"
+            UsageError, match=rf"{name}.* 8 px.*made for {side} px|made for {side} px.* 8 px"
         ):
             roles_of_built(architecture.at(8))
 
@@ -182,8 +182,8 @@ def enlarged() -> SourceDataset:
 
 
 def test_nio_starts_a_transformer(tmp_path: Path) -> None:
-    given = (*VIT, "nio.iterations=1")
-    run = train_recipe(tiny("nio", *given), enlarged(), tmp_path / "run")
+    assignments = (*VIT, "nio.iterations=1")
+    run = train_recipe(tiny("nio", *assignments), enlarged(), tmp_path / "run")
     (line,) = lines(run, "rewrites.jsonl")
     assert "GradCosine" in line["note"]
     assert "pos_embed" not in line["tensors"]
@@ -193,12 +193,12 @@ def test_nio_starts_a_transformer(tmp_path: Path) -> None:
 
 
 def test_lw_keeps_the_positions_of_a_transformer_and_refuses_its_channels(tmp_path: Path) -> None:
-    given = (*VIT, "lw.generations=true", "plan.rounds=2")
-    run = train_recipe(tiny("lw", *given), enlarged(), tmp_path / "run")
+    assignments = (*VIT, "lw.generations=true", "plan.rounds=2")
+    run = train_recipe(tiny("lw", *assignments), enlarged(), tmp_path / "run")
     drawn = [n for line in lines(run, "rewrites.jsonl") for n in line["tensors"]]
     assert "head.weight" in drawn
     assert not {"pos_embed", "cls_token"} & set(drawn)
     with pytest.raises(UsageError, match="finds no channels after blocks"):
         train_recipe(
-            tiny("lw", *given, "lw.statistics=per_channel"), enlarged(), tmp_path / "other"
+            tiny("lw", *assignments, "lw.statistics=per_channel"), enlarged(), tmp_path / "other"
         )

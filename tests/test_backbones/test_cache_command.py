@@ -71,9 +71,9 @@ def test_clear_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_clear_asks(cache: Path, answer: str, code: int) -> None:
-    asked = CliRunner().invoke(build(), ["cache", "clear"], input=f"{answer}\n")
-    assert asked.exit_code == code
-    assert "Delete 3 entries" in asked.output
+    result = CliRunner().invoke(build(), ["cache", "clear"], input=f"{answer}\n")
+    assert result.exit_code == code
+    assert "Delete 3 entries" in result.output
     assert (cache / "sources" / "toy-32px" / "train.npy").exists() == (answer == "n")
 
 

@@ -48,17 +48,17 @@ def test_the_cnn_sees_576_values_of_a_32_px_image() -> None:
 def test_the_cnn_with_batch_norm_has_no_convolution_bias() -> None:
     plain, normed = shapes("cnn", 10), shapes("cnn_bn", 10)
     norms = {f"layer{i}.1.{part}": (16,) for i in (1, 2) for part in ("weight", "bias")}
-    kept = {n: s for n, s in plain.items() if n not in ("layer1.0.bias", "layer2.0.bias")}
-    assert normed == kept | norms
+    parameters = {n: s for n, s in plain.items() if n not in ("layer1.0.bias", "layer2.0.bias")}
+    assert normed == parameters | norms
 
 
 def test_vgg16_has_the_13_convolutions_of_configuration_d() -> None:
-    found = shapes("swr_vgg16", 200)
-    channels = [s[0] for s in found.values() if len(s) == 4]
+    layers = shapes("swr_vgg16", 200)
+    channels = [s[0] for s in layers.values() if len(s) == 4]
     assert channels == [64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
-    assert found["fc6.weight"] == (4096, 512 * 2 * 2)
-    assert found["fc7.weight"] == (4096, 4096)
-    assert found["fc.weight"] == (200, 4096)
+    assert layers["fc6.weight"] == (4096, 512 * 2 * 2)
+    assert layers["fc7.weight"] == (4096, 4096)
+    assert layers["fc.weight"] == (200, 4096)
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -79,12 +79,12 @@ def test_logits_features_and_roles(name: str) -> None:
 def test_registration_order_is_forward_order(name: str) -> None:
     architecture = ARCHITECTURES.load(name).at(32)
     model = architecture.build(3, 4).eval()
-    seen: list[str] = []
+    order: list[str] = []
     for layer in architecture.roles(model).weighted:
-        model.get_submodule(layer).register_forward_hook(lambda *_, name=layer: seen.append(name))
+        model.get_submodule(layer).register_forward_hook(lambda *_, name=layer: order.append(name))
     with torch.no_grad():
         model(torch.zeros(1, 3, 32, 32))
-    assert tuple(seen) == architecture.roles(model).weighted
+    assert tuple(order) == architecture.roles(model).weighted
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES.names())

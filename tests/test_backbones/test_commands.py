@@ -34,25 +34,27 @@ def weights() -> dict[str, torch.Tensor]:
     return ARCHITECTURES.load("toy_resnet").build(3).state_dict()
 
 
-def told(found: tuple[int, str], code: int, *words: str) -> None:
-    assert found[0] == code, found[1]
-    assert "Traceback" not in found[1]
-    assert "fix: " in found[1]
+def check_refusal(result: tuple[int, str], code: int, *words: str) -> None:
+    assert result[0] == code, result[1]
+    assert "Traceback" not in result[1]
+    assert "fix: " in result[1]
     for word in words:
-        assert word in found[1]
+        assert word in result[1]
 
 
 def test_references_that_name_nothing(fsbench: Fsbench, tmp_path: Path) -> None:
-    told(fsbench("tmim/resnet18"), 2, "did you mean 'timm/resnet18'")
-    told(fsbench("fsbench/toy_resnte", "--random-init", "0"), 2, "did you mean 'toy_resnet'")
-    told(fsbench("fsbench/toy_resnet"), 2, "--random-init")
-    told(fsbench(tmp_path / "none.pth"), 2, "none.pth", str(tmp_path))
-    told(fsbench(f"run:{tmp_path}"), 2, str(tmp_path), "run.json")
-    told(fsbench("py:no_such_module:f"), 2, "no_such_module")
+    check_refusal(fsbench("tmim/resnet18"), 2, "did you mean 'timm/resnet18'")
+    check_refusal(
+        fsbench("fsbench/toy_resnte", "--random-init", "0"), 2, "did you mean 'toy_resnet'"
+    )
+    check_refusal(fsbench("fsbench/toy_resnet"), 2, "--random-init")
+    check_refusal(fsbench(tmp_path / "none.pth"), 2, "none.pth", str(tmp_path))
+    check_refusal(fsbench(f"run:{tmp_path}"), 2, str(tmp_path), "run.json")
+    check_refusal(fsbench("py:no_such_module:f"), 2, "no_such_module")
 
 
 def test_weights_that_cannot_be_had(fsbench: Fsbench) -> None:
-    told(fsbench("timm/resnet18"), 4, "HF_HOME", "--random-init")
+    check_refusal(fsbench("timm/resnet18"), 4, "HF_HOME", "--random-init")
 
 
 def test_files_that_do_not_fit(
@@ -60,27 +62,31 @@ def test_files_that_do_not_fit(
 ) -> None:
     path = tmp_path / "weights.pth"
     torch.save(weights | {"queue": torch.ones(2)}, path)
-    told(fsbench(path), 2, "weights.pth", "--arch")
-    told(fsbench(path, *ARCH), 4, "weights.pth", "matched", "dropped head 2", "unexpected 1: queue")
+    check_refusal(fsbench(path), 2, "weights.pth", "--arch")
+    check_refusal(
+        fsbench(path, *ARCH), 4, "weights.pth", "matched", "dropped head 2", "unexpected 1: queue"
+    )
     torch.save({"model": weights, "model_ema": weights}, path)
-    told(fsbench(path, *ARCH), 4, f"{path}::model_ema")
+    check_refusal(fsbench(path, *ARCH), 4, f"{path}::model_ema")
     weights["bn1.bias"][0] = float("nan")
     torch.save(weights, path)
-    told(fsbench(path, *ARCH), 4, "weights.pth", "NaN or infinity", "bn1.bias")
+    check_refusal(fsbench(path, *ARCH), 4, "weights.pth", "NaN or infinity", "bn1.bias")
 
 
 def test_files_that_must_not_be_opened(fsbench: Fsbench, tmp_path: Path) -> None:
     path = tmp_path / "module.pth"
     torch.save(torch.nn.Linear(2, 2), path)
-    told(fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "torch.save")
+    check_refusal(
+        fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "torch.save"
+    )
     path.write_bytes(path.read_bytes()[:300])
-    told(fsbench(path, *ARCH), 4, "module.pth is not a readable checkpoint")
+    check_refusal(fsbench(path, *ARCH), 4, "module.pth is not a readable checkpoint")
 
 
 def test_a_dead_network(fsbench: Fsbench, tmp_path: Path, weights: dict[str, torch.Tensor]) -> None:
     path = tmp_path / "dead.pth"
     torch.save({n: torch.zeros_like(t) for n, t in weights.items()}, path)
-    told(fsbench(path, *ARCH), 4, "dead.pth gives the same features")
+    check_refusal(fsbench(path, *ARCH), 4, "dead.pth gives the same features")
 
 
 def test_a_file_that_fits_is_evaluated_and_its_plan_shown(

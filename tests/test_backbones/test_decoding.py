@@ -27,12 +27,12 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
 ) -> None:
     """With fewer threads than blocks and with more."""
     dataset = pictures(2 * size + size // 2 + 1)
-    found = list(blocks(dataset, SMALL, size, first, workers, view))
-    assert [(start, n) for start, n, _ in found] == [
+    decoded = list(blocks(dataset, SMALL, size, first, workers, view))
+    assert [(start, n) for start, n, _ in decoded] == [
         (start, min(size, len(dataset) - start))
         for start in range(first * size, len(dataset), size)
     ]
-    for start, n, pixels in found:
+    for start, n, pixels in decoded:
         assert pixels.shape == (size, 3, 16, 16)
         assert pixels.dtype == np.uint8
         for i in range(n):
@@ -57,10 +57,10 @@ def test_normalising_is_that_of_every_pixel_alone(layout: torch.memory_format) -
     backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
     images = every.contiguous(memory_format=layout)
-    for given in (images, images.double() / 255):
-        before, found = given.clone(), backbone.normalised(given)
-        assert found.is_contiguous(memory_format=layout)
-        assert torch.equal(given, before)
+    for pixels in (images, images.double() / 255):
+        before, normalised = pixels.clone(), backbone.normalised(pixels)
+        assert normalised.is_contiguous(memory_format=layout)
+        assert torch.equal(pixels, before)
         for c, (mean, std) in enumerate(zip(backbone.facts.mean, backbone.facts.std, strict=True)):
-            x = given[:, c].float() / 255 if given is images else given[:, c]
-            assert torch.equal(found[:, c], (x - x.new_tensor(mean)) / x.new_tensor(std))
+            x = pixels[:, c].float() / 255 if pixels is images else pixels[:, c]
+            assert torch.equal(normalised[:, c], (x - x.new_tensor(mean)) / x.new_tensor(std))

@@ -121,8 +121,8 @@ def test_a_classifier_of_transformers_is_read_without_its_head(tmp_path: Path) -
     save_model(tmp_path, model)
     with torch.no_grad():
         expected = model.vit(NORMALISED).last_hidden_state[:, 0]
-    found = backbones.load_backbone(f"transformers:{tmp_path}").features(IMAGES)
-    torch.testing.assert_close(found, expected)
+    features = backbones.load_backbone(f"transformers:{tmp_path}").features(IMAGES)
+    torch.testing.assert_close(features, expected)
 
 
 @transformers_installed

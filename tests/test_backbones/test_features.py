@@ -78,30 +78,30 @@ def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
     dataset, view = pictures(9), RandomView(0, 3)
     part = dataset.take(np.array([1, 2, 4, 5, 8]))
     assert part.canonical_ids == ("001", "002", "004", "005", "008")
-    found = store.get(backbone, part, SMALL, PRINT, view)
+    features = store.get(backbone, part, SMALL, PRINT, view)
     pixels = [view.pixels(dataset.image(i), SMALL, "noise", f"{i:03}") for i in (1, 2, 4, 5, 8)]
     expected = backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
     rows = [rows for _, rows in store.rows(backbone, part, SMALL, view=view)]
-    np.testing.assert_array_equal(np.concatenate(rows), found)
+    np.testing.assert_array_equal(np.concatenate(rows), features)
     sizes = count_blocks(backbone)
     store.get(backbone, part, SMALL, PRINT, view)
     assert not sizes
     for other in ((part, RandomView(0, 4)), (part, RandomView(1, 3)), (part, None)):
-        assert (store.get(backbone, other[0], SMALL, PRINT, other[1]) != found).any()
+        assert (store.get(backbone, other[0], SMALL, PRINT, other[1]) != features).any()
     rest = dataset.take(np.array([0, 3, 6, 7, 8]))
-    assert (store.get(backbone, rest, SMALL, PRINT, view) != found).any()
+    assert (store.get(backbone, rest, SMALL, PRINT, view) != features).any()
 
 
 def test_the_number_of_workers_changes_no_bit(
     backbone: Backbone, pictures: Pictures, tmp_path: Path
 ) -> None:
     dataset = pictures(9)
-    found = [
+    features = [
         FeatureStore(tmp_path / f"c{workers}", 4, workers).get(backbone, dataset, SMALL, PRINT)
         for workers in (0, 1, 3)
     ]
-    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+    assert features[0].tobytes() == features[1].tobytes() == features[2].tobytes()
 
 
 def test_an_image_keeps_its_bits_whoever_stands_beside_it(
@@ -116,10 +116,10 @@ def test_an_image_keeps_its_bits_whoever_stands_beside_it(
     assert np.array_equal(ten, twelve[:10])
 
 
-@pytest.mark.parametrize(("seconds", "kept"), [(0.0, 2), (1e9, 0)])
+@pytest.mark.parametrize(("seconds", "n_saved"), [(0.0, 2), (1e9, 0)])
 def test_a_kill_midway_resumes_to_the_same_bytes(
     seconds: float,
-    kept: int,
+    n_saved: int,
     backbone: Backbone,
     pictures: Pictures,
     tmp_path: Path,
@@ -129,11 +129,11 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     """The disk as it was while the third of five blocks was in the network."""
     monkeypatch.setattr(feature_files, "MARK_SECONDS", seconds)
     dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
-    seen: list[int] = []
+    calls: list[int] = []
 
     def snapshot(_module: nn.Module, _args: object, _out: object) -> None:
-        seen.append(1)
-        if len(seen) == 3:
+        calls.append(1)
+        if len(calls) == 3:
             shutil.copytree(cache, killed)
 
     native = replace(backbone, facts=backbone.facts.model_copy(update={"input_size": 16}))
@@ -146,8 +146,8 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     )
     sizes = count_blocks(backbone)
     resumed = FeatureStore(killed, 4, report=report).get(native, dataset, SMALL, PRINT)
-    assert len(sizes) == 5 - kept
-    done = 4 * kept
+    assert len(sizes) == 5 - n_saved
+    done = 4 * n_saved
     assert report.tasks == [["features of noise by fsbench/toy_resnet", 18, done, 18 - done]]
     assert resumed.tobytes() == whole.tobytes()
     names = {path.name for path in (killed / "features").rglob("*") if path.suffix != ".lock"}

@@ -15,10 +15,10 @@ from fsbench.core.errors import CheckpointError
 
 def edit(folder: Path, **changes: Any) -> None:
     """A record with all that a finished run states."""
-    known = fakes_methods.training("llf", 2, steps=30)
-    cost = known.model_dump(mode="json", exclude={"recipe", "steps"})
+    training = fakes_methods.training("llf", 2, steps=30)
+    cost = training.model_dump(mode="json", exclude={"recipe", "steps"})
     record = json.loads((folder / "run.json").read_text())
-    record |= {"recipe_digest": known.recipe_digest, "recipe_fields": known.recipe, **cost}
+    record |= {"recipe_digest": training.recipe_digest, "recipe_fields": training.recipe, **cost}
     (folder / "run.json").write_text(json.dumps(record | changes))
 
 

@@ -260,7 +260,7 @@ def test_our_own_architectures_have_no_weights() -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_nets.py").write_text(
         "import torch\n"
         "class Net(torch.nn.Module):\n"
@@ -290,7 +290,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("user_module")
 def test_a_function_of_ones_own() -> None:
     facts = backbones.load_backbone("py:own_nets:Net").facts
     assert (facts.source, facts.feature_dim, facts.input_size) == ("py", 4, 16)
@@ -298,7 +298,7 @@ def test_a_function_of_ones_own() -> None:
     assert backbones.load_backbone("py:own_nets:Net").facts == facts
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("user_module")
 def test_arguments_of_a_function_have_their_types() -> None:
     ref = "py:own_nets:wide?width=80&scale=.5&pool=false&name=b"
     backbone = backbones.load_backbone(ref)
@@ -307,7 +307,7 @@ def test_arguments_of_a_function_have_their_types() -> None:
     assert getattr(backbone.module, "name", None) == "b"
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("user_module")
 @pytest.mark.parametrize(
     ("ref", "words"),
     [
@@ -327,7 +327,7 @@ def test_functions_that_are_none(ref: str, words: str) -> None:
         backbones.load_backbone(ref)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("user_module")
 def test_code_runs_for_the_command_line_only() -> None:
     with pytest.raises(UsageError, match="runs code"):
         backbones.load_backbone("py:own_nets:Net", trusted=False)
@@ -335,7 +335,7 @@ def test_code_runs_for_the_command_line_only() -> None:
         backbones.load_backbone("py:own_nets:Net", random_init=0)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("user_module")
 def test_maps_are_no_features() -> None:
     with pytest.raises(CheckpointError, match=r"\(2, 3, 224, 224\)|\(2, 3, 16, 16\)"):
         backbones.load_backbone("py:own_nets:Maps")

@@ -34,19 +34,19 @@ def test_the_layers_of_scnn() -> None:
 
 
 def test_the_layers_of_vgg16() -> None:
-    found = kernels("vgg16", 224)
+    layers = kernels("vgg16", 224)
     outs = [64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
-    assert [shape[0] for shape in found] == [*outs, 4096, 4096, 7]
-    assert [shape[1] for shape in found] == [3, *outs[:-1], 512 * 7 * 7, 4096, 4096]
+    assert [shape[0] for shape in layers] == [*outs, 4096, 4096, 7]
+    assert [shape[1] for shape in layers] == [3, *outs[:-1], 512 * 7 * 7, 4096, 4096]
 
 
 def test_the_layers_of_mobilenet() -> None:
     """Howard et al., Table 1 without five units of 512 channels."""
-    found = kernels("mobilenet")
-    assert found[0] == (32, 3, 3, 3)
-    assert found[1:-1:2] == [(c, 1, 3, 3) for c in (32, 64, 128, 128, 256, 256, 512, 1024)]
-    assert [shape[0] for shape in found[2:-1:2]] == [64, 128, 128, 256, 256, 512, 1024, 1024]
-    assert found[-1] == (7, 1024)
+    layers = kernels("mobilenet")
+    assert layers[0] == (32, 3, 3, 3)
+    assert layers[1:-1:2] == [(c, 1, 3, 3) for c in (32, 64, 128, 128, 256, 256, 512, 1024)]
+    assert [shape[0] for shape in layers[2:-1:2]] == [64, 128, 128, 256, 256, 512, 1024, 1024]
+    assert layers[-1] == (7, 1024)
 
 
 def test_the_layers_of_resnet50_are_those_of_seals() -> None:
@@ -72,18 +72,18 @@ def test_the_blocks_are_the_studys_and_their_last_module_gives_the_output(name: 
     model, roles = built(name, 32, 4)
     model.eval()
     assert len(roles.blocks) == STUDY[name]
-    given: list[int] = []
+    widths: list[int] = []
     taken: list[int] = []
     for block, after in zip(roles.blocks, roles.blocks[1:], strict=False):
         last, first = model.get_submodule(block[-1]), model.get_submodule(after[0])
-        last.register_forward_hook(lambda m, i, o: given.append(o.data_ptr()))
+        last.register_forward_hook(lambda m, i, o: widths.append(o.data_ptr()))
         first.register_forward_pre_hook(lambda m, i: taken.append(i[0].data_ptr()))
     pooled = sum(isinstance(m, nn.MaxPool2d) for m in model.modules()) - (name == "resnet50")
     with torch.no_grad():
         model(torch.zeros(1, 3, 32, 32))
     between = max(pooled - 1, 0)  # the last pooling comes after the last block
-    assert len(given) == len(taken) == STUDY[name] - 1
-    assert sum(a != b for a, b in zip(given, taken, strict=True)) == between
+    assert len(widths) == len(taken) == STUDY[name] - 1
+    assert sum(a != b for a, b in zip(widths, taken, strict=True)) == between
 
 
 @networks

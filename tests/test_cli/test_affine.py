@@ -44,14 +44,22 @@ def test_columns_from_the_run_to_the_board(
     assert "affine tunes 720 scales and shifts" in said.err
     estimate, work = said.err.index("affine tuning of 2 5w1s episodes: about"), "2/2 episodes"
     assert estimate < said.err.index(work)
-    found = results(Path(out))
-    assert sorted(found) == columns
-    affine = found[columns[0]]
+    stored = results(Path(out))
+    assert sorted(stored) == columns
+    affine = stored[columns[0]]
     assert affine.backbone.n_affine == 720
-    assert affine.manifest_hash == found[columns[1]].manifest_hash
-    given = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--licence")
-    given += ("MIT", "--pretraining-data", "none", "--targets-seen", "none", "--statement", "One.")
-    assert call("submit", out, "--board", board, *given) == 0
+    assert affine.manifest_hash == stored[columns[1]].manifest_hash
+    arguments = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--licence")
+    arguments += (
+        "MIT",
+        "--pretraining-data",
+        "none",
+        "--targets-seen",
+        "none",
+        "--statement",
+        "One.",
+    )
+    assert call("submit", out, "--board", board, *arguments) == 0
     capfd.readouterr()
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     shown = capfd.readouterr().out.replace("\\", "")
@@ -77,9 +85,9 @@ def test_batch_statistics_are_never_silent(
     assert call("episodic", *cell) == 0
     assert call("episodic", *cell, "--bn-mode", "train") == 0
     names = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/affine@ibm 16px bn-train"]
-    found = results(tmp_path)
-    assert sorted(found) == names
-    assert found[names[0]].records_digest != found[names[1]].records_digest
+    stored = results(tmp_path)
+    assert sorted(stored) == names
+    assert stored[names[0]].records_digest != stored[names[1]].records_digest
     assert names[1] in capfd.readouterr().out
 
 
@@ -97,7 +105,7 @@ def test_it_never_runs_unasked_and_needs_no_features(
 def test_more_than_an_hour_wants_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(finetune_affine, "time_step", lambda *given: 30.0)
+    monkeypatch.setattr(finetune_affine, "time_step", lambda *args: 30.0)
     assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 2
     said = capfd.readouterr().err
     assert "affine tuning of 2 5w1s episodes: about 105 min" in said

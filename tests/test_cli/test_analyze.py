@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *given: source())
+    monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: source())
 
 
 def call(*arguments: str) -> int:
@@ -63,17 +63,17 @@ def test_two_networks_side_by_side(
     assert [file.name.rpartition("-")[0] for file in files] == [
         "margins", "weight_percentiles", "margins", "weight_percentiles",
     ]  # fmt: skip
-    found = [Analysis.model_validate_json(file.read_text()) for file in files]
-    for file, each in zip(files, found, strict=True):
-        assert file.name == f"{each.question.stem}.json"
-        assert file.parts[-3] == each.backbone.weights_hash[:12]
-        assert file.parts[-4] == Path(each.backbone.ref).name
-        assert each.provenance.seconds >= 0
+    stored = [Analysis.model_validate_json(file.read_text()) for file in files]
+    for file, record in zip(files, stored, strict=True):
+        assert file.name == f"{record.question.stem}.json"
+        assert file.parts[-3] == record.backbone.weights_hash[:12]
+        assert file.parts[-4] == Path(record.backbone.ref).name
+        assert record.provenance.seconds >= 0
         assert (file.parent.parent / "model.json").is_file()
     smallest = {
-        each.backbone.ref: each.finding.measures[1].value
-        for each in found
-        if each.question.what == "margins"
+        record.backbone.ref: record.finding.measures[1].value
+        for record in stored
+        if record.question.what == "margins"
     }
     (row,) = [line.split() for line in shown.out.splitlines() if "smallest margin" in line]
     assert row[-2:] == [f"{smallest[runs[name]]:.4g}" for name in ("plain", "other")]
@@ -87,25 +87,25 @@ def test_what_is_there_is_not_made_again(
     command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
     assert call(*command) == 0
     (first,) = records(tmp_path)
-    kept = first.read_bytes()
+    content = first.read_bytes()
     made: list[Any] = []
     whole = margins.run
-    monkeypatch.setattr(margins, "run", lambda *given: made.append(given) or whole(*given))
+    monkeypatch.setattr(margins, "run", lambda *args: made.append(args) or whole(*args))
     assert call(*command) == 0
-    assert (made, first.read_bytes()) == ([], kept)
+    assert (made, first.read_bytes()) == ([], content)
     assert call(*command, "--set", "margins.smallest=5") == 0
     assert (len(made), len(records(tmp_path))) == (1, 2)
     assert call(*command, "--overwrite") == 0
     assert (len(made), len(records(tmp_path))) == (2, 2)
-    then, now = (Analysis.model_validate_json(text) for text in (kept, first.read_bytes()))
+    then, now = (Analysis.model_validate_json(text) for text in (content, first.read_bytes()))
     assert then.finding == now.finding
 
 
 def test_settings_and_the_limit_are_in_the_record(
     runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ("--limit", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
-    command = ("-m", runs["plain"], "--what", "sharpness,margins", *given)
+    arguments = ("--limit", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
+    command = ("-m", runs["plain"], "--what", "sharpness,margins", *arguments)
     assert call(*command, "-o", str(tmp_path), "--json") == 0
     sharp, marg = json.loads(capsys.readouterr().out)
     assert sharp["question"]["settings"]["sigmas"] == [0.1]
@@ -182,8 +182,8 @@ def test_refusals_come_before_any_record(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    given = [runs["plain"] if word == "RUN" else word for word in arguments]
-    assert call(*given, "-o", str(tmp_path / "results")) == code
+    words = [runs["plain"] if word == "RUN" else word for word in arguments]
+    assert call(*words, "-o", str(tmp_path / "results")) == code
     shown = capfd.readouterr().err
     assert said in shown
     assert "fix:" in shown
@@ -200,7 +200,7 @@ def test_a_source_with_other_classes_is_refused_and_other_images_are_told(
 
     def loads(**changes: object) -> None:
         made: SourceDataset = dataclasses.replace(source(), **changes)  # type: ignore[arg-type]
-        monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *given: made)
+        monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: made)
 
     loads(n_classes=7)
     assert call(*command) == 3

@@ -22,7 +22,7 @@ SETS = [part for text in SMALL for part in ("--set", text)]
 @pytest.fixture(autouse=True)
 def _tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("fsbench.api.budget.load_source", lambda *given: source())
+    monkeypatch.setattr("fsbench.api.budget.load_source", lambda *args: source())
 
 
 def command(*arguments: str) -> int:
@@ -88,23 +88,23 @@ def test_a_killed_sweep_goes_on_where_it_was(
     trained: list[str] = []
 
     def until(n: int) -> Callable[..., Path]:
-        def train(recipe: Any, *given: Any, **more: Any) -> Path:
+        def train(recipe: Any, *args: Any, **more: Any) -> Path:
             if len(trained) == n:
                 raise Killed
             trained.append(recipe.label)
-            return train_recipe(recipe, *given, **more)
+            return train_recipe(recipe, *args, **more)
 
         return train
 
     monkeypatch.setattr("fsbench.api.budget.train_recipe", until(3))
     with pytest.raises(Killed):
         run(["budget", *call])
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/run.json")}
-    assert len(kept) == 3
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/run.json")}
+    assert len(times) == 3
     monkeypatch.setattr("fsbench.api.budget.train_recipe", train_recipe)
     assert command(*call) == 0
     assert len(list(tmp_path.glob("*/run.json"))) == 4
-    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert times == {path: path.stat().st_mtime_ns for path in times}
 
 
 @pytest.mark.parametrize(

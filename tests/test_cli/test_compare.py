@@ -32,8 +32,8 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
     capsys.readouterr()
     assert call("compare", *arguments, "--json") == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return found
+    comparisons: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return comparisons
 
 
 def exact_p() -> float:
@@ -48,8 +48,8 @@ def exact_p() -> float:
 def test_a_known_gap_in_numbers_and_in_words(
     pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (found,) = compared(capsys, *pair)
-    first, second = found["cells"]
+    (comparison,) = compared(capsys, *pair)
+    first, second = comparison["cells"]
     sd = 1.5 / 25 * np.sqrt(N / (N - 1))
     half = 1.96 * sd / np.sqrt(N)
     assert (first["task"], first["n"], first["unit"]) == (TASK, N, "episodes")
@@ -64,15 +64,15 @@ def test_a_known_gap_in_numbers_and_in_words(
     assert first["p_holm"] == pytest.approx(2 * min(first["p"], second["p"]))
     assert first["better"] is None
     assert first["words"] == f"not distinguishable at {N} episodes; about 73 would be needed"
-    overall = found["overall"]
+    overall = comparison["overall"]
     assert overall["p"] < 0.01
     assert overall["p_holm"] is None
     assert overall["d"] == pytest.approx(0.02 / sd * np.sqrt(2))
     assert overall["high"] - overall["low"] == pytest.approx(2 * half / np.sqrt(2))
     assert overall["words"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
-    assert found["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
-    assert found["track"] == "linear ibm 32px"
-    assert found["covers"] == "the sampling of episodes only, not pretraining seeds"
+    assert comparison["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
+    assert comparison["track"] == "linear ibm 32px"
+    assert comparison["covers"] == "the sampling of episodes only, not pretraining seeds"
 
 
 def test_a_cell_is_decided_after_holm_over_its_neighbours(
@@ -117,11 +117,11 @@ def test_adaptations_of_the_same_episodes_are_no_further_evidence(
         write(tmp_path / "b", [5] * N, "b", adaptation=adaptation)
     by_head = compared(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
     assert len(by_head) == 3
-    for found in by_head:
-        assert len(found["cells"]) == 1
-        assert found["overall"]["p"] == pytest.approx(by_head[0]["cells"][0]["p"], abs=0.008)
-        assert found["overall"]["d"] == pytest.approx(by_head[0]["cells"][0]["d"])
-        assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+    for comparison in by_head:
+        assert len(comparison["cells"]) == 1
+        assert comparison["overall"]["p"] == pytest.approx(by_head[0]["cells"][0]["p"], abs=0.008)
+        assert comparison["overall"]["d"] == pytest.approx(by_head[0]["cells"][0]["d"])
+        assert comparison["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
 
 
 def test_heads_are_never_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,24 +131,24 @@ def test_heads_are_never_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[
             write(tmp_path / "a", [a, a - 2] * 20, "a", shots, adaptation=adaptation)
             write(tmp_path / "b", [b, b - 2] * 20, "b", shots, adaptation=adaptation)
     sides = [str(tmp_path / name) for name in "ab"]
-    by_track = {found["track"]: found for found in compared(capsys, *sides)}
+    by_track = {comparison["track"]: comparison for comparison in compared(capsys, *sides)}
     assert sorted(by_track) == ["centroid ibm 32px", "linear ibm 32px"]
-    gaps = {track: found["overall"]["gap"] for track, found in by_track.items()}
+    gaps = {track: comparison["overall"]["gap"] for track, comparison in by_track.items()}
     assert gaps == pytest.approx({"centroid ibm 32px": -0.16, "linear ibm 32px": 0.16})
-    for found in by_track.values():
-        assert found["overall"]["task"] == "overall, 2 tasks"
-        assert {cell["task"].split("/")[1].split("@")[0] for cell in found["cells"]} == {
-            found["track"].split()[0]
+    for comparison in by_track.values():
+        assert comparison["overall"]["task"] == "overall, 2 tasks"
+        assert {cell["task"].split("/")[1].split("@")[0] for cell in comparison["cells"]} == {
+            comparison["track"].split()[0]
         }
 
 
 def test_identical_entries_tie(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides = [str(write(tmp_path / name, [5, 9] * 20, name)) for name in "ab"]
-    (found,) = compared(capsys, *sides)
-    for line in (*found["cells"], found["overall"]):
+    (comparison,) = compared(capsys, *sides)
+    for line in (*comparison["cells"], comparison["overall"]):
         assert (line["gap"], line["p"], line["d"], line["better"]) == (0.0, 1.0, None, None)
         assert line["words"] == f"no difference in any of {N} episodes"
-    assert found["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
+    assert comparison["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
 
 def test_probes_pair_by_image_and_are_compared_apart(
@@ -158,12 +158,12 @@ def test_probes_pair_by_image_and_are_compared_apart(
     for name, accuracy in (("a", 0.9), ("b", 0.3)):
         fakes.write_probe(tmp_path / name, accuracy)
         write(tmp_path / name, [5, 9] * 20, "a")
-    found, few_shot = sorted(
+    by_image, few_shot = sorted(
         compared(capsys, str(tmp_path / "a"), str(tmp_path / "b")),
         key=lambda comparison: comparison["cells"][0]["unit"],
         reverse=True,
     )
-    (probe,) = found["cells"]
+    (probe,) = by_image["cells"]
     best = [fakes.probe_records(accuracy).best[1] for accuracy in (0.9, 0.3)]
     alone = int((best[0] & ~best[1]).sum())
     assert not (best[1] & ~best[0]).any()
@@ -171,10 +171,10 @@ def test_probes_pair_by_image_and_are_compared_apart(
     assert probe["gap"] == pytest.approx(alone / 37)
     assert probe["superiority"] == pytest.approx(0.5 + alone / 74)
     assert probe["p"] == 0.0002  # 2 ** (1 - alone), below what the resamples can say
-    overall = found["overall"]
+    overall = by_image["overall"]
     assert overall["gap"] == pytest.approx(alone / 37)
-    assert found["covers"] == "the sampling of test images only, not pretraining seeds"
-    assert found["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+    assert by_image["covers"] == "the sampling of test images only, not pretraining seeds"
+    assert by_image["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
     assert few_shot["overall"]["gap"] == 0
     assert few_shot["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
@@ -184,12 +184,12 @@ def test_dense_queries_have_lines_of_their_own(
 ) -> None:
     a = write(tmp_path / "a", [9, 3] * 20, "a", dense=[7, 8] * 20)
     b = write(tmp_path / "b", [5, 5] * 20, "b", dense=[6, 6] * 20)
-    (found,) = compared(capsys, str(a), str(b))
-    (line,) = found["dense"]
+    (comparison,) = compared(capsys, str(a), str(b))
+    (line,) = comparison["dense"]
     assert line["task"] == f"{TASK} dense"
     assert line["gap"] == pytest.approx(1.5 / (COUNT - 1))
     assert (line["better"], line["p"], line["superiority"]) == ("A", 0.0002, 1.0)
-    assert found["overall"]["gap"] == found["cells"][0]["gap"] == pytest.approx(0.04)
+    assert comparison["overall"]["gap"] == comparison["cells"][0]["gap"] == pytest.approx(0.04)
     (one_sided,) = compared(capsys, str(a), str(write(tmp_path / "c", [5] * N, "c")))
     assert one_sided["dense"] == []
 
@@ -205,8 +205,8 @@ def test_tracks_are_never_averaged_and_t_chooses(
     assert inductive["overall"]["gap"] == pytest.approx(0.02)
     assert transductive["track"] == "soft_kmeans ibm 32px transductive"
     assert len(transductive["cells"]) == 1
-    (found,) = compared(capsys, *pair, "-t", "folder:elsewhere/blobs:5w5s")
-    assert [cell["task"] for cell in found["cells"]] == [
+    (shown_pair,) = compared(capsys, *pair, "-t", "folder:elsewhere/blobs:5w5s")
+    assert [cell["task"] for cell in shown_pair["cells"]] == [
         "folder-blobs:5w5s/linear@ibm 32px n_query=5"
     ]
 
@@ -234,13 +234,13 @@ def test_entries_of_a_board_and_only_shared_episodes(
             board,
             fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),
         )
-    (found,) = compared(capsys, "of-a", "of-b", "--board", str(board))
-    assert found["overall"]["gap"] == pytest.approx(0.02)
+    (comparison,) = compared(capsys, "of-a", "of-b", "--board", str(board))
+    assert comparison["overall"]["gap"] == pytest.approx(0.02)
     later = write(tmp_path / "c", [7] * N, "c", first=30)
-    (found,) = compared(capsys, str(later), "of-a", "--board", str(board))
-    assert [cell["n"] for cell in found["cells"]] == [10]
+    (comparison,) = compared(capsys, str(later), "of-a", "--board", str(board))
+    assert [cell["n"] for cell in comparison["cells"]] == [10]
     behind = np.mean([7 - ahead(i) for i in range(30, 40)]) / 25
-    assert found["cells"][0]["gap"] == pytest.approx(behind)
+    assert comparison["cells"][0]["gap"] == pytest.approx(behind)
 
 
 def test_nothing_in_common_is_refused(

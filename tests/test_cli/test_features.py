@@ -123,9 +123,9 @@ def test_choices_are_repeated_by_reproduce_and_verify_and_shown_on_the_page(
     submit_results(place, tmp_path / "board", DECLARATION)
     board = Board.open(tmp_path / "board")
     (again,) = reproduce(board.entry("entry"), str(tmp_path / "board"))
-    given = shlex.split(again.script().replace("# note:", ""))
+    arguments = shlex.split(again.script().replace("# note:", ""))
     for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
-        assert option in given
+        assert option in arguments
     models = Models(("fsbench/toy_resnet",), random_init=0)
     machine = Machine(cache=tmp_path / "cache")
     badge = verify(tmp_path / "board", "entry", models, Check(seed=0), machine=machine)

@@ -34,7 +34,7 @@ def test_all_heads_meet_the_same_episodes_in_one_command(
     files = sorted(out.rglob("5w5s*.json"))
     assert len(files) == 4
     classes = [episode_records(file).class_ids for file in files]
-    assert all(np.array_equal(each, classes[0]) for each in classes)
+    assert all(np.array_equal(labels, classes[0]) for labels in classes)
     assert len({result.manifest_hash for result in read(out)}) == 1
 
 

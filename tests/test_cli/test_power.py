@@ -31,17 +31,17 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     assert call("power", *arguments, "--json") == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return content
 
 
 def test_the_spread_of_the_records_gives_the_analytic_number(
     pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = plan(capsys, "--like", *pair, "--gap", "0.5")
+    needed = plan(capsys, "--like", *pair, "--gap", "0.5")
     sd = 1.5 / 25 * np.sqrt(N / (N - 1))
     times = standard_errors(Goal(gap=0.005))
-    first, second = found["cells"]
+    first, second = needed["cells"]
     assert first["task"] == TASK
     assert first["episodes"] == N
     assert first["gap"] == pytest.approx(0.02)
@@ -49,7 +49,7 @@ def test_the_spread_of_the_records_gives_the_analytic_number(
     assert first["needed"] == np.ceil((times * sd / 0.005) ** 2) == 1160
     assert first["detectable"] == pytest.approx(times * sd / np.sqrt(N))
     assert first["detectable_600"] == pytest.approx(times * sd / np.sqrt(600))
-    overall = found["overall"]
+    overall = needed["overall"]
     assert overall["sd"] == pytest.approx(sd / np.sqrt(2))
     assert overall["needed"] == 580
     assert overall["detectable"] == pytest.approx(times * sd / np.sqrt(2 * N))
@@ -61,12 +61,12 @@ def test_dense_queries_have_a_line_of_their_own_outside_the_mean(
 ) -> None:
     a = write(tmp_path / "a", [9, 3] * 20, "a", dense=[6, 8] * 20)
     b = write(tmp_path / "b", [5, 5] * 20, "b", dense=[6, 6] * 20)
-    found = plan(capsys, "--like", str(a), str(b))
-    (line,) = found["dense"]
+    needed = plan(capsys, "--like", str(a), str(b))
+    (line,) = needed["dense"]
     assert line["task"] == f"{TASK} dense"
     assert line["gap"] == pytest.approx(1 / (COUNT - 1))
     assert line["sd"] == pytest.approx(1 / (COUNT - 1) * np.sqrt(N / (N - 1)))
-    assert found["overall"]["sd"] == found["cells"][0]["sd"]
+    assert needed["overall"]["sd"] == needed["cells"][0]["sd"]
     plain = write(tmp_path / "c", [5] * N, "c")
     assert plan(capsys, "--like", str(a), str(plain))["dense"] == []
 
@@ -111,16 +111,16 @@ def test_entries_of_a_board_and_only_shared_episodes(
     for path in pair:
         name = f"of-{Path(path).name}"
         submit_results(Path(path), board, fakes.DECLARATION.model_copy(update={"name": name}))
-    found = plan(capsys, "--like", "of-a", "of-b", "--board", str(board))
-    assert found["cells"][0]["needed"] == 1160
+    needed = plan(capsys, "--like", "of-a", "of-b", "--board", str(board))
+    assert needed["cells"][0]["needed"] == 1160
     behind = [ahead(i) - 1 for i in range(10, 60)]
     later = write(tmp_path / "c", behind, "c", first=10)
     write(later, behind[:20], "c", shots=5, first=10)
-    found = plan(capsys, "--like", str(later), "of-a", "--board", str(board))
-    assert found["overall"]["gap"] == pytest.approx(-1 / 25)
-    found = plan(capsys, "--like", "of-a", str(later), "--board", str(board))
-    assert [cell["episodes"] for cell in found["cells"]] == [N - 10, 20]
-    mixed = found["overall"]
+    needed = plan(capsys, "--like", str(later), "of-a", "--board", str(board))
+    assert needed["overall"]["gap"] == pytest.approx(-1 / 25)
+    needed = plan(capsys, "--like", "of-a", str(later), "--board", str(board))
+    assert [cell["episodes"] for cell in needed["cells"]] == [N - 10, 20]
+    mixed = needed["overall"]
     assert mixed["episodes"] == 20
     assert mixed["gap"] == pytest.approx(1 / 25)
     assert mixed["sd"] == pytest.approx(0, abs=1e-12)

@@ -66,8 +66,8 @@ def test_an_official_split_is_used_and_both_rules_are_shown(
 
 
 def test_neighbours_find_what_brightness_tells(birds: Path, tmp_path: Path) -> None:
-    found = probed(birds, tmp_path / "a", "-t", "cub200:knn", "--set", "probe.k=3")
-    (result,) = found
+    probes = probed(birds, tmp_path / "a", "-t", "cub200:knn", "--set", "probe.k=3")
+    (result,) = probes
     assert isinstance(result.spec, KnnSpec)
     assert (result.spec.k, result.spec.split) == (3, "official")
     assert result.flags == ("subset",), "a limit changes nothing"
@@ -87,8 +87,8 @@ def test_live_views_are_as_many_cached_views_as_there_are_epochs(
 
     live = curve("live", "--set", "probe.augmentation=live")
     assert curve("views-3", "--set", "probe.views=3") == live
-    kept = list((birds.parent / "cache" / "features").glob("*/features.npy"))
-    assert len(kept) == 4, "three views and the centre crops"
+    cached = list((birds.parent / "cache" / "features").glob("*/features.npy"))
+    assert len(cached) == 4, "three views and the centre crops"
     assert curve("views-1", "--set", "probe.views=1") != live
     assert curve("none") != live
 

@@ -50,10 +50,10 @@ def test_exactly_the_fields_that_differ(
 
 
 def test_a_field_of_one_alone_is_null(capsys: pytest.CaptureFixture[str]) -> None:
-    found = differing(capsys, "linear@ibm", "affine@ibm")
-    assert found["affine.lr"] == (None, 0.01)
-    assert found["adaptation"] == ("linear", "affine")
-    assert not any(field.startswith("head.") for field in found)
+    fields = differing(capsys, "linear@ibm", "affine@ibm")
+    assert fields["affine.lr"] == (None, 0.01)
+    assert fields["adaptation"] == ("linear", "affine")
+    assert not any(field.startswith("head.") for field in fields)
 
 
 def test_people_read_a_table_and_how_many_fields_are_equal(

@@ -23,8 +23,8 @@ EPISODES = 300
 def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     env = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    given = [*command, "2", "-m", "fsbench", *arguments]
-    return subprocess.run(given, env=env, capture_output=True, text=True, check=False)
+    command_line = [*command, "2", "-m", "fsbench", *arguments]
+    return subprocess.run(command_line, env=env, capture_output=True, text=True, check=False)
 
 
 def here(*arguments: str) -> int:

@@ -44,18 +44,18 @@ def test_numbers_are_those_of_the_results(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call("report", results, "--format", "csv", "--control", "weak") == 0
-    found = lines(capsys.readouterr().out)
+    table = lines(capsys.readouterr().out)
     for result in read(results):
-        row = found[result.backbone.ref.rpartition("/")[2], str(result.column)]
+        row = table[result.backbone.ref.rpartition("/")[2], str(result.column)]
         assert (float(row["mean"]), float(row["ci95"])) == (result.score.mean, result.score.ci95)
         assert int(row["n"]) == result.score.n
         assert row["flags"] == " ".join(result.flags) != ""
     column = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
-    assert found["strong", column]["best"] == "1"
-    assert float(found["strong", column]["p_holm"]) < 1e-6
-    assert found["weak", column]["best"] == "0"
-    assert float(found["strong", "source"]["mean"]) == 0.25
-    assert ("weak", "overall") in found, "it lacks the probe, which has a table of its own"
+    assert table["strong", column]["best"] == "1"
+    assert float(table["strong", column]["p_holm"]) < 1e-6
+    assert table["weak", column]["best"] == "0"
+    assert float(table["strong", "source"]["mean"]) == 0.25
+    assert ("weak", "overall") in table, "it lacks the probe, which has a table of its own"
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_a_board_reports_as_its_results_do(
 ) -> None:
     board = tmp_path / "board"
     for name in ("weak", "strong"):
-        given: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
-        submit_results(results, board, given.model_dump(), models=[name])
+        declaration: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
+        submit_results(results, board, declaration.model_dump(), models=[name])
     assert call("report", "--board", board, "--format", "csv", "--control", "weak") == 0
     shown = capsys.readouterr().out
     assert call("report", results, "--format", "csv", "--control", "weak") == 0
-    own = lines(capsys.readouterr().out)
+    own_lines = lines(capsys.readouterr().out)
     reported = lines(shown)
-    for key, row in own.items():
+    for key, row in own_lines.items():
         unsigned = "" if key[1] == "source" else "self-reported"  # no badge vouches for it
         flags = " ".join(filter(None, (row["flags"], unsigned)))
         assert reported[key] == {**row, "table": "board", "flags": flags}
-    assert reported.keys() == own.keys()
+    assert reported.keys() == own_lines.keys()
 
 
 def test_the_same_cell_twice_counts_once_unless_its_outcomes_differ(
@@ -146,9 +146,9 @@ def test_what_is_no_report_is_refused_with_a_way_out(
 
 
 def test_changed_records_are_no_report(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = next(p for p in results.rglob("*.json") if p.with_suffix(".parquet").exists())
-    data = json.loads(found.read_text(encoding="utf8"))
+    result = next(p for p in results.rglob("*.json") if p.with_suffix(".parquet").exists())
+    data = json.loads(result.read_text(encoding="utf8"))
     data["score"]["mean"] = min(1.0, data["score"]["mean"] + 0.1)
-    found.write_text(json.dumps(data), encoding="utf8")
+    result.write_text(json.dumps(data), encoding="utf8")
     assert call("report", results) == 5
-    assert str(found) in capsys.readouterr().err
+    assert str(result) in capsys.readouterr().err

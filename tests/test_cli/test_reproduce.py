@@ -29,9 +29,9 @@ def test_a_claim_shows_figures_rule_and_verdict(
     shown = capsys.readouterr().out
     assert "scnn: LW > BL" in shown
     assert "verdict: direction only" in shown
-    kept = json.loads((tmp_path / "reinit_table3.json").read_text(encoding="utf8"))
-    assert kept["verdict"] == "direction only"
-    assert len(kept["figures"]) == 25
+    stored = json.loads((tmp_path / "reinit_table3.json").read_text(encoding="utf8"))
+    assert stored["verdict"] == "direction only"
+    assert len(stored["figures"]) == 25
 
 
 @pytest.mark.parametrize("words", [("reinit_table33",), ("reinit_table3", "--all")])

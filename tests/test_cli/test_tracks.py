@@ -46,22 +46,22 @@ def data(tmp_path: Path) -> Path:
 def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, given = str(tmp_path / "r"), ("--data", str(data), "--episodes", "20", "-o")
+    out, arguments = str(tmp_path / "r"), ("--data", str(data), "--episodes", "20", "-o")
     tasks = ("-t", "chestx:3w1s@ibm,chestx:3w1s@ibm-disjoint")
-    assert call("episodic", *CONTROL, *tasks, *given, out) == 0
+    assert call("episodic", *CONTROL, *tasks, *arguments, out) == 0
     shown = capsys.readouterr().out
     assert "chestx:3w1s/linear@ibm-disjoint 32px dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
-    found: dict[str, Result] = {
+    results: dict[str, Result] = {
         str(cell.result.task): cell.result for cell in read_cells(Path(out))
     }
-    classic = found["chestx:3w1s/linear@ibm"]
-    disjoint = found["chestx:3w1s/linear@ibm-disjoint"]
+    classic = results["chestx:3w1s/linear@ibm"]
+    disjoint = results["chestx:3w1s/linear@ibm-disjoint"]
     assert classic.dataset.groups is None
     assert disjoint.dataset.groups is not None
     assert classic.manifest_hash != disjoint.manifest_hash
     assert classic.dataset.fingerprint == disjoint.dataset.fingerprint
-    assert call("episodic", *CONTROL, *tasks, *given, out, "--json") == 0
+    assert call("episodic", *CONTROL, *tasks, *arguments, out, "--json") == 0
     again = json.loads(capsys.readouterr().out)
     assert [row["dataset"].get("groups") for row in again] == [None, disjoint.dataset.groups]
     assert all(0 <= row["dense"]["mean"] <= 1 for row in again)
@@ -72,19 +72,19 @@ def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
     data: Path, tmp_path: Path, track: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, task = tmp_path / "e.jsonl", f"chestx:3w1s@{track}"
-    given = ("--data", str(data), "--episodes", "30")
-    assert call("episodes", "export", task, *given, "-o", str(file)) == 0
+    arguments = ("--data", str(data), "--episodes", "30")
+    assert call("episodes", "export", task, *arguments, "-o", str(file)) == 0
     manifest = capsys.readouterr().err.split()[-1]
-    assert call("episodes", "hash", task, *given) == 0
+    assert call("episodes", "hash", task, *arguments) == 0
     assert capsys.readouterr().out.strip() == manifest
     leaks = 0
     for line in file.read_text().splitlines():
         row = json.loads(line)
-        seen, asked = (
+        of_support, of_query = (
             {get_patient(Path(path).stem) for paths in row[part] for path in paths}
             for part in ("support", "query")
         )
-        leaks += len(seen & asked)
+        leaks += len(of_support & of_query)
     assert (leaks > 0) == (track == "ibm")
 
 
@@ -105,8 +105,8 @@ def test_refusals_come_before_any_work(
     texts: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = ["--data", str(data), "-o", str(tmp_path / "r")]
-    assert call("episodic", *CONTROL, *arguments, *given) == code
+    options = ["--data", str(data), "-o", str(tmp_path / "r")]
+    assert call("episodic", *CONTROL, *arguments, *options) == code
     err = capsys.readouterr().err
     assert all(text in err for text in ["fix:", *texts])
     assert not (tmp_path / "r").exists()

@@ -19,8 +19,8 @@ small = st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=
 def enumerated(parts: list[float]) -> float:
     """Twice the smaller share of all signs whose sum is at least, or at most, the one seen."""
     sums = [sum(s * x for s, x in zip(signs, parts, strict=True)) for signs in signs_of(len(parts))]
-    seen = sum(parts)
-    above, below = (np.mean([k * s >= k * seen - 1e-9 for s in sums]) for k in (1, -1))
+    total = sum(parts)
+    above, below = (np.mean([k * s >= k * total - 1e-9 for s in sums]) for k in (1, -1))
     return float(min(1.0, 2 * min(above, below)))
 
 
@@ -66,9 +66,9 @@ def test_shares_by_hand() -> None:
     """Two columns over episodes 0..2 and 1..2, one of its own: sums per episode, over 3 columns."""
     index = [np.array([0, 1, 2]), np.array([1, 2]), np.array([1, 2])]
     gaps = [np.array([3.0, 6.0, 9.0]), np.array([2.0, 4.0]), np.array([8.0, 10.0])]
-    found = shares(index, gaps, ["e", "e", "f"])
-    assert found == pytest.approx(np.array([1, 2 + 1, 3 + 2, 4, 5]) / 3)
-    assert found.sum() == pytest.approx(np.mean([g.mean() for g in gaps]))
+    fractions = shares(index, gaps, ["e", "e", "f"])
+    assert fractions == pytest.approx(np.array([1, 2 + 1, 3 + 2, 4, 5]) / 3)
+    assert fractions.sum() == pytest.approx(np.mean([g.mean() for g in gaps]))
 
 
 def test_columns_over_the_same_episodes_flip_together() -> None:

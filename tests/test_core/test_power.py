@@ -65,8 +65,8 @@ def test_the_test_finds_the_gap_as_often_as_promised(power: float) -> None:
     n = episodes_needed(0.06, goal)
     gaps = rng.normal(goal.gap, 0.06, (trials, n))
     base = np.full(n, 0.5)
-    found = np.mean([statistics.paired([base + g], [base]).p < goal.alpha for g in gaps])
-    assert abs(found - power) < 4 * np.sqrt(power * (1 - power) / trials)
+    detected_share = np.mean([statistics.paired([base + g], [base]).p < goal.alpha for g in gaps])
+    assert abs(detected_share - power) < 4 * np.sqrt(power * (1 - power) / trials)
 
 
 def test_the_mean_over_cells_needs_fewer_episodes_of_each() -> None:

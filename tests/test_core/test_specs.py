@@ -20,8 +20,8 @@ def test_affine_settings_are_fields_of_the_spec() -> None:
     spec = EpisodicSpec(adaptation="affine")
     assert spec.affine == AffineSpec(lr=0.01, momentum=0.0, dampening=0.0, weight_decay=0.0)
     assert EpisodicSpec.model_validate_json(spec.model_dump_json()) == spec
-    given = {"adaptation": "affine", "affine": {"lr": 0.1}}
-    other = EpisodicSpec.model_validate(given)
+    fields = {"adaptation": "affine", "affine": {"lr": 0.1}}
+    other = EpisodicSpec.model_validate(fields)
     assert other.affine == AffineSpec(lr=0.1)
     assert other.digest() != spec.digest() != EpisodicSpec().digest()
     train = EpisodicSpec(adaptation="affine", bn_mode="train")

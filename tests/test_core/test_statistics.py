@@ -39,24 +39,24 @@ def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
 def test_paired_p_is_the_z_test_on_the_differences(values: list[float], seed: int) -> None:
     a = np.array(values)
     b = np.random.default_rng(seed).permutation(a) * 0.9
-    found = paired([a], [b])
+    comparison = paired([a], [b])
     gaps = a - b
-    assert found.gap == pytest.approx(gaps.mean(), abs=1e-12)
-    if found.se > 0:
+    assert comparison.gap == pytest.approx(gaps.mean(), abs=1e-12)
+    if comparison.se > 0:
         z = gaps.mean() / reference.sem(gaps)
-        assert found.p == pytest.approx(2 * reference.norm.sf(abs(z)), abs=1e-9)
+        assert comparison.p == pytest.approx(2 * reference.norm.sf(abs(z)), abs=1e-9)
 
 
 def test_columns_count_equally_whatever_their_size() -> None:
     """Gaps 0.2 over 2 episodes and 0.4 over 4 average to 0.3; variances add as 1/4 each."""
     a = [np.array([0.5, 0.7]), np.array([0.9, 0.7, 0.9, 0.7])]
     b = [np.array([0.4, 0.4]), np.array([0.4, 0.4, 0.4, 0.4])]
-    found = paired(a, b)
-    assert found.gap == pytest.approx(0.3)
-    assert found.n == 6
+    comparison = paired(a, b)
+    assert comparison.gap == pytest.approx(0.3)
+    assert comparison.n == 6
     expected = math.sqrt(0.02 / 2 + (0.04 / 3) / 4) / 2
-    assert found.se == pytest.approx(expected)
-    assert found.ci95 == pytest.approx(1.96 * expected)
+    assert comparison.se == pytest.approx(expected)
+    assert comparison.ci95 == pytest.approx(1.96 * expected)
 
 
 @given(accuracies)
@@ -85,9 +85,9 @@ def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
     """By hand: gaps (.1, .3) and (.2, .2) of one draw sum to (.3, .5); sd .02 ** .5."""
     gaps = [np.array([0.1, 0.3]), np.array([0.2, 0.2])]
     zeros = [np.zeros(2), np.zeros(2)]
-    found = paired(gaps, zeros, ["e", "e"])
-    assert found.gap == pytest.approx(0.2)
-    assert found.se == pytest.approx(math.sqrt(0.02 / 2) / 2)
+    comparison = paired(gaps, zeros, ["e", "e"])
+    assert comparison.gap == pytest.approx(0.2)
+    assert comparison.se == pytest.approx(math.sqrt(0.02 / 2) / 2)
     assert overall_sd(gaps, ["e", "e"]) == pytest.approx(math.sqrt(0.02) / 2)
     opposite = [np.array([0.1, 0.3]), np.array([0.3, 0.1])]
     assert paired(opposite, zeros, ["e", "e"]).se == pytest.approx(0.0)
@@ -98,8 +98,8 @@ def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
 def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
     a = [np.array([0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
     errors = [math.sqrt(0.02 / 2), math.sqrt(0.04 / 3 / 4)]
-    found = paired(a, [np.zeros(2), np.zeros(4)], ["e", "e"])
-    assert found.se == pytest.approx(sum(errors) / 2)
+    comparison = paired(a, [np.zeros(2), np.zeros(4)], ["e", "e"])
+    assert comparison.se == pytest.approx(sum(errors) / 2)
     assert overall_sd(a, ["e", "e"]) == pytest.approx((math.sqrt(0.02) + math.sqrt(0.04 / 3)) / 2)
 
 

@@ -16,9 +16,9 @@ from fsbench.core.training import Training
 
 def test_facts_without_training_are_written_as_before() -> None:
     assert "training" not in fakes.facts().model_dump()
-    known = fakes_methods.facts("llf")
-    again = BackboneFacts.model_validate_json(known.model_dump_json())
-    assert again == known
+    facts = fakes_methods.facts("llf")
+    again = BackboneFacts.model_validate_json(facts.model_dump_json())
+    assert again == facts
     assert again.training is not None
     assert again.training.methods == ("llf",)
 
@@ -27,11 +27,11 @@ def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
     from pretrain.recipes.registry import compose_methods, load_recipe
 
     recipe = compose_methods(load_recipe("pilot/swr"), "swr+weight_compander").override(["seed=3"])
-    known = Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
-    assert known.recipe_digest == recipe.digest()
-    assert known.methods == tuple(method.name for method in recipe.methods)
-    assert known.view.seed == 3
-    assert known.plan == "3 rounds x 4 epochs"
+    training = Training(recipe=recipe.model_dump(mode="json"), **fakes_methods.COSTS)
+    assert training.recipe_digest == recipe.digest()
+    assert training.methods == tuple(method.name for method in recipe.methods)
+    assert training.view.seed == 3
+    assert training.plan == "3 rounds x 4 epochs"
 
 
 def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
@@ -40,8 +40,8 @@ def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
     for name in RECIPES.names():
         recipe = RECIPES.load(name)
         ours, plain = (
-            Training(recipe=each.model_dump(mode="json"), **fakes_methods.COSTS)
-            for each in (recipe, control_recipe(recipe))
+            Training(recipe=variant.model_dump(mode="json"), **fakes_methods.COSTS)
+            for variant in (recipe, control_recipe(recipe))
         )
         assert plain.plain, name
         assert ours.conditions() == plain.conditions(), name

@@ -43,11 +43,11 @@ def test_shares_are_those_of_drawing_by_class_alone(k: int) -> None:
     sizes = (1,) * 20 + (2,) * 10 + (5,) * 2
     n = sum(sizes)
     expected = sum(g / n * (1 - comb(n - g, k) / comb(n - 1, k)) for g in sizes)
-    found = audit_groups(photographed(sizes), [k], 400)
-    (leak,) = found.leaks
+    shares = audit_groups(photographed(sizes), [k], 400)
+    (leak,) = shares.leaks
     assert leak.queries == pytest.approx(expected, rel=0.12)
     assert leak.any_class == leak.queries
-    assert (found.images, found.groups, found.repeats) == (6 * n, 6 * len(sizes), 6 * (n - 32))
+    assert (shares.images, shares.groups, shares.repeats) == (6 * n, 6 * len(sizes), 6 * (n - 32))
 
 
 def test_an_episode_by_hand() -> None:
@@ -84,21 +84,21 @@ def lesions(tmp_path: Path) -> Path:
     labels = [",".join([name, *("01"[c == k] for k in range(7))]) for name, c in rows]
     head = ",".join(["image", *CLASSES])
     (folder / TABLE / f"{TABLE}.csv").write_text("\n".join([head, *labels]) + "\n")
-    known = [f"HAM_{c}_{i // 14},{name}" for i, (name, c) in enumerate(rows)]
-    text = "\n".join(["lesion_id,image_id", *known]) + "\n"
+    rows_of_table = [f"HAM_{c}_{i // 14},{name}" for i, (name, c) in enumerate(rows)]
+    text = "\n".join(["lesion_id,image_id", *rows_of_table]) + "\n"
     (folder / "HAM10000_metadata.csv").write_text(text)
     return folder
 
 
 def test_labels_alone_are_enough(lesions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["isic", "--data", str(lesions.parent), "--shots", "1,20", "--episodes", "150"]
-    assert fsbench(*given, "--labels-only", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["images"], found["groups"], found["repeats"]) == (280, 140, 140)
-    one, twenty = (leak["queries"] for leak in found["leaks"])
+    arguments = ["isic", "--data", str(lesions.parent), "--shots", "1,20", "--episodes", "150"]
+    assert fsbench(*arguments, "--labels-only", "--json") == 0
+    audit = json.loads(capsys.readouterr().out)
+    assert (audit["images"], audit["groups"], audit["repeats"]) == (280, 140, 140)
+    one, twenty = (leak["queries"] for leak in audit["leaks"])
     assert one == pytest.approx(1 / 39, rel=0.25)
     assert twenty == pytest.approx(20 / 39, rel=0.05)
-    assert fsbench(*given, "--labels-only") == 0
+    assert fsbench(*arguments, "--labels-only") == 0
     out = capsys.readouterr()
     assert "280 images, 140 groups, 140 repeats" in out.out
     assert f"{100 * twenty:.2f}" in out.out
@@ -150,14 +150,14 @@ PUBLISHED = {1: 0.0027, 5: 0.0136, 20: 0.0525, 50: 0.1240}
 def test_isic_in_full_leaks_what_was_counted(
     packs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["isic", "--labels-only", "--data", str(packs), "--shots", "1,5,20", "--json"]
-    assert fsbench(*given) == 0
+    arguments = ["isic", "--labels-only", "--data", str(packs), "--shots", "1,5,20", "--json"]
+    assert fsbench(*arguments) == 0
     if json.loads(capsys.readouterr().out)["images"] < 10_015:
         pytest.skip(f"{packs} names a part of ISIC 2018 only, without a repeated lesion")
-    assert fsbench(*given, "--shots", "50") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["groups"], found["repeats"]) == (7470, 2545)
-    for leak in found["leaks"]:
+    assert fsbench(*arguments, "--shots", "50") == 0
+    audit = json.loads(capsys.readouterr().out)
+    assert (audit["groups"], audit["repeats"]) == (7470, 2545)
+    for leak in audit["leaks"]:
         assert leak["queries"] == pytest.approx(PUBLISHED[leak["shots"]], rel=0.06)
 
 
@@ -165,8 +165,8 @@ def test_isic_in_full_leaks_what_was_counted(
 def test_cropdisease_is_audited_from_the_lists(
     packs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["cropdisease", "--labels-only", "--data", str(packs), "--shots", "50"]
-    assert fsbench(*given, "--episodes", "40", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["images"] == 43_456
-    assert 0 < found["leaks"][0]["queries"] < 0.01
+    arguments = ["cropdisease", "--labels-only", "--data", str(packs), "--shots", "50"]
+    assert fsbench(*arguments, "--episodes", "40", "--json") == 0
+    audit = json.loads(capsys.readouterr().out)
+    assert audit["images"] == 43_456
+    assert 0 < audit["leaks"][0]["queries"] < 0.01

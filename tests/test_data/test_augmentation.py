@@ -38,9 +38,9 @@ def test_pixels_are_those_of_torchvisions_operations(number: int) -> None:
     expected = functional.resized_crop(small, top, left, bottom - top, right - left, [32, 32])
     if draws[-1] < 0.5:
         expected = functional.hflip(expected)
-    found = RandomView(5, number).pixels(picture(), SPEC, "d", "a/b")
-    np.testing.assert_array_equal(found, np.asarray(expected).transpose(2, 0, 1))
-    assert found.shape == (3, 32, 32)
+    pixels = RandomView(5, number).pixels(picture(), SPEC, "d", "a/b")
+    np.testing.assert_array_equal(pixels, np.asarray(expected).transpose(2, 0, 1))
+    assert pixels.shape == (3, 32, 32)
 
 
 def test_crops_are_distributed_as_torchvisions() -> None:
@@ -49,11 +49,11 @@ def test_crops_are_distributed_as_torchvisions() -> None:
         crops = [RandomResizedCrop.get_params(image, [0.08, 1], [3 / 4, 4 / 3]) for _ in range(n)]
     top, left, height, width = np.array(crops).T
     expected = np.stack([left, top, left + width, top + height], axis=1).astype(float)
-    found = boxes(n).astype(float)
-    for a, b in ((found, expected), (found**2, expected**2)):
+    drawn = boxes(n).astype(float)
+    for a, b in ((drawn, expected), (drawn**2, expected**2)):
         error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / n)
         assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * error).all()
-    area = [(b[2] - b[0]) * (b[3] - b[1]) / 57**2 for b in (found.T, expected.T)]
+    area = [(b[2] - b[0]) * (b[3] - b[1]) / 57**2 for b in (drawn.T, expected.T)]
     assert abs(area[0].mean() - area[1].mean()) < 4 * math.sqrt(2 * area[1].var() / n)
 
 
@@ -84,8 +84,8 @@ def test_a_view_follows_from_every_name_and_nothing_else(
 def test_half_of_the_views_are_mirrored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(augmentation, "crop_box", lambda side, draws: (0, 0, side, side))
     plain = RandomView(0, 0).pixels(picture(), SPEC, "d", "x")
-    found = [RandomView(0, n).pixels(picture(), SPEC, "d", "x") for n in range(200)]
-    same = sum(bool((view == plain).all()) for view in found)
-    mirrored = sum(bool((view[:, :, ::-1] == plain).all()) for view in found)
+    views = [RandomView(0, n).pixels(picture(), SPEC, "d", "x") for n in range(200)]
+    same = sum(bool((view == plain).all()) for view in views)
+    mirrored = sum(bool((view[:, :, ::-1] == plain).all()) for view in views)
     assert same + mirrored == 200
     assert 70 < same < 130

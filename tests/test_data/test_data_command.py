@@ -106,8 +106,8 @@ def test_verify_a_source_of_ones_own(capsys: pytest.CaptureFixture[str], eurosat
 def test_errors_name_the_file_and_the_fix(
     capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, texts: list[str]
 ) -> None:
-    found, _, err = call(capsys, *arguments)
-    assert found == code
+    exit_code, _, err = call(capsys, *arguments)
+    assert exit_code == code
     assert "fix: " in err
     for text in texts:
         assert text in err

@@ -139,10 +139,10 @@ def test_access_is_random_and_a_classic_sampler_ignores_groups() -> None:
 
 def test_the_manifest_needs_the_hash_of_the_groups_alone_and_depends_on_it() -> None:
     pairs = Groups.of(np.repeat(CLASSES, 40), [str(i // 2) for i in range(160)])
-    found = sampler(SPEC, pairs).manifest_hash(range(4))
-    assert found == hash_episodes(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0])
-    assert found != hash_episodes(SPEC, "x", counts(pairs), "0" * 64, range(4))
-    assert found == "2d110490935c37150d42b17d955e0ca2cd4c80c223dc0e294ff504aaf96d84bc"
+    digest = sampler(SPEC, pairs).manifest_hash(range(4))
+    assert digest == hash_episodes(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0])
+    assert digest != hash_episodes(SPEC, "x", counts(pairs), "0" * 64, range(4))
+    assert digest == "2d110490935c37150d42b17d955e0ca2cd4c80c223dc0e294ff504aaf96d84bc"
 
 
 def test_the_hash_of_groups_knows_structure_and_no_names() -> None:
@@ -174,8 +174,10 @@ def worst(groups: Groups, c: int, k: int, n_way: int) -> int:
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_what_surely_remains_is_the_worst_case(k: int) -> None:
-    own = grouped({0: [0, 0, 0, 1, 1, 2, 3], 1: [4, 4, 5, 6], 2: [7, 8, 9, 9]})
-    assert [own.left(c, k, 2) for c in own.by_class] == [worst(own, c, k, 2) for c in own.by_class]
+    dataset = grouped({0: [0, 0, 0, 1, 1, 2, 3], 1: [4, 4, 5, 6], 2: [7, 8, 9, 9]})
+    assert [dataset.left(c, k, 2) for c in dataset.by_class] == [
+        worst(dataset, c, k, 2) for c in dataset.by_class
+    ]
     both = grouped({0: [0, 0, 0, 1, 1, 2, 3], 1: [1, 0, 5, 6], 2: [3, 8, 0, 9]})
     assert both.left(0, k, 2) == worst(both, 0, k, 2) == {1: 2, 2: 1 - 1}[k]
     assert all(both.left(c, k, 3) <= worst(both, c, k, 3) for c in both.by_class)
@@ -205,9 +207,9 @@ def test_a_data_set_that_knows_no_groups_is_refused_with_the_reason() -> None:
     facts = unknown.facts.model_copy(update={"groups": "lesion: a table"})
     with pytest.raises(DataError, match=r"no lesion-ID file found(.|\n)*lesion: a table"):
         EpisodeSampler.of(SPEC, replace(unknown, facts=facts))
-    known = unknown.with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
-    assert EpisodeSampler.of(SPEC, known).groups is known.groups
-    assert EpisodeSampler.of(SPEC.classic, known).groups is None
+    dataset = unknown.with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    assert EpisodeSampler.of(SPEC, dataset).groups is dataset.groups
+    assert EpisodeSampler.of(SPEC.classic, dataset).groups is None
 
 
 def test_rules_of_file_names() -> None:

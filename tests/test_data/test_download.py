@@ -33,8 +33,8 @@ def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Pa
         fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
     assert (tmp_path / "a.zip.part").read_bytes() == BODY[:1000]
     assert not (tmp_path / "a.zip").exists()
-    found = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
-    assert found.read_bytes() == BODY
+    downloaded = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    assert downloaded.read_bytes() == BODY
     assert server.asked == [None, "bytes=1000-"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
@@ -42,8 +42,8 @@ def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Pa
 def test_a_server_without_ranges_starts_over(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"], server.ranges = BODY, False
     (tmp_path / "a.zip.part").write_bytes(b"old")
-    found = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
-    assert found.read_bytes() == BODY
+    path = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
+    assert path.read_bytes() == BODY
 
 
 def test_a_whole_part_is_taken(server: Server, tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None
     assert [path.as_posix() for path in files] == ["c.txt", "x/a.txt", "x/b.txt"]
 
 
-@pytest.mark.parametrize("given", [[], ["0" * 64, "1" * 64]])
-def test_no_download_without_the_hashes(server: Server, tmp_path: Path, given: list[str]) -> None:
+@pytest.mark.parametrize("hashes", [[], ["0" * 64, "1" * 64]])
+def test_no_download_without_the_hashes(server: Server, tmp_path: Path, hashes: list[str]) -> None:
     archives = [Archive(f"{server.url}/1.zip", "md5:x"), Archive(f"{server.url}/2.zip")]
     with pytest.raises(UsageError, match=r"1 needed.*/2.zip(.|\n)*--sha256"):
-        download_dataset(FACTS, archives, tmp_path / "set", given)
+        download_dataset(FACTS, archives, tmp_path / "set", hashes)
     assert server.asked == []
 
 
@@ -119,8 +119,8 @@ def test_tars_are_unpacked_and_single_files_kept(
     server.files |= {f"/{name}": packed, "/list.txt": plain}
     archives = [Archive(f"{server.url}/{name}"), Archive(f"{server.url}/list.txt")]
     download_dataset(FACTS, archives, tmp_path / "set", [sha(packed), sha(plain)])
-    found = {p.relative_to(tmp_path / "set").as_posix() for p in tmp_path.rglob("*.*")}
-    assert found == {"x/a.txt", "list.txt"}
+    files = {p.relative_to(tmp_path / "set").as_posix() for p in tmp_path.rglob("*.*")}
+    assert files == {"x/a.txt", "list.txt"}
 
 
 @pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "C:/out.txt"])

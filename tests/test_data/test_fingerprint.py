@@ -84,9 +84,9 @@ def known_hash(store: str) -> str:
 
 def listener(lines: list[str]) -> Reporter:
     """A reporter that adds what it hears to the lines."""
-    found = Silent()
-    found.log = lines.append  # type: ignore[method-assign]
-    return found
+    listener = Silent()
+    listener.log = lines.append  # type: ignore[method-assign]
+    return listener
 
 
 def test_a_file_that_went_away_is_named(eurosat: Path, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_record_states_the_classes_present(
     eurosat: Path, tmp_path: Path, draw: Callable[..., Path]
 ) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
-    found = describe_dataset(dataset, tmp_path)
-    assert (found.class_ids, found.class_counts) == ((1, 8), (1, 2))
-    assert found.class_names == ("Forest", "River")
-    assert found.flags == ("subset",)
-    assert found.images_hash == dataset.images_hash
+    record = describe_dataset(dataset, tmp_path)
+    assert (record.class_ids, record.class_counts) == ((1, 8), (1, 2))
+    assert record.class_names == ("Forest", "River")
+    assert record.flags == ("subset",)
+    assert record.images_hash == dataset.images_hash

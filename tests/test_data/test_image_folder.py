@@ -21,7 +21,7 @@ from fsbench.data.image_folder import list_tree_images
 Draw = Callable[..., Path]
 
 
-def own(folder: Path) -> TargetDataset:
+def load_folder(folder: Path) -> TargetDataset:
     return load_target(f"folder:{folder}", DataRoots())
 
 
@@ -31,14 +31,14 @@ def test_a_target_holds_what_imagefolder_holds(tmp_path: Path, draw: Draw) -> No
         draw(folder / name)
     (folder / "a" / "notes.txt").write_text("not an image")
     (folder / "readme.md").write_text("not a class")
-    found = own(folder)
+    dataset = load_folder(folder)
     reference = ImageFolder(str(folder))
     expected = sorted((label, str(Path(p).relative_to(folder))) for p, label in reference.samples)
-    assert list(zip(found.labels.tolist(), found.paths, strict=True)) == expected
-    assert found.class_names == tuple(reference.classes)
-    assert found.name == found.facts.name == "folder-my-birds"
-    assert found.flags == {"custom"}
-    assert found.canonical_ids[1] == "a/deep/er/3.png"
+    assert list(zip(dataset.labels.tolist(), dataset.paths, strict=True)) == expected
+    assert dataset.class_names == tuple(reference.classes)
+    assert dataset.name == dataset.facts.name == "folder-my-birds"
+    assert dataset.flags == {"custom"}
+    assert dataset.canonical_ids[1] == "a/deep/er/3.png"
 
 
 def test_suffixes_are_those_of_torchvision() -> None:
@@ -67,7 +67,7 @@ def test_other_folders_are_refused(
             path.parent.mkdir(parents=True)
             path.touch()
     with pytest.raises(DataError, match=message):
-        own(tmp_path / "x")
+        load_folder(tmp_path / "x")
 
 
 def test_startup_is_refused(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ def test_a_source_has_train_and_val(tmp_path: Path, draw: Draw, val: str) -> Non
         f"{val}/b/5.png",
     ):
         draw(tmp_path / "src" / name, side=12)
-    found = load_source(f"folder:{tmp_path / 'src'}", DataRoots(), tmp_path / "c", 8)
-    assert found.train.images.shape == (3, 3, 8, 8)
-    assert found.train.labels.tolist() == [0, 0, 1]
-    assert found.val.labels.tolist() == [0, 1]
-    assert found.facts.classes == ("a", "b")
-    assert found.facts.images_per_class == (2, 1)
-    assert (found.n_classes, found.flags, found.name) == (2, {"custom"}, "folder-src")
+    source = load_source(f"folder:{tmp_path / 'src'}", DataRoots(), tmp_path / "c", 8)
+    assert source.train.images.shape == (3, 3, 8, 8)
+    assert source.train.labels.tolist() == [0, 0, 1]
+    assert source.val.labels.tolist() == [0, 1]
+    assert source.facts.classes == ("a", "b")
+    assert source.facts.images_per_class == (2, 1)
+    assert (source.n_classes, source.flags, source.name) == (2, {"custom"}, "folder-src")
 
 
 def test_a_source_needs_the_same_classes_in_both(tmp_path: Path, draw: Draw) -> None:
@@ -121,7 +121,7 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(tmp_path: Path, dra
     shown = refusal("data", "verify", f"folder:{folder}")
     assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in shown
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        fingerprint(own(folder), tmp_path / "cache")
+        fingerprint(load_folder(folder), tmp_path / "cache")
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
         list_tree_images(folder, ["a", "b"])
 
@@ -136,12 +136,14 @@ def test_a_link_to_a_folder_that_contains_it_is_named(
         draw(tmp_path / name)
     back = tmp_path / "b" / "back"
     back.symlink_to(tmp_path / "a")
-    assert own(tmp_path).class_counts == {0: 1, 1: 2}, "a link that makes no loop is followed"
+    assert load_folder(tmp_path).class_counts == {0: 1, 1: 2}, (
+        "a link that makes no loop is followed"
+    )
     if target != "../b":
         back.unlink()
     (tmp_path / link).symlink_to(target)
     with pytest.raises(DataError, match=r"/\w+ links to .*, which contains it"):
-        own(tmp_path)
+        load_folder(tmp_path)
 
 
 @pytest.mark.parametrize("name", [b"a/caf\xe9.png", b"caf\xe9/1.png"])

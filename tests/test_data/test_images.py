@@ -28,9 +28,9 @@ def test_geometry_is_that_of_torchvision(width: int, height: int, size: int) -> 
     image = noise(width, height)
     resize = int(1.15 * size)
     reference = v2.Compose([v2.Resize((resize, resize)), v2.CenterCrop(size), v2.PILToTensor()])
-    found = torch.from_numpy(to_array(image, ImageSpec(input_size=size)))
-    assert found.shape == (3, size, size)
-    assert torch.equal(found, reference(image))
+    pixels = torch.from_numpy(to_array(image, ImageSpec(input_size=size)))
+    assert pixels.shape == (3, size, size)
+    assert torch.equal(pixels, reference(image))
 
 
 def test_shrinking_is_antialiased() -> None:
@@ -45,9 +45,9 @@ def test_shrinking_is_antialiased() -> None:
 def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
     path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
     Image.new("RGB", (4, 4), (250, 250, 250)).convert(mode).save(path)
-    found = np.asarray(open_rgb(path))
-    assert found.shape == (4, 4, 3)
-    assert found.min() >= 240
+    pixels = np.asarray(open_rgb(path))
+    assert pixels.shape == (4, 4, 3)
+    assert pixels.min() >= 240
 
 
 def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:

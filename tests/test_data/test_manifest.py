@@ -129,8 +129,8 @@ def test_a_killed_export_leaves_the_old_file_and_no_half_of_a_new_one(tmp_path: 
 @pytest.mark.realdata
 def test_real_packs_export_files_that_exist(packs: Path, tmp_path: Path) -> None:
     file = tmp_path / "e.jsonl"
-    given = ["export", "eurosat:5w1s", "--data", str(packs), "--episodes", "3", "-o", str(file)]
-    assert fsbench(*given) == 0
+    arguments = ["export", "eurosat:5w1s", "--data", str(packs), "--episodes", "3", "-o", str(file)]
+    assert fsbench(*arguments) == 0
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     (folder,) = {p.parent for p in packs.glob("eurosat/2750")} or {packs / "eurosat"}
     for row in rows:

@@ -27,24 +27,24 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("pool", ["full", "labeled_80"])
 def test_targets(packs: Path, name: str, pool: Pool) -> None:
-    found = load_target(name, DataRoots.parse([str(packs)]), pool)
-    assert found.flags == {"subset"}
+    dataset = load_target(name, DataRoots.parse([str(packs)]), pool)
+    assert dataset.flags == {"subset"}
     if pool == "full":
-        assert found.class_counts == COUNTS[name]
+        assert dataset.class_counts == COUNTS[name]
     else:
-        assert 0.5 * sum(COUNTS[name].values()) < len(found) < 0.9 * sum(COUNTS[name].values())
-    assert found.image(len(found) - 1).mode == "RGB"
+        assert 0.5 * sum(COUNTS[name].values()) < len(dataset) < 0.9 * sum(COUNTS[name].values())
+    assert dataset.image(len(dataset) - 1).mode == "RGB"
 
 
 def test_chestx64(packs: Path) -> None:
-    found = load_target("chestx", DataRoots.parse([f"chestx={packs / 'chestx64'}"]))
-    assert found.class_counts == {0: 34, 1: 31, 2: 56, 3: 61, 4: 22, 5: 28, 6: 30}
-    assert found.image(0).size == (256, 256)
+    dataset = load_target("chestx", DataRoots.parse([f"chestx={packs / 'chestx64'}"]))
+    assert dataset.class_counts == {0: 34, 1: 31, 2: 56, 3: 61, 4: 22, 5: 28, 6: 30}
+    assert dataset.image(0).size == (256, 256)
 
 
 def test_a_real_class_folder_is_a_target_of_ones_own(packs: Path) -> None:
-    found = load_target(f"folder:{packs / 'plantvillage' / 'color'}", DataRoots())
-    assert (found.flags, len(found)) == ({"custom"}, 900)
+    dataset = load_target(f"folder:{packs / 'plantvillage' / 'color'}", DataRoots())
+    assert (dataset.flags, len(dataset)) == ({"custom"}, 900)
 
 
 @pytest.mark.parametrize("module", [chestx, cropdisease, eurosat, isic])
@@ -68,8 +68,8 @@ def test_wnids_are_those_of_the_official_file(packs: Path) -> None:
 
 @pytest.mark.slow
 def test_tinyimagenet(packs: Path, tmp_path: Path) -> None:
-    found = load_source("tinyimagenet", DataRoots.parse([str(packs)]), tmp_path, 32)
-    assert found.train.images.shape == (50_000, 3, 32, 32)
-    assert np.bincount(found.train.labels).tolist() == [250] * 200
-    assert np.bincount(found.val.labels).tolist() == [30] * 200
-    assert found.flags == {"subset"}
+    source = load_source("tinyimagenet", DataRoots.parse([str(packs)]), tmp_path, 32)
+    assert source.train.images.shape == (50_000, 3, 32, 32)
+    assert np.bincount(source.train.labels).tolist() == [250] * 200
+    assert np.bincount(source.val.labels).tolist() == [30] * 200
+    assert source.flags == {"subset"}

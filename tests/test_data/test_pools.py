@@ -22,11 +22,11 @@ def write_list(folder: Path, text: str) -> None:
 
 def test_the_pool_holds_the_listed_images_only(chestx: Path) -> None:
     write_list(chestx.parent / "startup_splits", "img_path\n00000001_000.png\n00009999_000.png\n")
-    found = load_target("chestx", DataRoots.parse([str(chestx.parent)]), "labeled_80")
-    assert found.canonical_ids == ("00000001_000",)
-    assert found.pool == "labeled_80"
-    assert found.flags == {"subset"}
-    assert found.notes == ("1 of the 2 images of labeled_80 are present",)
+    dataset = load_target("chestx", DataRoots.parse([str(chestx.parent)]), "labeled_80")
+    assert dataset.canonical_ids == ("00000001_000",)
+    assert dataset.pool == "labeled_80"
+    assert dataset.flags == {"subset"}
+    assert dataset.notes == ("1 of the 2 images of labeled_80 are present",)
 
 
 def test_the_official_list_with_all_its_images_is_complete(
@@ -37,15 +37,15 @@ def test_the_official_list_with_all_its_images_is_complete(
     official = replace(lists, labeled_80_hash=hash_lines(ids))
     monkeypatch.setattr(chestx_module, "LISTS", official)
     write_list(chestx.parent / "mine", "img_path\n00000003_000.png\n00000001_000.png\n")
-    given = DataRoots.parse([str(chestx.parent), f"startup_splits={chestx.parent / 'mine'}"])
-    assert load_target("chestx", given, "labeled_80").flags == set()
-    assert load_target("chestx", given).flags == {"subset"}
+    roots = DataRoots.parse([str(chestx.parent), f"startup_splits={chestx.parent / 'mine'}"])
+    assert load_target("chestx", roots, "labeled_80").flags == set()
+    assert load_target("chestx", roots).flags == {"subset"}
 
 
 def test_lists_beside_the_data_set_are_found(chestx: Path) -> None:
     write_list(chestx.parent / "startup_splits", "img_path\n00000001_000.png\n")
-    given = DataRoots.parse([f"chestx={chestx}"])
-    assert len(load_target("chestx", given, "labeled_80")) == 1
+    roots = DataRoots.parse([f"chestx={chestx}"])
+    assert len(load_target("chestx", roots, "labeled_80")) == 1
 
 
 @pytest.mark.parametrize(

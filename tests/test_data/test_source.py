@@ -39,8 +39,8 @@ class Log:
 
 def load(folder: Path, size: int = 16) -> tuple[SourceDataset, list[str]]:
     log = Log()
-    found = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, log)
-    return found, log.lines
+    source = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, log)
+    return source, log.lines
 
 
 def test_a_second_load_decodes_nothing(folder: Path) -> None:
@@ -55,10 +55,10 @@ def test_a_second_load_decodes_nothing(folder: Path) -> None:
 
 def test_writing_into_the_arrays_never_reaches_the_cache(folder: Path) -> None:
     for expected in (["decode train", "decode val"], [], []):
-        found, lines = load(folder)
+        source, lines = load(folder)
         assert lines == expected
-        assert found.train.images.any()
-        found.train.images[:] = 0
+        assert source.train.images.any()
+        source.train.images[:] = 0
 
 
 def test_a_damaged_cache_is_built_anew(folder: Path) -> None:

@@ -24,13 +24,13 @@ def dataset(counts: list[int], ids: str = "x") -> TargetDataset:
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=6))
 def test_it_is_a_stratified_partition(counts: list[int]) -> None:
-    found = dataset(counts)
-    train, test = derive_split(found)
-    assert sorted([*train, *test]) == list(range(len(found)))
+    part = dataset(counts)
+    train, test = derive_split(part)
+    assert sorted([*train, *test]) == list(range(len(part)))
     for c, count in enumerate(counts):
-        held = int((found.labels[test] == c).sum())
-        assert held == max(1, round(count / 5))
-        assert held < count
+        n_test = int((part.labels[test] == c).sum())
+        assert n_test == max(1, round(count / 5))
+        assert n_test < count
 
 
 def test_it_follows_the_ids_alone() -> None:
@@ -41,24 +41,24 @@ def test_it_follows_the_ids_alone() -> None:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([0.1, 0.25, 0.9]))
 def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: float) -> None:
-    found = dataset([*counts, 7])
-    train = np.flatnonzero(np.arange(len(found)) % 7 != 3)
-    kept, held = hold_out(found, train, part)
-    assert sorted([*kept, *held]) == list(range(len(train)))
-    for c in np.unique(found.labels[train]):
-        n = int((found.labels[train] == c).sum())
+    whole = dataset([*counts, 7])
+    train = np.flatnonzero(np.arange(len(whole)) % 7 != 3)
+    rest, chosen = hold_out(whole, train, part)
+    assert sorted([*rest, *chosen]) == list(range(len(train)))
+    for c in np.unique(whole.labels[train]):
+        n = int((whole.labels[train] == c).sum())
         expected = 0 if n == 1 else min(n - 1, max(1, round(part * n)))
-        assert int((found.labels[train[held]] == c).sum()) == expected
+        assert int((whole.labels[train[chosen]] == c).sum()) == expected
 
 
 def test_what_is_held_out_follows_the_ids_and_not_the_places() -> None:
-    found = dataset([20])
+    whole = dataset([20])
     all_of_them = np.arange(20)
-    ids = {found.canonical_ids[i] for i in all_of_them[hold_out(found, all_of_them, 0.2)[1]]}
+    ids = {whole.canonical_ids[i] for i in all_of_them[hold_out(whole, all_of_them, 0.2)[1]]}
     backwards = all_of_them[::-1].copy()
-    again = {found.canonical_ids[backwards[i]] for i in hold_out(found, backwards, 0.2)[1]}
+    again = {whole.canonical_ids[backwards[i]] for i in hold_out(whole, backwards, 0.2)[1]}
     assert ids == again
-    assert ids != {found.canonical_ids[i] for i in derive_split(found)[1]}
+    assert ids != {whole.canonical_ids[i] for i in derive_split(whole)[1]}
 
 
 def test_nothing_to_hold_out_is_said() -> None:
@@ -70,8 +70,8 @@ def test_an_official_split_is_read_from_the_ids() -> None:
     facts = FACTS.model_copy(update={"split": (2, 3)})
     names = ("train/b", "test/a", "test/b", "test/c", "train/a")
     labels = np.array([0, 0, 1, 1, 1])
-    found = TargetDataset("d", facts, Path(), names, names, labels, ("x", "y"))
-    train, test = split_dataset(found)
+    whole = TargetDataset("d", facts, Path(), names, names, labels, ("x", "y"))
+    train, test = split_dataset(whole)
     assert (train.tolist(), test.tolist()) == ([0, 4], [1, 2, 3])
     only = TargetDataset("d", facts, Path(), names[1:3], names[1:3], labels[1:3], ("x", "y"))
     with pytest.raises(DataError, match="0 train and 2 test images"):
@@ -79,10 +79,10 @@ def test_an_official_split_is_read_from_the_ids() -> None:
 
 
 def test_other_targets_get_the_derived_split() -> None:
-    for found, expected in zip(
+    for part, expected in zip(
         split_dataset(dataset([10])), derive_split(dataset([10])), strict=True
     ):
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_a_class_of_one_image_is_named() -> None:

@@ -24,7 +24,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of eight episodes, a few steps each."""
     monkeypatch.setattr(affine, "BLOCKS", (8,))
     real = affine.iterate_batches
-    monkeypatch.setattr(affine, "iterate_batches", lambda *given: list(real(*given))[:4])
+    monkeypatch.setattr(affine, "iterate_batches", lambda *args: list(real(*args))[:4])
 
 
 def evaluated(folder: Path, episodes: int = 16) -> Result:
@@ -73,10 +73,10 @@ def test_a_cell_is_computed_in_halves_and_says_so(
     assert result.provenance.halvings == 1
     assert environment_of(result.provenance)["halvings"] == "1"
     monkeypatch.setattr(affine, "PIECES", 4)
-    asked = evaluated(tmp_path / "asked")
-    assert asked.provenance.halvings == 0
-    assert "halvings" not in asked.model_dump(mode="json")["provenance"]
-    assert result.records_digest == asked.records_digest
+    original = evaluated(tmp_path / "asked")
+    assert original.provenance.halvings == 0
+    assert "halvings" not in original.model_dump(mode="json")["provenance"]
+    assert result.records_digest == original.records_digest
 
 
 def test_a_halved_cell_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

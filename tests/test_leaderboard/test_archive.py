@@ -37,8 +37,8 @@ def tarred(path: Path, members: dict[str, bytes], kind: bytes = tarfile.REGTYPE)
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    found = (p for p in folder.rglob("*") if p.is_file())
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in found}
+    files = (p for p in folder.rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.tar", "A.ZIP"])

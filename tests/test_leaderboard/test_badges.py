@@ -187,9 +187,9 @@ def test_a_failed_badge_vouches_for_no_control(
 
     build = method_board.build_method_board
 
-    def spy(*given: Any) -> MethodBoard:
-        trusted.append(set(given[-1]))
-        return build(*given)
+    def spy(*args: Any) -> MethodBoard:
+        trusted.append(set(args[-1]))
+        return build(*args)
 
     monkeypatch.setattr(method_board, "build_method_board", spy)
     read_method_boards(board)

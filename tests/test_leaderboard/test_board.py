@@ -141,9 +141,9 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r", shots=5)
     named(tmp_path / "board", (identify_column(one),))
     submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
-    seen = rank_board(tmp_path / "board")[0]
-    assert seen.ranking.columns == (str(one.column),)
-    assert seen.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
+    view = rank_board(tmp_path / "board")[0]
+    assert view.ranking.columns == (str(one.column),)
+    assert view.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
     assert len(read(tmp_path / "board")) == 1
 
 

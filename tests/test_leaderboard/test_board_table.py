@@ -31,10 +31,10 @@ def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path
     cell.write_block(0, fakes.episodes(spec, data, range(fakes.N_EPISODES), 0.5))
     cell.finish(list(range(fakes.N_EPISODES)), provenance=fakes.provenance())
     fakes.write_probe(tmp_path)
-    found = draws(tmp_path)
-    assert len(found) == 4
+    draws_by_column = draws(tmp_path)
+    assert len(draws_by_column) == 4
     once, more, centroid, probe = (
-        next(d for task, d in found.items() if part in task)
+        next(d for task, d in draws_by_column.items() if part in task)
         for part in ("1s/linear", "5s/linear", "1s/centroid", "probe")
     )
     assert once == centroid

@@ -58,14 +58,14 @@ def test_it_is_stored_and_each_step_covers_the_one_before(board: Path) -> None:
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_changed_link_is_named(link: str, board: Path) -> None:
-    held = tuple(read_cells(board))
-    stated = build_chain(held)
+    cells = tuple(read_cells(board))
+    stated = build_chain(cells)
     other = stated.cells[0].model_copy(update={link: "0" * 64})
     moved = stated.model_copy(update={"cells": (other, *stated.cells[1:])})
-    found = [str(p) for p in find_changes(moved, held, "entry")]
-    assert len(found) == 2
-    assert f"{other.cell}: {link}" in found[0]
-    assert ": end" in found[1]
+    changes = [str(p) for p in find_changes(moved, cells, "entry")]
+    assert len(changes) == 2
+    assert f"{other.cell}: {link}" in changes[0]
+    assert ": end" in changes[1]
 
 
 def test_outcomes_with_digest_and_score_made_to_fit(board: Path) -> None:

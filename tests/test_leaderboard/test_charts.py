@@ -161,10 +161,10 @@ def test_names_are_text_and_nothing_else(draw: Draw) -> None:
 @every
 def test_ids_are_those_of_the_chart_alone(draw: Draw) -> None:
     svgs = [drawn(draw, 720).to_svg(name) for name in ("one", "two")]
-    found = [[i for e in parsed(svg).iter() if (i := e.get("id"))] for svg in svgs]
-    assert all(len(set(ids)) == len(ids) for ids in found)
-    assert not set(found[0]) & set(found[1])
-    for text, ids in zip(svgs, found, strict=True):
+    ids_by_chart = [[i for e in parsed(svg).iter() if (i := e.get("id"))] for svg in svgs]
+    assert all(len(set(ids)) == len(ids) for ids in ids_by_chart)
+    assert not set(ids_by_chart[0]) & set(ids_by_chart[1])
+    for text, ids in zip(svgs, ids_by_chart, strict=True):
         used = re.findall(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"", text)
         assert {a or b for a, b in used} <= set(ids)
 
@@ -195,11 +195,11 @@ def test_no_text_is_small_leaves_the_picture_or_meets_another(draw: Draw, width:
     wide, high = (float(str(root.get(side))) for side in ("width", "height"))
     boxes = [box(element) for element in root.iter(f"{SVG}text") if (element.text or "").strip()]
     assert boxes
-    for found in boxes:
-        assert found.left >= -1
-        assert found.top >= -1
-        assert found.right <= wide + 1
-        assert found.bottom <= high + 1
+    for text_box in boxes:
+        assert text_box.left >= -1
+        assert text_box.top >= -1
+        assert text_box.right <= wide + 1
+        assert text_box.bottom <= high + 1
     for a, b in combinations(boxes, 2):
         assert not a.meets(b), (a, b)
 

@@ -32,8 +32,8 @@ def codes(results: Path, on: Board, **declared: object) -> set[str]:
     declaration = DECLARATION.model_copy(update=declared)
     return {
         p.code
-        for each in read_submissions(results, declaration)
-        for p in check_submission(each, on)
+        for submission in read_submissions(results, declaration)
+        for p in check_submission(submission, on)
     }
 
 
@@ -130,8 +130,8 @@ def test_cells_tell_one_training(tmp_path: Path) -> None:
     }
     for name, change in changes.items():
         other = fakes_methods.facts("seal", **change)
-        kept = {"training": other.training, "recipe_digest": other.recipe_digest}
-        second = trained.model_copy(update=kept)
+        fields = {"training": other.training, "recipe_digest": other.recipe_digest}
+        second = trained.model_copy(update=fields)
         for shots, backbone in ((1, trained), (5, second)):
             fakes.write(tmp_path / name, shots=shots, backbone=backbone)
         expected = set() if name in {"same", "repeated"} else {"training"}

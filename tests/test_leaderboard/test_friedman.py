@@ -34,30 +34,32 @@ def ranking(means: np.ndarray, names: tuple[str, ...]) -> Ranking:
     """Of entries with these means (columns, entries)."""
     columns = tuple(f"c{i}" for i in range(len(means)))
     standings = tuple(
-        RankedEntry(name, {c: Score(float(m), nan, 1) for c, m in zip(columns, held, strict=True)})
-        for name, held in zip(names, means.T, strict=True)
+        RankedEntry(
+            name, {c: Score(float(m), nan, 1) for c, m in zip(columns, values, strict=True)}
+        )
+        for name, values in zip(names, means.T, strict=True)
     )
     return Ranking(columns, (standings,), ())
 
 
 def test_the_example_of_the_paper() -> None:
     means = np.array(DEMSAR.split(), float).reshape(14, 4)
-    found = run_friedman(ranking(means, NAMES))
+    test = run_friedman(ranking(means, NAMES))
     looser = run_friedman(replace(ranking(means, NAMES), alpha=0.1))
     expected = {"C4.5+m+cf": 1.964, "C4.5+m": 2.0, "C4.5+cf": 2.893, "C4.5": 3.143}
-    assert list(found.average_ranks) == list(expected)
-    assert found.average_ranks == pytest.approx(expected, abs=5e-4)
-    assert found.critical_difference == pytest.approx(1.25, abs=0.005)
-    assert found.cliques == (tuple(expected),)
+    assert list(test.average_ranks) == list(expected)
+    assert test.average_ranks == pytest.approx(expected, abs=5e-4)
+    assert test.critical_difference == pytest.approx(1.25, abs=0.005)
+    assert test.cliques == (tuple(expected),)
     assert looser.critical_difference == pytest.approx(1.12, abs=0.005)
     figure_1a = (("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5"))
     assert looser.cliques == figure_1a
-    assert found.columns == 14
-    untied = 12 * 14 / 20 * (sum(r**2 for r in found.average_ranks.values()) - 4 * 25 / 4)
+    assert test.columns == 14
+    untied = 12 * 14 / 20 * (sum(r**2 for r in test.average_ranks.values()) - 4 * 25 / 4)
     assert untied == pytest.approx(9.28, abs=0.005)
     pairs, quadruple = 3 * (2**3 - 2), 4**3 - 4  # ties, which scipy corrects for and the paper not
-    assert found.chi2 == pytest.approx(untied / (1 - (pairs + quadruple) / (14 * 4 * 15)))
-    assert 0.01 < found.p < 0.026
+    assert test.chi2 == pytest.approx(untied / (1 - (pairs + quadruple) / (14 * 4 * 15)))
+    assert 0.01 < test.p < 0.026
 
 
 @pytest.mark.parametrize(
@@ -85,14 +87,14 @@ def test_cliques_are_largest_sets_within_the_difference() -> None:
 def test_all_pairs_agree_with_the_critical_difference() -> None:
     means = np.random.default_rng(0).normal(np.arange(6), 2.5, (16, 6))
     names = tuple("abcdef")
-    found = run_friedman(ranking(means, names))
-    assert found.nemenyi is not None
-    assert len(found.nemenyi) == 15
+    test = run_friedman(ranking(means, names))
+    assert test.nemenyi is not None
+    assert len(test.nemenyi) == 15
     verdicts = set()
-    for pair in found.nemenyi:
-        apart = abs(found.average_ranks[pair.a] - found.average_ranks[pair.b])
-        assert (pair.p < 0.05) == (apart >= found.critical_difference)
-        together = any({pair.a, pair.b} <= set(clique) for clique in found.cliques)
+    for pair in test.nemenyi:
+        apart = abs(test.average_ranks[pair.a] - test.average_ranks[pair.b])
+        assert (pair.p < 0.05) == (apart >= test.critical_difference)
+        together = any({pair.a, pair.b} <= set(clique) for clique in test.cliques)
         assert together == (pair.p >= 0.05)
         verdicts.add(together)
     assert verdicts == {True, False}
@@ -139,6 +141,6 @@ def test_too_few_are_refused_and_many_entries_have_no_table_of_pairs() -> None:
         with pytest.raises(UsageError, match="needs 3 entries and 2 columns"):
             run_friedman(ranking(np.zeros(shape), tuple("abc")[: shape[1]]))
     names = tuple(f"entry-{i}" for i in range(MOST_PAIRED + 1))
-    found = run_friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, len(names))), names))
-    assert found.nemenyi is None
-    assert found.critical_difference > 0
+    test = run_friedman(ranking(np.random.default_rng(1).normal(0, 1, (9, len(names))), names))
+    assert test.nemenyi is None
+    assert test.critical_difference > 0

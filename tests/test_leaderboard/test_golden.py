@@ -25,19 +25,19 @@ def without_marks(text: str) -> str:
 def test_an_old_board_reads_as_it_did(name: str) -> None:
     board = Board.open(GOLDEN / name)
     older = board.file.model_copy(update={"ranking": "leader-tiers-1"})
-    seen = rank_tracks(older, board.entries())
-    text = "\n".join(map(render.render_board, seen))
+    views = rank_tracks(older, board.entries())
+    text = "\n".join(map(render.render_board, views))
     assert without_marks(text) == (GOLDEN / f"{name}.md").read_text()
     for number in re.findall(r"\d\d\.\d\d(?: ± \d+\.\d\d)?(.)", text.partition("### published")[0]):
         assert number == render.SELF_MARK, "no entry of these boards has a signed badge"
-    for found, old in zip(
-        map(render.build_board_json, seen),
+    for record, old in zip(
+        map(render.build_board_json, views),
         json.loads((GOLDEN / f"{name}.json").read_text()),
         strict=True,
     ):
-        for entry in found["entries"]:
+        for entry in record["entries"]:
             assert sorted(entry.pop("self_reported")) == sorted(entry["scores"])
-        assert {key: found[key] for key in old} == old
+        assert {key: record[key] for key in old} == old
 
 
 def test_the_golden_boards_are_of_schema_1() -> None:

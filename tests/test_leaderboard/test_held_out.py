@@ -26,12 +26,12 @@ def board(tmp_path: Path) -> Path:
     """By the best rate on test a leads with .9 to .8; by the held-out one b does with .8 to .6."""
     for name, best in (("a", 90), ("b", 80)):
         right = np.arange(N) < np.array([best, 60 if name == "a" else 80, 20])[:, None]
-        given = fakes_official.spec()
-        curve = np.repeat(right.mean(axis=1)[:, None], given.epochs, axis=1)
+        spec = fakes_official.spec()
+        curve = np.repeat(right.mean(axis=1)[:, None], spec.epochs, axis=1)
         held_out = np.array([0.5, 0.7, 0.1])
-        records = ProbeRecords(np.array(given.lrs), curve, right, right, held_out)
+        records = ProbeRecords(np.array(spec.lrs), curve, right, right, held_out)
         data = fakes_official.dataset("dogs")
-        cell = ResultStore(tmp_path / name).cell(fakes.facts(name), data, given)
+        cell = ResultStore(tmp_path / name).cell(fakes.facts(name), data, spec)
         cell.write_probe(records, provenance=fakes.provenance())
         declared = DECLARATION.model_copy(update={"name": name})
         submit_results(tmp_path / name, tmp_path / "board", declared)

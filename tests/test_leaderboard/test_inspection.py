@@ -163,8 +163,8 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_every_defect_is_named(name: str, board: Path) -> None:
     text, spoil = DEFECTS[name]
     spoil(board)
-    found = [str(problem) for problem in inspect_board(board).problems]
-    assert any(text in problem for problem in found), found
+    problems = [str(problem) for problem in inspect_board(board).problems]
+    assert any(text in problem for problem in problems), problems
 
 
 def collapsed(records: EpisodeRecords) -> EpisodeRecords:
@@ -180,9 +180,9 @@ def test_what_is_no_defect(board: Path) -> None:
         forge(board / name, "5w", collapsed)
     assert inspect_board(board).problems == []
     result(board).write_text("{")
-    found = inspect_board(board).problems
-    assert [p.where for p in found if p.code == "unreadable"] == [str(result(board))]
-    assert not [p for p in found if p.where.endswith(".parquet")]
+    problems = inspect_board(board).problems
+    assert [p.where for p in problems if p.code == "unreadable"] == [str(result(board))]
+    assert not [p for p in problems if p.where.endswith(".parquet")]
 
 
 def test_rows_of_papers_lie_beside_the_own_board_alone(

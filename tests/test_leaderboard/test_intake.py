@@ -82,7 +82,7 @@ def test_several_models_become_several_entries(results: Path, tmp_path: Path) ->
 def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: Path) -> None:
     fakes.write(results, backbone=fakes.facts(weights_hash="0" * 64))
     added = submit_results(results, tmp_path / "board", DECLARATION)
-    assert sorted(each.name for each in added) == [
+    assert sorted(result.name for result in added) == [
         "entry-a-000000",
         f"entry-a-{fakes.facts().weights_hash[:6]}",
     ]

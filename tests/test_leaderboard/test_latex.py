@@ -45,13 +45,13 @@ TOKEN = re.compile(
 
 def printed(source: str) -> str:
     """What LaTeX prints; fails on anything that is not one of our constructs."""
-    found, at = [], 0
+    positions, at = [], 0
     while at < len(source):
         token = TOKEN.match(source, at)
         assert token, f"unexpected {source[at : at + 20]!r}"
-        found.append(glyph(token))
+        positions.append(glyph(token))
         at = token.end()
-    return "".join(found)
+    return "".join(positions)
 
 
 def glyph(token: re.Match[str]) -> str:
@@ -93,18 +93,18 @@ def test_escapes_by_hand(text: str, expected: str) -> None:
     assert escape_latex(text) == expected
 
 
-def table(found: ReportTable) -> list[str]:
-    return FORMATS.load("latex").make([found]).splitlines()
+def table(report: ReportTable) -> list[str]:
+    return FORMATS.load("latex").make([report]).splitlines()
 
 
 def test_numbers_by_hand() -> None:
-    held = {
+    entries = {
         "base_line": {ONE: constant(0.5), FIVE: constant(0.6)},
         "up": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.4)},
     }
     flags = {"base_line": {FIVE: ("subset",)}, "up": {ONE: ("short",)}}
-    found = build_report_table(view(held, flags=flags), "base_line")
-    lines = table(found)
+    report = build_report_table(view(entries, flags=flags), "base_line")
+    lines = table(report)
     at = lines.index(r"\midrule")
     up, half = f"{50 + 500 * ERROR:.2f}", f"{196 * ERROR:.2f}"
     base = lines[at + 1].removesuffix(r" \\").split(" & ")
@@ -127,15 +127,15 @@ def test_numbers_by_hand() -> None:
 @pytest.mark.parametrize("columns", [1, 2, 8])
 def test_every_row_has_as_many_cells_as_the_head_says(columns: int) -> None:
     names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(columns))
-    held = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
-    lines = table(build_report_table(view(held, names)))
+    entries = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
+    lines = table(build_report_table(view(entries, names)))
     spec = next(line for line in lines if line.startswith(r"\begin{tabular}"))
-    wanted = len(spec.partition("}{")[2].removesuffix("}"))
-    assert wanted == 1 + columns + (columns > 1)
+    width = len(spec.partition("}{")[2].removesuffix("}"))
+    assert width == 1 + columns + (columns > 1)
     for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]:
-        assert len(re.findall(r"(?<!\\)&", line)) == wanted - 1
+        assert len(re.findall(r"(?<!\\)&", line)) == width - 1
     text = "\n".join(lines)
-    assert (r"\resizebox" in text) == (wanted - 1 > 6)
+    assert (r"\resizebox" in text) == (width - 1 > 6)
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     for name in ("table", "tabular"):
         assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
@@ -192,8 +192,11 @@ def test_the_caption_has_two_sentences_and_the_rules_are_a_footnote() -> None:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_pdflatex_takes_hostile_names(tmp_path: Path) -> None:
     everything = "".join(chr(i) for i in range(32, 0x250)) + "日本−±×†‡… ff fi -- ``''"
-    held = {everything: {ONE: constant(0.5), FIVE: constant(0.6)}, "[1pt] *": {ONE: constant(0.1)}}
-    body = FORMATS.load("latex").make([hostile(), build_report_table(view(held), everything)])
+    entries = {
+        everything: {ONE: constant(0.5), FIVE: constant(0.6)},
+        "[1pt] *": {ONE: constant(0.1)},
+    }
+    body = FORMATS.load("latex").make([hostile(), build_report_table(view(entries), everything)])
     document = (
         r"\documentclass{article}\usepackage{booktabs}\begin{document}"
         f"\n{body}\n"

@@ -32,13 +32,17 @@ Call = Callable[..., str]
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """normal and llf with two seeds each, a composition with one, a random init, an old run."""
     root = tmp_path_factory.mktemp("methods")
-    known = [facts(name, seed) for name in ("normal", "llf") for seed in (0, 1)]
-    known += [facts("swr+weight_compander", flops=2 * 10**12), random_init(), fakes.facts("old")]
+    facts_of_runs = [facts(name, seed) for name in ("normal", "llf") for seed in (0, 1)]
+    facts_of_runs += [
+        facts("swr+weight_compander", flops=2 * 10**12),
+        random_init(),
+        fakes.facts("old"),
+    ]
     accuracy = {"toy/normal": 0.5, "toy/llf": 0.8, "toy/swr+weight_compander": 0.52}
-    for each in known:
-        name = each.ref.removeprefix("run:runs/")
-        right = accuracy.get(each.recipe or "", 0.3)
-        fakes.write(root / "results", right, name=name, backbone=each)
+    for facts_of_run in facts_of_runs:
+        name = facts_of_run.ref.removeprefix("run:runs/")
+        right = accuracy.get(facts_of_run.recipe or "", 0.3)
+        fakes.write(root / "results", right, name=name, backbone=facts_of_run)
     submit_results(root / "results", root / "board", fakes.DECLARATION)
     return root / "board"
 
@@ -55,23 +59,23 @@ def call(board: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     return shown
 
 
-def rows(found: MethodBoard) -> dict[str, MethodRow]:
-    return {row.name: row for row in found.rows}
+def rows(method_board: MethodBoard) -> dict[str, MethodRow]:
+    return {row.name: row for row in method_board.rows}
 
 
 def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, call: Call) -> None:
     (data,) = json.loads(call("--format", "json"))
-    found = MethodBoard.model_validate(data)
-    held = rows(found)
-    assert found.columns == (COLUMN,)
-    assert [row.name for row in found.rows][:3] == ["llf", "swr+weight_compander", "normal"]
+    method_board = MethodBoard.model_validate(data)
+    row_of = rows(method_board)
+    assert method_board.columns == (COLUMN,)
+    assert [row.name for row in method_board.rows][:3] == ["llf", "swr+weight_compander", "normal"]
     values: dict[str, list[Any]] = {}
     for cell in read_cells(board):
         values.setdefault(cell.result.backbone.recipe or "", []).append(cell.records)
     llf, plain = (
-        np.stack([each.accuracy for each in values[name]]) for name in ("toy/llf", "toy/normal")
+        np.stack([run.accuracy for run in values[name]]) for name in ("toy/llf", "toy/normal")
     )
-    row = held["llf"]
+    row = row_of["llf"]
     assert row.n_seeds == 2
     assert row.seeds == (0, 1)
     assert row.overall is not None
@@ -80,26 +84,26 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
     assert gain.gap == pytest.approx(llf.mean() - plain.mean())
     assert gain.covers == "seeds and episodes"
     assert row.controls["normal"].row == "normal"
-    one = held["swr+weight_compander"]
+    one = row_of["swr+weight_compander"]
     assert one.overall is not None
     assert one.overall.gains["normal"].covers == "episodes"
     assert one.overall.gains["normal"].seeds == (0,)
     assert one.overall.spread.seeds is None
     assert one.overall.ci95_seeds is None
     assert one.overall.gains["random_init"].gap > 0
-    assert list(found.left_out) == ["entry-old"]
+    assert list(method_board.left_out) == ["entry-old"]
 
 
 def test_costs_and_fronts(board: Path) -> None:
-    (found,) = read_method_boards(board)
-    held = rows(found)
-    costs = held["llf"].costs
+    (method_board,) = read_method_boards(board)
+    row_of = rows(method_board)
+    costs = row_of["llf"].costs
     assert (costs.steps, costs.samples, costs.flops) == (120, 7680, 1e12)
     assert costs.hours == pytest.approx(0.01)
     assert costs.device == "cpu"
-    assert held["random init"].costs.hours == 0
-    assert held["llf"].front == held["random init"].front == ("flops", "hours")
-    assert held["normal"].front == held["swr+weight_compander"].front == ()
+    assert row_of["random init"].costs.hours == 0
+    assert row_of["llf"].front == row_of["random init"].front == ("flops", "hours")
+    assert row_of["normal"].front == row_of["swr+weight_compander"].front == ()
 
 
 def test_tables_say_why_there_is_no_control(call: Call) -> None:
@@ -118,23 +122,23 @@ def test_tables_say_why_there_is_no_control(call: Call) -> None:
 def test_csv_has_a_line_a_row_and_column(call: Call) -> None:
     lines = list(csv.DictReader(io.StringIO(call("--format", "csv"))))
     assert len(lines) == 8
-    found = {(line["row"], line["column"]): line for line in lines}
-    line = found["llf", "overall"]
+    cells = {(line["row"], line["column"]): line for line in lines}
+    line = cells["llf", "overall"]
     assert float(line["normal_gap"]) > 0.2
     assert line["normal_control"] == "normal"
     assert line["normal_covers"] == "seeds and episodes"
     assert line["other_schedule_gap"] == line["other_schedule_control"] == ""
     assert line["front"] == "flops hours"
-    assert found["random init", COLUMN]["normal_gap"] == ""
+    assert cells["random init", COLUMN]["normal_gap"] == ""
 
 
 def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
     draw = np.random.default_rng(0)
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
-    held = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
-    held["c"] = {"x:5w1s": held["a"]["x:5w1s"]}
-    one = build_method_board("b", ["x:5w1s"], held, names)
-    back = build_method_board("b", ["x:5w1s"], dict(reversed(held.items())), names)
+    entries = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
+    entries["c"] = {"x:5w1s": entries["a"]["x:5w1s"]}
+    one = build_method_board("b", ["x:5w1s"], entries, names)
+    back = build_method_board("b", ["x:5w1s"], dict(reversed(entries.items())), names)
     assert one == back
     gain = rows(one)["lw"].cells["x:5w1s"].gains["normal"]
     assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
@@ -144,16 +148,16 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
     full = {"x": outcomes([0.1, 0.2, 0.3], "x"), "y": outcomes([0.4, 0.2, 0.0], "y")}
     high = {"x": outcomes([0.9, 0.8, 1.0], "x")}
-    found = build_method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
-    row = found.rows[-1]
+    method_board = build_method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
+    row = method_board.rows[-1]
     assert (row.name, row.overall, row.front, list(row.cells)) == ("llf", None, (), ["x"])
     assert row.cells["x"].gains["normal"].gap == pytest.approx(0.7)
-    overall = rows(found)["lw"].overall
+    overall = rows(method_board)["lw"].overall
     assert overall is not None
     assert overall.mean == pytest.approx(0.2)
     zeros = [np.zeros(3), np.zeros(3)]
-    wanted = statistics.paired([full["x"].values, full["y"].values], zeros, ["x", "y"])
-    assert overall.ci95 == pytest.approx(wanted.ci95)
+    expected = statistics.paired([full["x"].values, full["y"].values], zeros, ["x", "y"])
+    assert overall.ci95 == pytest.approx(expected.ci95)
     assert overall.n == 6
 
 
@@ -163,16 +167,16 @@ PROBE = "x:probe 64px"
 def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     names = {"a": facts(), "b": facts(schedule="single_cycle"), "c": facts("llf")}
     values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
-    held = {name: {PROBE: outcomes(found, "x")} for name, found in values.items()}
-    found = build_method_board("b", [PROBE], held, names)
+    entries = {name: {PROBE: outcomes(method_board, "x")} for name, method_board in values.items()}
+    method_board = build_method_board("b", [PROBE], entries, names)
     gaps = {
         row.name: {kind: gain.gap for kind, gain in row.cells[PROBE].gains.items()}
-        for row in found.rows
+        for row in method_board.rows
     }
     assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
     assert gaps["normal (schedule=cosine)"] == pytest.approx({"other_schedule": 0.2})
     assert gaps["normal (schedule=single_cycle)"] == pytest.approx({"other_schedule": -0.2})
-    table = make_tables(found)[0]
+    table = make_tables(method_board)[0]
     assert table.columns[5:7] == ("over normal", "over normal, other schedule")
     assert [row[0] for row in table.rows if row[5] == "-"] == [
         "normal (schedule=cosine)", "normal (schedule=single_cycle)",
@@ -181,9 +185,9 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
 
 def test_hours_are_compared_on_one_device_only() -> None:
     def row(name: str, mean: float, seconds: float, device: str) -> MethodRow:
-        known = facts(name, seconds=seconds, device=device)
-        held = {"x": outcomes([mean, mean], "x")}
-        return build_method_board("b", ["x"], {name: {"x": held["x"]}}, {name: known}).rows[0]
+        run = facts(name, seconds=seconds, device=device)
+        columns = {"x": outcomes([mean, mean], "x")}
+        return build_method_board("b", ["x"], {name: {"x": columns["x"]}}, {name: run}).rows[0]
 
     made = [
         row("llf", 0.5, 100, "cpu"),
@@ -198,24 +202,26 @@ def test_hours_are_compared_on_one_device_only() -> None:
 
 
 def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
-    found = build_method_board("b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()})
-    assert found.rows == ()
-    (table,) = make_tables(found)
+    method_board = build_method_board(
+        "b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()}
+    )
+    assert method_board.rows == ()
+    (table,) = make_tables(method_board)
     assert "fsbench pretrain" in table.note
-    assert "Left out, a:" in render_markdown(found)
-    assert render_csv([found]).count("\n") == 1
+    assert "Left out, a:" in render_markdown(method_board)
+    assert render_csv([method_board]).count("\n") == 1
 
 
 def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
     hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
     names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
-    held = {name: {PROBE: outcomes([0.5, 0.25], "x")} for name in names}
-    found = build_method_board("b", [PROBE], held, names)
-    assert "swr.lam=<script>|x" in found.rows[0].name + found.rows[1].name
-    shown = render_markdown(found)
+    entries = {name: {PROBE: outcomes([0.5, 0.25], "x")} for name in names}
+    method_board = build_method_board("b", [PROBE], entries, names)
+    assert "swr.lam=<script>|x" in method_board.rows[0].name + method_board.rows[1].name
+    shown = render_markdown(method_board)
     assert "<script>" not in shown
     assert "&lt;script&gt;\\|x" in shown
-    lines = list(csv.DictReader(io.StringIO(render_csv([found]))))
+    lines = list(csv.DictReader(io.StringIO(render_csv([method_board]))))
     assert {line["device"] for line in lines} == {"'=cmd()", "cpu"}
 
 

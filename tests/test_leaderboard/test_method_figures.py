@@ -27,29 +27,29 @@ N = 200
 
 def values(mean: float, name: str) -> NDArray[np.float64]:
     """N outcomes around the mean, half of the noise shared by all names."""
-    shared, own = (np.random.default_rng(crc32(n.encode())) for n in ("", name))
-    return np.clip(mean + shared.normal(0, 0.05, N) + own.normal(0, 0.05, N), 0, 1)
+    shared, noise = (np.random.default_rng(crc32(n.encode())) for n in ("", name))
+    return np.clip(mean + shared.normal(0, 0.05, N) + noise.normal(0, 0.05, N), 0, 1)
 
 
 def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
     """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
     means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
-    known = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
-    known |= {"lw0": facts("lw"), "swr0": facts("swr"), "random": random_init()}
-    held = {
+    facts_by_entry = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
+    facts_by_entry |= {"lw0": facts("lw"), "swr0": facts("swr"), "random": random_init()}
+    entries = {
         name: {
             LINEAR: outcomes(values(means.get(name[:-1], 0.2), name), "linear"),
             AFFINE: outcomes(values(means.get(name[:-1], 0.2) + 0.1, f"{name} affine"), "affine"),
         }
-        for name in known
+        for name in facts_by_entry
     }
-    return held, known
+    return entries, facts_by_entry
 
 
 @pytest.fixture(scope="module")
 def board() -> MethodBoard:
-    held, known = runs()
-    return build_method_board("b", [LINEAR, AFFINE], held, known)
+    entries, facts_by_entry = runs()
+    return build_method_board("b", [LINEAR, AFFINE], entries, facts_by_entry)
 
 
 def hints(drawing: Drawing) -> list[str]:
@@ -82,8 +82,8 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
     assert list(draw_figures(alone)) == ["spread"]
     one = {"a": facts(), "b": facts("llf")}
-    held = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
-    drawn = draw_figures(build_method_board("b", [LINEAR], held, one))
+    entries = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
+    drawn = draw_figures(build_method_board("b", [LINEAR], entries, one))
     assert not {"adaptation", "spread"} & drawn.keys()
 
 
@@ -145,13 +145,13 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     board: MethodBoard, tmp_path: Path
 ) -> None:
     """The linear table has two seeds of llf, the affine one the first of them."""
-    held, known = runs()
-    first = {name: values for name, values in held.items() if not name.endswith("1")}
+    entries, facts_by_entry = runs()
+    first = {name: values for name, values in entries.items() if not name.endswith("1")}
     apart = [
-        build_method_board("b", [LINEAR], held, known).model_copy(
+        build_method_board("b", [LINEAR], entries, facts_by_entry).model_copy(
             update={"track": "linear ibm 32px"}
         ),
-        build_method_board("b", [AFFINE], first, known).model_copy(
+        build_method_board("b", [AFFINE], first, facts_by_entry).model_copy(
             update={"track": "affine ibm 32px"}
         ),
     ]
@@ -159,7 +159,7 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     assert "linear-ibm-32px-adaptation.svg" not in drawn
     shown = hints(draw_figures(apart[1], apart[:1])["adaptation"])
     assert all(hint in drawn["affine-ibm-32px-adaptation.svg"] for hint in shown)
-    one_seed = draw_figures(build_method_board("b", [LINEAR, AFFINE], first, known))
+    one_seed = draw_figures(build_method_board("b", [LINEAR, AFFINE], first, facts_by_entry))
     assert shown == hints(one_seed["adaptation"])
     assert shown != hints(draw_figures(board)["adaptation"])
 

@@ -22,9 +22,9 @@ VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}
 
 
 def group(name: str, *runs: MethodRun) -> SeedGroup:
-    (found,) = group_runs(runs)[0]
-    assert found.method == name
-    return found
+    (row,) = group_runs(runs)[0]
+    assert row.method == name
+    return row
 
 
 def rows(seeds: int) -> tuple[SeedGroup, MatchedControl]:
@@ -38,58 +38,58 @@ def rows(seeds: int) -> tuple[SeedGroup, MatchedControl]:
 
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     ours, control = rows(1)
-    found = compute_gain_over(ours.runs, "normal", control, ["a"])
-    wanted = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
-    assert found is not None
-    assert (found.gap, found.ci95, found.p) == pytest.approx((wanted.gap, wanted.ci95, wanted.p))
-    assert (found.n, found.covers, found.seeds) == (30, "episodes", (0,))
+    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    expected = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
+    assert gain is not None
+    assert (gain.gap, gain.ci95, gain.p) == pytest.approx((expected.gap, expected.ci95, expected.p))
+    assert (gain.n, gain.covers, gain.seeds) == (30, "episodes", (0,))
 
 
 def test_two_seeds_on_both_sides_cover_seeds() -> None:
     ours, control = rows(2)
-    found = compute_gain_over(ours.runs, "normal", control, ["a"])
+    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
     gaps = VALUES["llf"] - VALUES["normal"]
     se = gaps.mean(0).std(ddof=1) / np.sqrt(30)
-    wanted = compute_seed_interval(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
-    assert found is not None
-    assert found.gap == pytest.approx(gaps.mean())
-    assert (found.ci95, found.p) == pytest.approx(tuple(wanted))
-    assert found.covers == "seeds and episodes"
-    assert found.seeds == (0, 1)
+    expected = compute_seed_interval(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
+    assert gain is not None
+    assert gain.gap == pytest.approx(gaps.mean())
+    assert (gain.ci95, gain.p) == pytest.approx(tuple(expected))
+    assert gain.covers == "seeds and episodes"
+    assert gain.seeds == (0, 1)
 
 
 def test_seeds_that_only_one_side_has_do_not_enter() -> None:
     ours, _ = rows(2)
     _, control = rows(1)
-    found = compute_gain_over(ours.runs, "normal", control, ["a"])
-    assert found is not None
-    assert found.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
-    assert (found.covers, found.by_seed) == ("episodes", (found.gap,))
+    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    assert gain is not None
+    assert gain.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
+    assert (gain.covers, gain.by_seed) == ("episodes", (gain.gap,))
 
 
 def test_a_gap_is_the_mean_of_the_gaps_of_its_seeds() -> None:
     ours, control = rows(2)
-    found = compute_gain_over(ours.runs, "normal", control, ["a"])
-    assert found is not None
-    assert found.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
-    assert np.mean(found.by_seed) == pytest.approx(found.gap)
+    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    assert gain is not None
+    assert gain.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
+    assert np.mean(gain.by_seed) == pytest.approx(gain.gap)
 
 
 def test_random_inits_are_not_paired_by_seed() -> None:
     """Both sides vary on their own, and one random init leaves episodes only."""
     ours, _ = rows(2)
     random = [run(f"r{s}", random_init(s), a=VALUES["normal"][s]) for s in (0, 1)]
-    found = compute_gain_over(
+    gain = compute_gain_over(
         ours.runs, "random_init", MatchedControl(group("random init", *random), (0, 1)), ["a"]
     )
     a, b = VALUES["llf"], VALUES["normal"]
     se = (a.mean(0) - b.mean(0)).std(ddof=1) / np.sqrt(30)
-    wanted = compute_seed_interval(
+    expected = compute_seed_interval(
         a.mean() - b.mean(), [[[x] for x in a], [[x] for x in b]], float(se), ["a"]
     )
-    assert found is not None
-    assert found.ci95 == pytest.approx(wanted.ci95)
-    assert found.by_seed == ()
+    assert gain is not None
+    assert gain.ci95 == pytest.approx(expected.ci95)
+    assert gain.by_seed == ()
     one = compute_gain_over(
         ours.runs, "random_init", MatchedControl(group("random init", random[0]), (0, 1)), ["a"]
     )
@@ -100,15 +100,15 @@ def test_random_inits_are_not_paired_by_seed() -> None:
 
 def test_only_shared_episodes_count() -> None:
     def one(name: str, index: list[int], values: list[float]) -> MethodRun:
-        held: dict[str, Outcomes] = {"a": outcomes(values, index=index)}
-        return MethodRun(name, facts(name), held)
+        columns: dict[str, Outcomes] = {"a": outcomes(values, index=index)}
+        return MethodRun(name, facts(name), columns)
 
     ours = group("llf", one("llf", [1, 2, 3], [0.9, 0.5, 0.7]))
     theirs = group("normal", one("normal", [2, 3, 4], [0.1, 0.2, 0.9]))
-    found = compute_gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
-    assert found is not None
-    assert found.gap == pytest.approx((0.4 + 0.5) / 2)
-    assert found.n == 2
+    gain = compute_gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
+    assert gain is not None
+    assert gain.gap == pytest.approx((0.4 + 0.5) / 2)
+    assert gain.n == 2
     none = group("normal", one("normal", [7], [0.9]))
     assert compute_gain_over(ours.runs, "normal", MatchedControl(none, (0,)), ["a"]) is None
 
@@ -126,9 +126,9 @@ def test_overall_needs_every_column_on_both_sides() -> None:
 def test_one_episode_has_a_gap_and_no_interval() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.5]))
     control = MatchedControl(group("normal", run("y", facts(), a=[0.25])), (0,))
-    found = compute_gain_over(ours.runs, "normal", control, ["a"])
-    assert found is not None
-    assert (found.gap, found.ci95, found.p) == (0.25, None, 1.0)
+    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    assert gain is not None
+    assert (gain.gap, gain.ci95, gain.p) == (0.25, None, 1.0)
 
 
 def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
@@ -137,7 +137,7 @@ def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
     gains = {(n, "a", "normal"): make_gain(0.1, 0.1, q, **rest) for n, q in p.items()}
     gains |= {("x", "b", "normal"): make_gain(0.1, 0.1, 0.03, **rest)}
     gains |= {("x", "a", "random_init"): make_gain(0.1, 0.1, 0.03, **rest)}
-    found = adjust_gains(gains)  # type: ignore[arg-type]
-    assert [found[n, "a", "normal"].p_holm for n in p] == pytest.approx([0.03, 0.04, 0.04])
-    assert found["x", "b", "normal"].p_holm == found["x", "a", "random_init"].p_holm == 0.03
-    assert all(found[key].p == gain.p for key, gain in gains.items())
+    adjusted = adjust_gains(gains)  # type: ignore[arg-type]
+    assert [adjusted[n, "a", "normal"].p_holm for n in p] == pytest.approx([0.03, 0.04, 0.04])
+    assert adjusted["x", "b", "normal"].p_holm == adjusted["x", "a", "random_init"].p_holm == 0.03
+    assert all(adjusted[key].p == gain.p for key, gain in gains.items())

@@ -34,34 +34,34 @@ def table(
 def test_components_by_hand() -> None:
     """Rows 1 2 6 and 3 6 12, in hundredths: means 3, 7 and 2, 4, 9, grand mean 5. Left over:
     ±(1, 0, -1) in both rows, MS_r = 4 / 2; seeds (8 - 2/3), episodes (13 - 2/2)."""
-    found = estimate_components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
-    assert found.residual == pytest.approx(2e-4)
-    assert found.seeds == pytest.approx((8 - 2 / 3) * 1e-4)
-    assert found.episodes == pytest.approx((13 - 1) * 1e-4)
+    components = estimate_components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
+    assert components.residual == pytest.approx(2e-4)
+    assert components.seeds == pytest.approx((8 - 2 / 3) * 1e-4)
+    assert components.episodes == pytest.approx((13 - 1) * 1e-4)
 
 
 def test_one_seed_has_no_seed_variance_and_one_episode_none_at_all() -> None:
-    found = estimate_components(np.array([[0.1, 0.5]]))
-    assert (found.seeds, found.residual) == (None, None)
-    assert found.episodes == pytest.approx(0.08)
+    components = estimate_components(np.array([[0.1, 0.5]]))
+    assert (components.seeds, components.residual) == (None, None)
+    assert components.episodes == pytest.approx(0.08)
     assert estimate_components(np.array([[0.1], [0.2]])).model_dump() == {
         "seeds": None, "episodes": None, "residual": None,
     }  # fmt: skip
 
 
 def test_negative_estimates_are_zero() -> None:
-    found = estimate_components(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert (found.seeds, found.episodes) == (0.0, 0.0)
-    assert found.residual == pytest.approx(1.0)
+    components = estimate_components(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert (components.seeds, components.episodes) == (0.0, 0.0)
+    assert components.residual == pytest.approx(1.0)
 
 
 def test_known_variances_are_recovered() -> None:
     """Means of 400 tables of 5 seeds and 60 episodes."""
     sds = (0.02, 0.05, 0.1)
-    found = [estimate_components(table(5, 60, sds, number)) for number in range(400)]
-    assert np.mean([f.seeds for f in found]) == pytest.approx(sds[0] ** 2, rel=0.12)
-    assert np.mean([f.episodes for f in found]) == pytest.approx(sds[1] ** 2, rel=0.05)
-    assert np.mean([f.residual for f in found]) == pytest.approx(sds[2] ** 2, rel=0.02)
+    estimates = [estimate_components(table(5, 60, sds, number)) for number in range(400)]
+    assert np.mean([f.seeds for f in estimates]) == pytest.approx(sds[0] ** 2, rel=0.12)
+    assert np.mean([f.episodes for f in estimates]) == pytest.approx(sds[1] ** 2, rel=0.05)
+    assert np.mean([f.residual for f in estimates]) == pytest.approx(sds[2] ** 2, rel=0.02)
 
 
 def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
@@ -90,23 +90,23 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     side = [[row] for row in y]
     center = average_seeds(side)
     se = statistics.paired(center, [np.zeros(e)]).se
-    found = compute_seed_interval(average_columns(center), [side], se, [])
-    assert found.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
+    interval = compute_seed_interval(average_columns(center), [side], se, [])
+    assert interval.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
     t = y.mean() / math.sqrt(variance)
-    assert found.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
+    assert interval.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
 
 
 @pytest.mark.parametrize(("seeds", "sides"), [(2, 1), (3, 1), (3, 2)])
 def test_no_gap_is_found_at_most_at_the_stated_rate(seeds: int, sides: int) -> None:
-    found = []
+    outside = []
     for number in range(300):
         parts = [table(seeds, 50, (0.02, 0.05, 0.1), sides * number + i) for i in range(sides)]
         drawn = [[[row - 0.5] for row in part] for part in parts]
         centers = [average_seeds(side) for side in drawn]
         ours, theirs = centers[0], centers[1] if sides == 2 else [np.zeros(50)]
         paired = statistics.paired(ours, theirs)
-        found.append(compute_seed_interval(paired.gap, drawn, paired.se, []).p < 0.05)
-    assert np.mean(found) < 0.085
+        outside.append(compute_seed_interval(paired.gap, drawn, paired.se, []).p < 0.05)
+    assert np.mean(outside) < 0.085
 
 
 def test_seeds_that_differ_widen_the_interval() -> None:

@@ -145,13 +145,13 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
     fakes_official.write(part, 0.99, fakes_official.dataset("cub200"), "d")
     submit_results(part, board, named("part"))
     submit_results(mixed, board, named("wide"))
-    found = {view.track.label: view for view in rank_board(board) if view.track}
-    assert list(found) == [
+    views = {view.track.label: view for view in rank_board(board) if view.track}
+    assert list(views) == [
         "probe 224px official",
         "probe 64px official",
         "probe 224px subset",
     ]
-    large, small, subset = found.values()
+    large, small, subset = views.values()
     assert large.ranking.columns == tuple(f"{name}:probe 224px" for name in SETS)
     assert [[s.name for s in tier] for tier in large.ranking.tiers] == [
         ["wide"],
@@ -181,8 +181,8 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     with pytest.raises(ValidationFailed, match=r"\[images\].*as of the entries on the board"):
         submit_results(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
-    held = Board.open(tmp_path / "free")
-    assert submit_results(tmp_path / "b", held.folder, named("second"))
+    images_board = Board.open(tmp_path / "free")
+    assert submit_results(tmp_path / "b", images_board.folder, named("second"))
     (first, *_) = submit_results(tmp_path / "b", board, named("first"), replace=True)
     assert first.cells[0].result == other
 
@@ -305,8 +305,8 @@ def test_the_command_line_from_list_to_table(
     code, out, _ = call(capsys, "show", "--board", board)
     assert "transfer-2 (official): probe 224px official" in out
     code, out, _ = call(capsys, "boards", "--json")
-    listed = {each["title"]: each for each in json.loads(out)}
-    tracks = {title: len(each["tracks"]) for title, each in listed.items()}
+    listed = {entry["title"]: entry for entry in json.loads(out)}
+    tracks = {title: len(entry["tracks"]) for title, entry in listed.items()}
     assert tracks == {"cdfsl-1": 48, "cdfsl-2": 64, "transfer-1": 8, "transfer-2": 8}
 
 

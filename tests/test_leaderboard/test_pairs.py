@@ -27,8 +27,8 @@ def compare(a: Mapping[str, Outcomes], b: Mapping[str, Outcomes], columns: Seque
         right.append(b[column].values[j])
     if not all(x.size for x in left):
         return Paired(0.0, float("nan"), 1.0, 0)
-    found = statistics.paired(left, right, [a[column].draws for column in columns])
-    return found if found.p == found.p else found._replace(p=1.0)
+    paired = statistics.paired(left, right, [a[column].draws for column in columns])
+    return paired if paired.p == paired.p else paired._replace(p=1.0)
 
 
 def holm_by_definition(p: Sequence[float]) -> list[float]:
@@ -38,23 +38,25 @@ def holm_by_definition(p: Sequence[float]) -> list[float]:
     ]
 
 
-def plain(held: Held, columns: Sequence[str]) -> list[tuple[int, str, Paired | None, float | None]]:
+def plain(
+    entries: Held, columns: Sequence[str]
+) -> list[tuple[int, str, Paired | None, float | None]]:
     """Tiers by the leader rule, pair by pair, Holm by the definition: (tier, name, behind, p)."""
     overall = {
         n: float(np.mean([statistics.score(h[c].values).mean for c in columns]))
-        for n, h in held.items()
+        for n, h in entries.items()
     }
-    remaining, found, tier = sorted(overall, key=lambda n: (-overall[n], n)), [], 0
+    remaining, ranked, tier = sorted(overall, key=lambda n: (-overall[n], n)), [], 0
     while remaining:
         tier += 1
         leader, *others = remaining
-        gaps = {n: compare(held[leader], held[n], columns) for n in others}
+        gaps = {n: compare(entries[leader], entries[n], columns) for n in others}
         raw = [gap.p for gap in gaps.values()]
         p = dict(zip(gaps, holm_by_definition(raw), strict=True))
         tied = [n for n in remaining if n == leader or gaps[n].gap <= 0 or p[n] >= 0.05]
-        found += [(tier, n, gaps.get(n), p.get(n)) for n in tied]
+        ranked += [(tier, n, gaps.get(n), p.get(n)) for n in tied]
         remaining = [n for n in remaining if n not in tied]
-    return found
+    return ranked
 
 
 @st.composite
@@ -66,42 +68,44 @@ def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
         st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 30)), min_size=1, max_size=4)
     )
     columns = [f"column {i}" for i in range(len(shapes))]
-    held: dict[str, dict[str, Outcomes]] = {}
+    entries: dict[str, dict[str, Outcomes]] = {}
     for name in draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True)):
-        if held and draw(st.integers(0, 4)) == 0:
-            held[name] = held[next(iter(held))]
+        if entries and draw(st.integers(0, 4)) == 0:
+            entries[name] = entries[next(iter(entries))]
             continue
         skill = draw(st.sampled_from([0.2, 0.5, 0.55, 0.9]))
         first, short = draw(st.sampled_from([(0, 0), (0, 0), (0, 5), (3, 0)]))
-        held[name] = {}
+        entries[name] = {}
         for column, (draws, n) in zip(columns, shapes, strict=True):
             index = np.arange(n)[min(first, n - 1) : max(n - short, 1)]
             index = index if index.size else np.arange(1)
             right = rng.binomial(75, skill, index.size).astype(np.uint8)
-            held[name][column] = Outcomes(index, right, draws, 75)
-    return held, columns
+            entries[name][column] = Outcomes(index, right, draws, 75)
+    return entries, columns
 
 
 @settings(max_examples=60, deadline=None)
 @given(boards())
 def test_a_field_at_once_is_every_pair(board: tuple[Held, list[str]]) -> None:
-    held, columns = board
-    pairs = PairwiseGaps({name: [each[c] for c in columns] for name, each in held.items()})
-    for leader in held:
-        others = [name for name in held if name != leader]
-        found = pairs.behind(leader, others)
-        assert list(found) == others
+    entries, columns = board
+    pairs = PairwiseGaps(
+        {name: [columns_of_entry[c] for c in columns] for name, columns_of_entry in entries.items()}
+    )
+    for leader in entries:
+        others = [name for name in entries if name != leader]
+        gaps = pairs.behind(leader, others)
+        assert list(gaps) == others
         for name in others:
-            expected = compare(held[leader], held[name], columns)
-            assert found[name] == pytest.approx(expected, abs=1e-12, rel=0, nan_ok=True)
+            expected = compare(entries[leader], entries[name], columns)
+            assert gaps[name] == pytest.approx(expected, abs=1e-12, rel=0, nan_ok=True)
 
 
 @settings(max_examples=40, deadline=None)
 @given(boards())
 def test_the_ranking_is_that_of_the_definition(board: tuple[Held, list[str]]) -> None:
-    held, columns = board
-    standings = rank_entries(held, columns, rule="leader-tiers-1").entries
-    expected = plain(held, columns)
+    entries, columns = board
+    standings = rank_entries(entries, columns, rule="leader-tiers-1").entries
+    expected = plain(entries, columns)
     assert [(s.tier, s.name) for s in standings] == [(tier, name) for tier, name, _, _ in expected]
     for standing, (_, _, behind, p) in zip(standings, expected, strict=True):
         if behind is None:

@@ -30,8 +30,8 @@ def simulate(seed: int, rows: dict[str, int] = ROWS) -> list[MethodRun]:
 
 
 def build(runs: list[MethodRun]) -> MethodBoard:
-    contenders = {each.entry: each.outcomes for each in runs}
-    return build_method_board("b", ["a"], contenders, {each.entry: each.facts for each in runs})
+    contenders = {run.entry: run.outcomes for run in runs}
+    return build_method_board("b", ["a"], contenders, {run.entry: run.facts for run in runs})
 
 
 def test_the_pooled_spread_is_that_of_the_runs() -> None:

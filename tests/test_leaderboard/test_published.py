@@ -26,8 +26,8 @@ def entry(*pretraining_data: str) -> Any:
     return SimpleNamespace(cells=(SimpleNamespace(result=SimpleNamespace(backbone=backbone)),))
 
 
-def tasks(found: tuple[Any, ...]) -> set[str]:
-    return {cell.task for each in found for cell in each.cells}
+def tasks(rows: tuple[Any, ...]) -> set[str]:
+    return {cell.task for row in rows for cell in row.cells}
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,17 @@ def test_one_adaptation_of_an_official_board_and_all_of_a_free_one() -> None:
     assert tasks(select_published(table(LINEAR), [])) == linear | {
         f"isic:5w{k}s/affine" for k in shots
     }
-    own = {"tinyimagenet:in-domain"}
-    assert tasks(select_published(table(LINEAR, "official"), [])) == linear | own
+    own_tasks = {"tinyimagenet:in-domain"}
+    assert tasks(select_published(table(LINEAR, "official"), [])) == linear | own_tasks
     held_out = select_published(table("dogs:probe 224px lr-held-out", "official"), [])
-    assert tasks(held_out) == {"dogs:probe"} | own
+    assert tasks(held_out) == {"dogs:probe"} | own_tasks
 
 
 def test_accuracies_in_a_domain_stand_beside_entries_of_that_domain() -> None:
     toys = table("folder-x:5w1s/linear@ibm 64px")
     assert select_published(toys, [entry(), entry("toy_source")]) == ()
-    found = select_published(toys, [entry("toy_source"), entry("pets")])
-    assert tasks(found) == {f"pets:in-domain{k}" for k in ("", " augmented", " augmented dropout")}
-    assert len(found) == 24
+    selected = select_published(toys, [entry("toy_source"), entry("pets")])
+    assert tasks(selected) == {
+        f"pets:in-domain{k}" for k in ("", " augmented", " augmented dropout")
+    }
+    assert len(selected) == 24

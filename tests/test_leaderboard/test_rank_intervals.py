@@ -16,11 +16,11 @@ from leaderboard.ranking.tiers import Contenders, rank_entries
 FEW = settings(max_examples=10, deadline=None)
 
 
-def places(held: Contenders, resamples: int = 400) -> dict[str, tuple[int, int, int]]:
+def places(board: Contenders, resamples: int = 400) -> dict[str, tuple[int, int, int]]:
     """Entry -> best rank, rank, worst rank."""
-    columns = sorted({column for each in held.values() for column in each})
-    found = bootstrap_ranks(rank_entries(held, columns), held, resamples)
-    return {e.name: (e.low, e.rank, e.high) for e in found.entries}
+    columns = sorted({column for columns_of_entry in board.values() for column in columns_of_entry})
+    intervals = bootstrap_ranks(rank_entries(board, columns), board, resamples)
+    return {e.name: (e.low, e.rank, e.high) for e in intervals.entries}
 
 
 def gap_of(z: float, n: int = 400, seed: int = 0) -> dict[str, dict[str, list[float]]]:
@@ -43,27 +43,27 @@ def test_columns_over_the_same_episodes_are_drawn_together() -> None:
     noise = np.random.default_rng(0).normal(0, 0.2, 100)
     values = {"a": (0.5 + noise, 0.5 - noise + 1e-3), "b": (np.full(100, 0.5),) * 2}
 
-    def held(*draws: str) -> Contenders:
+    def board_over(*draws: str) -> Contenders:
         return {
             name: {c: outcomes(v, d) for c, v, d in zip("xy", both, draws, strict=True)}
             for name, both in values.items()
         }
 
-    assert places(held("e", "e")) == {"a": (1, 1, 1), "b": (2, 2, 2)}
-    assert places(held("e", "f")) == {"a": (1, 1, 2), "b": (1, 2, 2)}
+    assert places(board_over("e", "e")) == {"a": (1, 1, 1), "b": (2, 2, 2)}
+    assert places(board_over("e", "f")) == {"a": (1, 1, 2), "b": (1, 2, 2)}
 
 
 def test_only_episodes_that_all_hold_are_drawn() -> None:
     """b has the higher mean, but over other episodes; on the shared ones a is always ahead."""
     values = np.linspace(0.2, 0.8, 30)
-    held = {"a": {"x": outcomes(values + 0.01, "e")}, "b": {"x": outcomes(values[10:], "e", 10)}}
-    assert places(held) == {"a": (1, 2, 2), "b": (1, 1, 2)}
-    apart = {**held, "c": {"x": outcomes(values, "e", 29)}}
+    board = {"a": {"x": outcomes(values + 0.01, "e")}, "b": {"x": outcomes(values[10:], "e", 10)}}
+    assert places(board) == {"a": (1, 2, 2), "b": (1, 1, 2)}
+    apart = {**board, "c": {"x": outcomes(values, "e", 29)}}
     assert set(places(apart)) == {"a", "b"}, "the newest rule does not rank c"
     with pytest.raises(UsageError, match="share 1 episodes"):
         bootstrap_ranks(rank_entries(apart, ["x"], rule="leader-tiers-1"), apart)
     with pytest.raises(UsageError, match="of one ranked entry"):
-        places({"a": held["a"]})
+        places({"a": board["a"]})
 
 
 boards = st.dictionaries(
@@ -86,10 +86,10 @@ def test_order_of_entries_does_not_matter(board: dict, shuffle: object) -> None:
 @FEW
 @given(boards)
 def test_identical_entries_tie(board: dict) -> None:  # type: ignore[type-arg]
-    found = places(contenders({**board, "twin": board[min(board)]}), 50)
-    assert found["twin"] == found[min(board)]
-    assert all(1 <= low <= seen <= high <= len(found) for low, seen, high in found.values())
-    assert {seen for _, seen, _ in found.values()} >= {1}
+    ranks = places(contenders({**board, "twin": board[min(board)]}), 50)
+    assert ranks["twin"] == ranks[min(board)]
+    assert all(1 <= low <= rank <= high <= len(ranks) for low, rank, high in ranks.values())
+    assert {rank for _, rank, _ in ranks.values()} >= {1}
 
 
 def test_false_separations_keep_to_alpha_and_known_gaps_are_found() -> None:
@@ -101,8 +101,8 @@ def test_false_separations_keep_to_alpha_and_known_gaps_are_found() -> None:
         parted = 0
         for _ in range(trials):
             base, lead = rng.normal(0.5, 0.2, n), rng.normal(gap, 0.1, n)
-            held = {"a": {"x": outcomes(base + lead, "e")}, "b": {"x": outcomes(base, "e")}}
-            found = places(held, 200)
-            parted += found["a"][0] == found["a"][2]
+            board = {"a": {"x": outcomes(base + lead, "e")}, "b": {"x": outcomes(base, "e")}}
+            ranks = places(board, 200)
+            parted += ranks["a"][0] == ranks["a"][2]
         low, high = binom.interval(0.999, trials, rate)
         assert low <= parted <= high

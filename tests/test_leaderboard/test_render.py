@@ -23,7 +23,7 @@ from leaderboard.reports.render import (
     shorten_columns,
 )
 
-PUBLISHED = tuple(each for each in load_published() if each.name.startswith(("seal", "weight")))
+PUBLISHED = tuple(row for row in load_published() if row.name.startswith(("seal", "weight")))
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"
 COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
 
@@ -34,7 +34,7 @@ def outcomes(mean: float, spread: float = 0.1, n: int = 100) -> Outcomes:
 
 
 def board() -> BoardTable:
-    held = {
+    entries = {
         "seal": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
         "twin": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
         "normal": {COLUMNS[0]: outcomes(0.5340), COLUMNS[1]: outcomes(0.7174)},
@@ -44,10 +44,10 @@ def board() -> BoardTable:
     return BoardTable(
         name="cdfsl",
         official=True,
-        ranking=rank_entries(held, COLUMNS),
-        flags={name: ("saw eurosat",) if name == "half" else () for name in held},
-        sources={name: 0.5922 if name == "seal" else None for name in held},
-        links=dict.fromkeys(held, "https://example.org"),
+        ranking=rank_entries(entries, COLUMNS),
+        flags={name: ("saw eurosat",) if name == "half" else () for name in entries},
+        sources={name: 0.5922 if name == "seal" else None for name in entries},
+        links=dict.fromkeys(entries, "https://example.org"),
         published=PUBLISHED,
     )
 
@@ -103,8 +103,8 @@ def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
 
 
 def test_json_is_finite_and_whole() -> None:
-    found = json.loads(json.dumps(build_board_json(board()), allow_nan=False))
-    entries = {entry["name"]: entry for entry in found["entries"]}
+    content = json.loads(json.dumps(build_board_json(board()), allow_nan=False))
+    entries = {entry["name"]: entry for entry in content["entries"]}
     assert entries["seal"]["tier"] == 1
     assert entries["seal"]["behind_leader"] is None
     assert entries["twin"]["behind_leader"]["p_adjusted"] == 1.0
@@ -113,7 +113,7 @@ def test_json_is_finite_and_whole() -> None:
     assert entries["half"]["reason"] == "lacks 1 of 2 columns"
     assert "reason" not in entries["seal"]
     assert entries["single"]["scores"][COLUMNS[0]]["ci95"] is None
-    assert [entry["name"] for entry in found["published"]] == [e.name for e in PUBLISHED]
+    assert [entry["name"] for entry in content["published"]] == [e.name for e in PUBLISHED]
 
 
 def test_an_empty_board_says_how_to_fill_it() -> None:

@@ -33,12 +33,12 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def small() -> ReportTable:
-    held = {
+    entries = {
         "base": {ONE: constant(0.5), FIVE: constant(0.6)},
         "gain": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.6)},
         "part": {ONE: swinging(1 / 3)},
     }
-    return build_report_table(view(held), "base")
+    return build_report_table(view(entries), "base")
 
 
 def test_formats_list_themselves() -> None:
@@ -63,23 +63,23 @@ def test_every_format_makes_any_sheet(shape: str) -> None:
 
 
 def test_csv_parses_back_to_the_same_floats() -> None:
-    found = small()
-    held = {(r["entry"], r["column"]): r for r in rows(made("csv", found))}
-    for row in found.rows:
+    table = small()
+    cells = {(r["entry"], r["column"]): r for r in rows(made("csv", table))}
+    for row in table.rows:
         for column, cell in row.cells.items():
-            line = held[row.name, column]
+            line = cells[row.name, column]
             assert (float(line["mean"]), int(line["n"])) == (cell.score.mean, cell.score.n)
             assert float(line["ci95"]) == cell.score.ci95
             assert line["best"] == str(int(cell.best))
             if cell.gap is not None:
                 assert float(line["gap_to_control"]) == cell.gap.gap
                 assert float(line["p_holm"]) == cell.p
-    assert held["base", "overall"]["mean"] == repr(found.rows[1].overall.score.mean)  # type: ignore[union-attr]
-    assert held["base", ONE]["gap_to_control"] == held["base", ONE]["control"] == ""
-    assert held["gain", ONE]["control"] == "base"
-    assert held["part", ONE]["tier"] == ""
-    assert ("part", "overall") not in held
-    assert {line["track"] for line in held.values()} == {"ibm 64px"}
+    assert cells["base", "overall"]["mean"] == repr(table.rows[1].overall.score.mean)  # type: ignore[union-attr]
+    assert cells["base", ONE]["gap_to_control"] == cells["base", ONE]["control"] == ""
+    assert cells["gain", ONE]["control"] == "base"
+    assert cells["part", ONE]["tier"] == ""
+    assert ("part", "overall") not in cells
+    assert {line["track"] for line in cells.values()} == {"ibm 64px"}
 
 
 def test_csv_ends_lines_as_the_standard_says() -> None:
@@ -110,8 +110,8 @@ def test_numbers_of_a_csv_survive(mean: float, ci95: float, n: int) -> None:
 
 
 def test_json_holds_everything() -> None:
-    found = small()
-    (read,) = json.loads(made("json", found))
+    table = small()
+    (read,) = json.loads(made("json", table))
     entries = {entry["name"]: entry for entry in read["entries"]}
     gain = entries["gain"]["scores"][ONE]
     assert gain["mean"] == pytest.approx(0.5 + 5 * ERROR)
@@ -149,8 +149,8 @@ def test_markdown_has_as_many_cells_in_every_row() -> None:
 
 
 def test_flags_and_marks_share_their_place() -> None:
-    found = hostile()
-    assert format_markdown_number(found.rows[0].cells[found.columns[0]], found).endswith(
+    table = hostile()
+    assert format_markdown_number(table.rows[0].cells[table.columns[0]], table).endswith(
         "<sup>†a</sup>"
     )
 

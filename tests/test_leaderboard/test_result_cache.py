@@ -39,7 +39,7 @@ def facts(cells: tuple[VerifiedResult, ...]) -> list[tuple[Any, ...]]:
     ]
 
 
-def told(board: Path, cache: Path | None) -> object:
+def describe(board: Path, cache: Path | None) -> object:
     """What reading gives: the facts, or the error."""
     try:
         return facts(read(board, cache))
@@ -118,7 +118,7 @@ def test_a_flipped_bit_of_an_entry_is_found(
     before = file.read_bytes()
     flip(file, place)
     try:
-        assert told(plain, cache) == told(plain, None)
+        assert describe(plain, cache) == describe(plain, None)
     finally:
         file.write_bytes(before)
 
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_the_old_cache(tmp_path: Path, monkeypatch: pytest.Mo
     heard = Heard()
     assert len(read(folder, tmp_path / "cache", heard)) == 5
     assert "No space left" in heard.said[-1]
-    assert [each.read_bytes() for each in file.parent.iterdir()] == [before]
+    assert [file_of_cache.read_bytes() for file_of_cache in file.parent.iterdir()] == [before]
 
 
 def test_two_processes_at_once(plain: Path, tmp_path: Path) -> None:

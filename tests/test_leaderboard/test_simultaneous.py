@@ -61,8 +61,8 @@ def test_freedom_is_of_welch_and_satterthwaite_over_independent_columns() -> Non
 @pytest.mark.parametrize(("rows", "n"), [(2, 5), (20, 5), (20, 100), (50, 30), (10, 600)])
 def test_equal_rows_are_one_tier_on_nineteen_boards_of_twenty(kind: str, rows: int, n: int) -> None:
     boards = 200
-    found = measure(Setting(kind, rows, n), "simultaneous-tiers-2", boards, 0.0)
-    assert found.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
+    level = measure(Setting(kind, rows, n), "simultaneous-tiers-2", boards, 0.0)
+    assert level.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
 
 
 def test_the_older_rule_splits_equal_rows_and_the_newest_one_has_power() -> None:

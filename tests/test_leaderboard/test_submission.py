@@ -44,8 +44,8 @@ def test_every_format_says_the_same(name: str, text: str, tmp_path: Path) -> Non
 
 def test_options_beat_the_file(tmp_path: Path) -> None:
     (tmp_path / "declaration.json").write_text(json.dumps(VALUES))
-    found = find_declaration(tmp_path)
-    assert read_declaration(found, {"name": "other", "authors": None}).name == "other"
+    path = find_declaration(tmp_path)
+    assert read_declaration(path, {"name": "other", "authors": None}).name == "other"
 
 
 def test_it_is_found_one_level_below(tmp_path: Path) -> None:

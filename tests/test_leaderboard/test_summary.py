@@ -37,30 +37,30 @@ def board(tmp_path: Path) -> Path:
 def read(capsys: pytest.CaptureFixture[str], board: Path) -> BoardStatistics:
     capsys.readouterr()
     assert call("--board", str(board), "--format", "json") == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    return BoardStatistics.model_validate(found)
+    (summary,) = json.loads(capsys.readouterr().out)
+    return BoardStatistics.model_validate(summary)
 
 
 def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = read(capsys, board)
-    assert found.tiers == (("best",), ("middle",), ("last",))
-    assert found.unranked == ("half",)
-    assert len(found.columns) == 2
-    assert found.track == "ibm 32px"
-    assert found.rank_intervals is not None
-    assert [(e.name, e.low, e.rank, e.high) for e in found.rank_intervals.entries] == [
+    summary = read(capsys, board)
+    assert summary.tiers == (("best",), ("middle",), ("last",))
+    assert summary.unranked == ("half",)
+    assert len(summary.columns) == 2
+    assert summary.track == "ibm 32px"
+    assert summary.rank_intervals is not None
+    assert [(e.name, e.low, e.rank, e.high) for e in summary.rank_intervals.entries] == [
         ("best", 1, 1, 1),
         ("middle", 2, 2, 2),
         ("last", 3, 3, 3),
     ]
-    assert found.friedman is not None
-    assert found.friedman.average_ranks == {"best": 1.0, "middle": 2.0, "last": 3.0}
-    assert (found.friedman.columns, found.friedman.chi2) == (2, pytest.approx(4.0))
-    assert found.friedman.cliques == (("best", "middle", "last"),)
-    assert found.winners is None
-    assert any("tree of winners over 2 columns" in note for note in found.notes)
-    assert any("not independent" in note for note in found.notes)
-    assert read(capsys, board) == found
+    assert summary.friedman is not None
+    assert summary.friedman.average_ranks == {"best": 1.0, "middle": 2.0, "last": 3.0}
+    assert (summary.friedman.columns, summary.friedman.chi2) == (2, pytest.approx(4.0))
+    assert summary.friedman.cliques == (("best", "middle", "last"),)
+    assert summary.winners is None
+    assert any("tree of winners over 2 columns" in note for note in summary.notes)
+    assert any("not independent" in note for note in summary.notes)
+    assert read(capsys, board) == summary
 
 
 def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,9 +77,9 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
     submit_results(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
-    found = read(capsys, tmp_path / "board")
-    assert (found.rank_intervals, found.friedman, found.winners) == (None, None, None)
-    assert found.notes == (
+    summary = read(capsys, tmp_path / "board")
+    assert (summary.rank_intervals, summary.friedman, summary.winners) == (None, None, None)
+    assert summary.notes == (
         "Not computed: rank intervals of one ranked entry (they need two or more).",
         "Not computed: Friedman's test: ranked entries 1, columns 1 "
         "(it needs 3 entries and 2 columns).",

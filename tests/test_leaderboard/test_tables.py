@@ -40,7 +40,7 @@ def result(
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     disjoint = isinstance(spec, EpisodicSpec) and spec.episode.track == "disjoint"
     protocol = "startup" if startup else "ibm"
-    known = find_official_board("cdfsl").named.get(
+    column = find_official_board("cdfsl").named.get(
         ColumnId.parse(f"{dataset}:5w1s/linear@{protocol} 224px")
     )
     data = base().dataset.model_copy(
@@ -49,7 +49,7 @@ def result(
             "pool": "labeled_80" if startup else "full",
             "class_counts": (total,),
             "fingerprint": images * 64,
-            "images_hash": known.images_hash if known else "d" * 64,
+            "images_hash": column.images_hash if column else "d" * 64,
             "groups": "a" * 64 if disjoint else None,
         }
     )
@@ -103,9 +103,9 @@ def board(name: str) -> BoardFile:
     return find_official_board(name)
 
 
-def facts(each: Result) -> tuple[object, ...]:
+def facts(result: Result) -> tuple[object, ...]:
     """What two results of one table must share, read from the spec and not from any name."""
-    spec = each.spec
+    spec = result.spec
     if not isinstance(spec, EpisodicSpec):
         return ("probe", spec.image.input_size)
     episode = spec.episode
@@ -118,14 +118,14 @@ def facts(each: Result) -> tuple[object, ...]:
 def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
     file = board(name)
     for table in split_by_track(file, results):
-        standing = [each for each in results if is_ranked(file, table, each)]
-        episodes = {facts(each) for each in standing if isinstance(each.spec, EpisodicSpec)}
+        standing = [result for result in results if is_ranked(file, table, result)]
+        episodes = {facts(result) for result in standing if isinstance(result.spec, EpisodicSpec)}
         assert len(episodes) <= 1
-        assert len({each.spec.image.input_size for each in standing}) <= 1
+        assert len({result.spec.image.input_size for result in standing}) <= 1
         if any(kind for *_, kind in episodes):
-            assert all(isinstance(each.spec, EpisodicSpec) for each in standing)
+            assert all(isinstance(result.spec, EpisodicSpec) for result in standing)
         if file.version is not None:
-            assert len({bool(each.flags) for each in standing}) <= 1
+            assert len({bool(result.flags) for result in standing}) <= 1
             assert len({e.task.mode for e in standing}) <= 1
         for column in table.columns:
             assert table.track is not None
@@ -141,12 +141,12 @@ def test_every_result_of_a_column_stands_somewhere_and_no_other(
     name: str, results: list[Result]
 ) -> None:
     file = board(name)
-    found = split_by_track(file, results)
-    for each in results:
-        places = [table.track for table in found if is_ranked(file, table, each)]
-        belongs = file.version is None or each.column in file.named
+    tables = split_by_track(file, results)
+    for result in results:
+        places = [table.track for table in tables if is_ranked(file, table, result)]
+        belongs = file.version is None or result.column in file.named
         assert bool(places) == belongs
-        if isinstance(each.spec, EpisodicSpec) or file.version is not None:
+        if isinstance(result.spec, EpisodicSpec) or file.version is not None:
             assert len(places) == belongs
 
 
@@ -175,10 +175,10 @@ TUNED = st.builds(episodic, st.just("ibm"), st.sampled_from(("linear", "affine")
 def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Result]) -> None:
     for table in split_by_track(board("free"), results):
         tuned: dict[str, set[str]] = {}
-        for each in results:
-            if is_ranked(board("free"), table, each):
-                own = tuned.setdefault(each.backbone.weights_hash, set())
-                own.add(each.task.mode)
+        for result in results:
+            if is_ranked(board("free"), table, result):
+                heads = tuned.setdefault(result.backbone.weights_hash, set())
+                heads.add(result.task.mode)
         assert len({*map(frozenset, tuned.values())}) <= 1
 
 
@@ -188,30 +188,30 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
         for network in "ab"
         for head in ("linear", "affine")
     )
-    seen, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
-    both = [linear, affine, seen, linear_b, affine_b]
-    held = {t.track.label: t.names for t in split_by_track(board("older"), both) if t.track}
-    assert held == {"ibm 224px": {linear.column, affine.column, seen.column}}
-    held = {t.track.label: t.names for t in split_by_track(board("free"), both) if t.track}
-    assert held == {
+    probed, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
+    both = [linear, affine, probed, linear_b, affine_b]
+    networks = {t.track.label: t.names for t in split_by_track(board("older"), both) if t.track}
+    assert networks == {"ibm 224px": {linear.column, affine.column, probed.column}}
+    networks = {t.track.label: t.names for t in split_by_track(board("free"), both) if t.track}
+    assert networks == {
         "ibm 224px": {linear.column, affine.column},
-        "probes 224px": {seen.column},
+        "probes 224px": {probed.column},
     }
     some = [*both, result(episodic(), "isic", network="c"), other_size]
-    held = {t.track.label: t.names for t in split_by_track(board("free"), some) if t.track}
-    assert held == {
+    networks = {t.track.label: t.names for t in split_by_track(board("free"), some) if t.track}
+    assert networks == {
         "ibm 64px": {other_size.column},
         "linear ibm 224px": {linear.column},
         "affine ibm 224px": {affine.column},
-        "probes 224px": {seen.column},
+        "probes 224px": {probed.column},
     }
-    held = {t.track.label: t.names for t in split_by_track(board("older"), some) if t.track}
-    assert held == {
+    networks = {t.track.label: t.names for t in split_by_track(board("older"), some) if t.track}
+    assert networks == {
         "ibm 64px": {other_size.column},
-        "linear ibm 224px": {linear.column, seen.column},
-        "affine ibm 224px": {affine.column, seen.column},
+        "linear ibm 224px": {linear.column, probed.column},
+        "affine ibm 224px": {affine.column, probed.column},
     }
-    assert list(held).index("linear ibm 224px") < list(held).index("affine ibm 224px")
+    assert list(networks).index("linear ibm 224px") < list(networks).index("affine ibm 224px")
     named = BoardFile(name="free", columns=(identify_column(linear), identify_column(affine)))
     (table,) = split_by_track(named, some)
     assert table.names == {linear.column, affine.column}
@@ -227,17 +227,17 @@ def test_tables_of_an_official_board_by_hand() -> None:
         result(episodic(protocol="startup-disjoint", size=64), "isic"),
         result(probe(), "dogs"),
     ]
-    found = {table.track.label: table for table in split_by_track(file, results) if table.track}
-    assert list(found) == [
+    tables = {table.track.label: table for table in split_by_track(file, results) if table.track}
+    assert list(tables) == [
         "linear ibm 224px official",
         "linear startup-disjoint 64px official",
         "affine ibm 224px official",
         "soft_kmeans ibm 224px transductive official",
         "linear ibm 224px subset",
     ]
-    assert [len(table.columns) for table in found.values()] == [16, 12, 16, 16, 1]
-    assert found["linear ibm 224px official"].columns[0] == identify_column(results[0])
-    assert [classify_data(each) for each in results[:2]] == ["official", "subset"]
+    assert [len(table.columns) for table in tables.values()] == [16, 12, 16, 16, 1]
+    assert tables["linear ibm 224px official"].columns[0] == identify_column(results[0])
+    assert [classify_data(one) for one in results[:2]] == ["official", "subset"]
 
 
 def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:
@@ -245,7 +245,7 @@ def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:
     pair = [result(episodic(), "isic", images=images) for images in "ef"]
     (table,) = split_by_track(find_official_board("cdfsl", 1), pair)
     assert len(table.columns) == 17
-    assert {identify_column(each) for each in pair} <= set(table.columns)
+    assert {identify_column(one) for one in pair} <= set(table.columns)
 
 
 def test_the_images_of_most_networks_make_the_main_table() -> None:
@@ -259,7 +259,7 @@ def test_the_images_of_most_networks_make_the_main_table() -> None:
     ]
     for file in (board("free"), board("cdfsl")):
         main, other = split_by_track(file, [early, *honest])
-        assert {identify_column(each) for each in honest} <= set(main.columns)
+        assert {identify_column(one) for one in honest} <= set(main.columns)
         assert other.columns == (identify_column(early),)
         assert main.track is not None
         assert other.track is not None
@@ -299,9 +299,9 @@ def test_the_track_of_a_column_by_hand() -> None:
     assert track_of("a-b.c:5w20s/linear@startup-disjoint 84px bn-train") == Track(
         protocol="startup-disjoint", input_size=84
     )
-    known = track_of("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2", "subset")
-    assert known.label == "soft_kmeans normalize=l2 startup 64px transductive subset"
-    assert (known.pool, known.groups) == ("labeled_80", "classic")
+    track = track_of("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2", "subset")
+    assert track.label == "soft_kmeans normalize=l2 startup 64px transductive subset"
+    assert (track.pool, track.groups) == ("labeled_80", "classic")
     assert track_of("dogs:probe 224px lr-held-out", "official").adaptation == "probe lr-held-out"
     probes = track_of("dogs:knn 64px")
     assert (probes.pool, probes.groups) == (None, None)

@@ -22,15 +22,20 @@ def outcomes(values: np.ndarray, first: int = 0, draws: str = "a spec") -> Outco
 
 def compare(a: dict[str, Outcomes], b: dict[str, Outcomes], columns: list[str]) -> Paired:
     """A over B, of a field of two."""
-    pairs = PairwiseGaps({name: [held[c] for c in columns] for name, held in (("a", a), ("b", b))})
+    pairs = PairwiseGaps(
+        {
+            name: [columns_of_entry[c] for c in columns]
+            for name, columns_of_entry in (("a", a), ("b", b))
+        }
+    )
     return pairs.behind("a", ["b"])["b"]
 
 
 def noisy(mean: float, seed: int, n: int = 600, sd: float = 0.08) -> np.ndarray:
     """Episodes with a shared difficulty, so that pairing matters."""
     shared = np.random.default_rng(0).normal(0, 0.1, n)
-    own = np.random.default_rng(seed + 1).normal(0, sd, n)
-    return mean + shared + own - own.mean() - shared.mean()
+    noise = np.random.default_rng(seed + 1).normal(0, sd, n)
+    return mean + shared + noise - noise.mean() - shared.mean()
 
 
 def names(ranking: Ranking) -> list[list[str]]:
@@ -38,13 +43,13 @@ def names(ranking: Ranking) -> list[list[str]]:
 
 
 def test_three_known_tiers() -> None:
-    held = {
+    entries = {
         "best": {"c": outcomes(noisy(0.700, 1))},
         "equal": {"c": outcomes(noisy(0.698, 2))},
         "middle": {"c": outcomes(noisy(0.650, 3))},
         "last": {"c": outcomes(noisy(0.500, 4))},
     }
-    ranking = rank_entries(held, ["c"])
+    ranking = rank_entries(entries, ["c"])
     assert names(ranking) == [["best", "equal"], ["middle"], ["last"]]
     assert [s.tier for s in ranking.entries] == [1, 1, 2, 3]
     equal = ranking.tiers[0][1]
@@ -57,32 +62,32 @@ def test_three_known_tiers() -> None:
 def test_the_leader_decides_not_the_neighbour() -> None:
     """b is not worse than a, c is not worse than b, but c is worse than a: c is tier 2."""
     gap = 0.5 * 1.96 * 0.08 * math.sqrt(2) / math.sqrt(600) * 1.5
-    held = {
+    entries = {
         "a": {"c": outcomes(noisy(0.6, 1))},
         "b": {"c": outcomes(noisy(0.6 - gap, 2))},
         "c": {"c": outcomes(noisy(0.6 - 2 * gap, 3))},
     }
-    assert compare(held["b"], held["c"], ["c"]).p > 0.05
-    assert compare(held["a"], held["c"], ["c"]).p < 0.02
-    assert names(rank_entries(held, ["c"])) == [["a", "b"], ["c"]]
+    assert compare(entries["b"], entries["c"], ["c"]).p > 0.05
+    assert compare(entries["a"], entries["c"], ["c"]).p < 0.02
+    assert names(rank_entries(entries, ["c"])) == [["a", "b"], ["c"]]
 
 
 def test_a_tier_may_skip_an_entry() -> None:
     """c lies below b but is too noisy to be told from the leader."""
-    held = {
+    entries = {
         "a": {"c": outcomes(noisy(0.70, 1, sd=0.01))},
         "b": {"c": outcomes(noisy(0.69, 2, sd=0.01))},
         "c": {"c": outcomes(noisy(0.688, 3, sd=0.5))},
     }
-    assert names(rank_entries(held, ["c"])) == [["a", "c"], ["b"]]
+    assert names(rank_entries(entries, ["c"])) == [["a", "c"], ["b"]]
 
 
 def test_overall_weighs_columns_equally_and_gaps_are_unranked() -> None:
-    held = {
+    entries = {
         "a": {"x": outcomes(np.array([1.0, 0.0])), "y": outcomes(np.full(100, 0.75))},
         "b": {"x": outcomes(np.array([1.0, 1.0]))},
     }
-    ranking = rank_entries(held, ["x", "y"])
+    ranking = rank_entries(entries, ["x", "y"])
     assert ranking.tiers[0][0].overall == pytest.approx(0.625)
     assert [(s.name, s.missing, s.tier) for s in ranking.unranked] == [("b", ("y",), None)]
     assert ranking.unranked[0].scores["x"].mean == 1.0
@@ -104,14 +109,14 @@ def test_an_empty_board_ranks_nothing() -> None:
 
 def test_one_episode_tells_nothing() -> None:
     """By the older rule that was a tie; now nobody is ranked, with the reason."""
-    held = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
-    assert names(rank_entries(held, ["c"], rule="leader-tiers-1")) == [["a", "b"]]
-    ranking = rank_entries(held, ["c"])
+    entries = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
+    assert names(rank_entries(entries, ["c"], rule="leader-tiers-1")) == [["a", "b"]]
+    ranking = rank_entries(entries, ["c"])
     assert ranking.tiers == ()
     assert {s.reason for s in ranking.unranked} == {
         "not comparable: shares 1 outcomes of a column, a comparison needs 2"
     }
-    assert names(rank_entries({"a": held["a"]}, ["c"])) == [["a"]]
+    assert names(rank_entries({"a": entries["a"]}, ["c"])) == [["a"]]
 
 
 boards = st.dictionaries(
@@ -121,7 +126,9 @@ boards = st.dictionaries(
 )
 
 
-def held(board: dict[str, tuple[list[float], list[float]]]) -> dict[str, dict[str, Outcomes]]:
+def outcomes_of(
+    board: dict[str, tuple[list[float], list[float]]],
+) -> dict[str, dict[str, Outcomes]]:
     return {
         n: {c: outcomes(np.array(v)) for c, v in zip("xy", vs, strict=True)}
         for n, vs in board.items()
@@ -133,21 +140,21 @@ def held(board: dict[str, tuple[list[float], list[float]]]) -> dict[str, dict[st
 def test_order_of_entries_does_not_matter(board: dict, shuffle: object) -> None:  # type: ignore[type-arg]
     mixed = list(board.items())
     shuffle.shuffle(mixed)  # type: ignore[attr-defined]
-    assert rank_entries(held(board), "xy") == rank_entries(held(dict(mixed)), "xy")
+    assert rank_entries(outcomes_of(board), "xy") == rank_entries(outcomes_of(dict(mixed)), "xy")
 
 
 @FEW
 @given(boards)
 def test_identical_entries_share_a_tier(board: dict) -> None:  # type: ignore[type-arg]
     twin = {**board, "twin": board[min(board)]}
-    tiers = {s.name: s.tier for s in rank_entries(held(twin), "xy").entries}
+    tiers = {s.name: s.tier for s in rank_entries(outcomes_of(twin), "xy").entries}
     assert tiers["twin"] == tiers[min(board)]
 
 
 @FEW
 @given(boards)
 def test_everyone_stands_once_and_leaders_fall(board: dict) -> None:  # type: ignore[type-arg]
-    ranking = rank_entries(held(board), "xy")
+    ranking = rank_entries(outcomes_of(board), "xy")
     assert sorted(s.name for s in ranking.entries) == sorted(board)
     leaders = [tier[0].overall or 0 for tier in ranking.tiers]
     assert leaders == sorted(leaders, reverse=True)
@@ -174,8 +181,8 @@ def test_adaptations_on_the_same_episodes_are_no_independent_evidence() -> None:
         left, right = (
             {d: outcomes(x, draws=y) for d, y in zip("cd", draws, strict=True)} for x in (a, b)
         )
-        found = compare(left, right, ["c", "d"])
-        return found.se, found.p
+        comparison = compare(left, right, ["c", "d"])
+        return comparison.se, comparison.p
 
     assert twice("episodes", "episodes") == pytest.approx((once.se, once.p))
     assert twice("some", "others")[0] == pytest.approx(once.se / math.sqrt(2))

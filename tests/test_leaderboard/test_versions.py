@@ -18,9 +18,9 @@ from leaderboard.submission.checks import submit_results
 from leaderboard.submission.inspection import inspect_board
 
 
-def add(board: Path, name: str, **given: object) -> None:
+def add(board: Path, name: str, **fields: object) -> None:
     results = board.parent / f"results-{name}"
-    fakes.write(results, name=name, **given)  # type: ignore[arg-type]
+    fakes.write(results, name=name, **fields)  # type: ignore[arg-type]
     submit_results(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
 
 

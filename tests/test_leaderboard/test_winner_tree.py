@@ -25,10 +25,10 @@ CELLS = [
 
 
 def rule(column: str) -> str:
-    known = read_column_facts(column)
-    if known["shots"] in {1, 5}:
+    facts = read_column_facts(column)
+    if facts["shots"] in {1, 5}:
         return "few"
-    return "skin" if known["data set"] == "isic" else "many"
+    return "skin" if facts["data set"] == "isic" else "many"
 
 
 def test_facts_of_a_column() -> None:
@@ -50,17 +50,17 @@ def planted() -> WinnerTree:
 
 
 def test_a_known_rule_is_found() -> None:
-    found = planted()
-    assert (found.explained, found.cells, found.baseline) == (1.0, 12, 0.5)
-    assert found.root.question == "shots <= 5"
-    assert found.root.wins == {"few": 6, "many": 4, "skin": 2}
-    assert found.root.yes == TreeBranch(winner="few", cells=6, wins={"few": 6})
-    later = found.root.no
+    tree = planted()
+    assert (tree.explained, tree.cells, tree.baseline) == (1.0, 12, 0.5)
+    assert tree.root.question == "shots <= 5"
+    assert tree.root.wins == {"few": 6, "many": 4, "skin": 2}
+    assert tree.root.yes == TreeBranch(winner="few", cells=6, wins={"few": 6})
+    later = tree.root.no
     assert later is not None
     assert later.question == "data set is isic"
     assert later.yes == TreeBranch(winner="skin", cells=2, wins={"skin": 2})
     assert later.no == TreeBranch(winner="many", cells=4, wins={"many": 4})
-    assert WinnerTree.model_validate_json(found.model_dump_json()) == found
+    assert WinnerTree.model_validate_json(tree.model_dump_json()) == tree
 
 
 def test_probes_have_more_shots_than_any_episode() -> None:
@@ -75,18 +75,18 @@ def test_probes_have_more_shots_than_any_episode() -> None:
 def test_chance_is_not_taken_for_a_rule() -> None:
     """Winners drawn at random: the tree fits some of them and foresees none."""
     rng = np.random.default_rng(0)
-    found = [
+    trees = [
         grow_tree([read_column_facts(c) for c in CELLS], list(rng.choice(["a", "b"], 12)))
         for _ in range(12)
     ]
-    assert np.mean([tree.explained for tree in found]) > 0.7
-    assert np.mean([tree.left_out for tree in found]) < 0.6
+    assert np.mean([tree.explained for tree in trees]) > 0.7
+    assert np.mean([tree.left_out for tree in trees]) < 0.6
 
 
 def test_a_single_winner_needs_no_question() -> None:
-    found = grow_tree([read_column_facts(c) for c in CELLS], ["a"] * 12)
-    assert found.root == TreeBranch(winner="a", cells=12, wins={"a": 12})
-    assert found.left_out == found.baseline == 1.0
+    tree = grow_tree([read_column_facts(c) for c in CELLS], ["a"] * 12)
+    assert tree.root == TreeBranch(winner="a", cells=12, wins={"a": 12})
+    assert tree.left_out == tree.baseline == 1.0
 
 
 def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
@@ -94,9 +94,9 @@ def test_winners_of_a_board_have_the_highest_mean_whatever_the_order() -> None:
         name: {c: [0.6 if rule(c) == name else 0.5] * 2 for c in CELLS}
         for name in ("few", "many", "skin")
     }
-    found = grow_winner_tree(rank_entries(contenders(board), CELLS))
+    tree = grow_winner_tree(rank_entries(contenders(board), CELLS))
     assert (
-        found
+        tree
         == grow_winner_tree(rank_entries(contenders(dict(reversed(board.items()))), CELLS))
         == planted()
     )

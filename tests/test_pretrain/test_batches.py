@@ -39,8 +39,8 @@ def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
 
 
 def test_draws_reach_every_offset_and_both_sides() -> None:
-    found = [draw_crops("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
-    offsets, flips = torch.cat([d[0] for d in found]), torch.cat([d[1] for d in found])
+    draws = [draw_crops("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
+    offsets, flips = torch.cat([d[0] for d in draws]), torch.cat([d[1] for d in draws])
     assert set(offsets.flatten().tolist()) == set(range(2 * PAD + 1))
     assert 0.4 < flips.float().mean() < 0.6
 
@@ -52,10 +52,10 @@ def test_flip_alone_moves_no_pixel_but_to_the_other_side() -> None:
         .images
         for kind in ("none", "flip")
     )
-    kept = (flipped == plain).flatten(1).all(1)
+    unmoved = (flipped == plain).flatten(1).all(1)
     mirrored = (flipped == plain.flip(3)).flatten(1).all(1)
-    assert (kept | mirrored).all()
-    assert 0 < int(kept.sum()) < len(kept)
+    assert (unmoved | mirrored).all()
+    assert 0 < int(unmoved.sum()) < len(unmoved)
 
 
 def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
@@ -149,10 +149,10 @@ def test_every_step_sees_every_image_once() -> None:
     assert loader.steps(0) == _synthetic.STEPS
     first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
     assert torch.equal(first.images, later.images)
-    wanted = torch.from_numpy(SOURCE.train.images)
+    images = torch.from_numpy(SOURCE.train.images)
     order = loader.stages[0]
     assert sorted(order) == list(range(256))
-    assert torch.equal(first.images, wanted[order])
+    assert torch.equal(first.images, images[order])
     assert torch.equal(first.labels, torch.from_numpy(SOURCE.train.labels)[order])
 
 

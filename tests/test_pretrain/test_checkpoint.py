@@ -21,10 +21,10 @@ def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
     state = {"x": 1.5, "saves": 0}
     checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(1)}, state)
     checkpoint.save_checkpoint(tmp_path, TENSORS, state)
-    found = checkpoint.load_checkpoint(tmp_path)
-    assert found is not None
-    assert all(torch.equal(found[0][name], TENSORS[name]) for name in TENSORS)
-    assert found[1] == {"x": 1.5, "saves": 2}
+    loaded = checkpoint.load_checkpoint(tmp_path)
+    assert loaded is not None
+    assert all(torch.equal(loaded[0][name], TENSORS[name]) for name in TENSORS)
+    assert loaded[1] == {"x": 1.5, "saves": 2}
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"checkpoint.json", "checkpoint-2.safetensors"}
 
@@ -46,10 +46,10 @@ def test_a_kill_while_saving_leaves_a_whole_checkpoint(
             patch.setattr(checkpoint, target[dies_in], die)
         with pytest.raises(KeyboardInterrupt):
             checkpoint.save_checkpoint(tmp_path, {"a": torch.ones(1)}, {"saves": 1, "turn": 2})
-    found = checkpoint.load_checkpoint(tmp_path)
-    assert found is not None
+    loaded = checkpoint.load_checkpoint(tmp_path)
+    assert loaded is not None
     turn = 2 if dies_in == "cleaning" else 1
-    assert (found[1]["turn"], float(found[0]["a"])) == (turn, turn - 1)
+    assert (loaded[1]["turn"], float(loaded[0]["a"])) == (turn, turn - 1)
 
 
 def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +79,9 @@ def test_weights_of_another_network_are_refused(
 ) -> None:
     recipe = tiny("normal")
     killed_at(3, recipe, tmp_path, monkeypatch)
-    found = checkpoint.load_checkpoint(tmp_path)
-    assert found is not None
-    tensors, state = found
+    loaded = checkpoint.load_checkpoint(tmp_path)
+    assert loaded is not None
+    tensors, state = loaded
     tensors["model/fc.weight"] = torch.zeros(7, 16)
     checkpoint.save_checkpoint(tmp_path, tensors, state)
     with pytest.raises(CheckpointError, match=r"differing: fc\.weight"):
@@ -93,7 +93,7 @@ def test_a_file_that_is_no_tensor_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint-1.safetensors"
     path.write_bytes(b"not tensors")
     sidecar = tmp_path / "checkpoint.json"
-    found = json.loads(sidecar.read_text())
-    sidecar.write_text(json.dumps({**found, "sha256": checkpoint.file_digest(path)}))
+    loaded = json.loads(sidecar.read_text())
+    sidecar.write_text(json.dumps({**loaded, "sha256": checkpoint.file_digest(path)}))
     with pytest.raises(CheckpointError, match="cannot be read"):
         checkpoint.load_checkpoint(tmp_path)

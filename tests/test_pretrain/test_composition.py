@@ -38,9 +38,9 @@ def test_the_table_names_methods_that_exist() -> None:
 
 
 def test_every_meta_learner_is_in_the_table() -> None:
-    found = {name for name, kind in METHODS.items() if issubclass(kind, MetaLearner)}
-    assert found == META
-    assert {name for name in found if issubclass(METHODS.load(name), InnerLoop)} == INNER_LOOPS
+    learners = {name for name, kind in METHODS.items() if issubclass(kind, MetaLearner)}
+    assert learners == META
+    assert {name for name in learners if issubclass(METHODS.load(name), InnerLoop)} == INNER_LOOPS
 
 
 def test_every_reparametrization_and_every_init_is_in_the_table() -> None:

@@ -20,7 +20,7 @@ def after_one_epoch(out: Path, *assignments: str) -> Context:
 
 def momenta(ctx: Context) -> dict[str, torch.Tensor]:
     state = ctx.optimizer_state()
-    return {name: held["momentum_buffer"].clone() for name, held in state.items()}
+    return {name: values["momentum_buffer"].clone() for name, values in state.items()}
 
 
 def test_a_rewrite_changes_and_logs_what_it_says(tmp_path: Path) -> None:

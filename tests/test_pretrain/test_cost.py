@@ -20,8 +20,8 @@ CPU = torch.device("cpu")
 
 
 def record(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "run.json").read_text())
-    return found
+    record: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return record
 
 
 def test_flops_of_a_linear_layer_by_hand() -> None:
@@ -115,12 +115,12 @@ def test_a_step_outside_the_first_is_not_slowed(tmp_path: Path) -> None:
     """No mode is active in the steps between."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as stack
 
-    seen: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     made = trainer(tiny("normal"), tmp_path)
     forward = made.ctx.model
     made.ctx.forward = lambda images: (
-        seen.append((made.ctx.clock.step, len(stack()))) or forward(images)  # type: ignore[func-returns-value]
+        steps.append((made.ctx.clock.step, len(stack()))) or forward(images)  # type: ignore[func-returns-value]
     )
     for _ in range(8):
         made._epoch(lambda images: None)
-    assert [step for step, modes in seen if modes] == [0, 8]
+    assert [step for step, modes in steps if modes] == [0, 8]

@@ -82,13 +82,13 @@ def test_a_stage_gives_tasks_of_its_own_images() -> None:
     recipe = tiny("protonet", "augmentation=none").replace(HALVES)
     made = EpisodeLoader(recipe, source(), CPU)
     for stage in (0, 1):
-        found = {
+        positions = {
             place
             for step in range(20)
             for place in places(made, at(step, made, round=stage * recipe.plan.rounds))
         }
-        assert found <= set(made.stages[stage].tolist())
-        assert len(found) > 10
+        assert positions <= set(made.stages[stage].tolist())
+        assert len(positions) > 10
 
 
 def test_images_are_augmented_as_the_recipe_says() -> None:
@@ -140,23 +140,23 @@ def test_it_is_the_mean_over_the_queries_of_frozen_tasks_of_the_validation_split
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Prepared(tmp_path, "maml", "maml.val_episodes=3", "maml.queries=2", "batch_size=6")
-    seen: list[TaskImages] = []
+    tasks: list[TaskImages] = []
 
     def query_logits(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         """Right for class 0 of every task, and for both in the first one."""
         right = torch.nn.functional.one_hot(task.query_labels, 2).float()
-        seen.append(task)
-        return right if len(seen) == 1 else torch.tensor([[1.0, 0.0]]).expand(4, 2)
+        tasks.append(task)
+        return right if len(tasks) == 1 else torch.tensor([[1.0, 0.0]]).expand(4, 2)
 
     monkeypatch.setattr(type(run.learner), "query_logits", query_logits)
     assert run.made.validation.measure(run.ctx) == pytest.approx((1 + 0.5 + 0.5) / 3)
     val = source().val
     by_class = {c: (val.labels == c).nonzero()[0] for c in range(4)}
     drawn = EpisodeSampler(run.learner.spec(0), "tiny/val", dict.fromkeys(range(4), 3))
-    for i, task in enumerate(seen):
+    for i, task in enumerate(tasks):
         support, query = drawn.episode(i).images(by_class)
         normalise = run.made.validation.normalise
-        pixels = [torch.from_numpy(val.images[found.ravel()]) for found in (support, query)]
+        pixels = [torch.from_numpy(val.images[indices.ravel()]) for indices in (support, query)]
         assert torch.equal(task.support, normalise(pixels[0]))
         assert torch.equal(task.query, normalise(pixels[1]))
 
@@ -168,9 +168,9 @@ def test_it_leaves_no_trace(name: str, norm: str, tmp_path: Path) -> None:
     model = run.ctx.model
     before = copy.deepcopy(model.state_dict())
     modes = [module.training for module in model.modules()]
-    found = run.made.validation.measure(run.ctx)
-    assert 0 <= found <= 1
-    assert run.made.validation.measure(run.ctx) == found
+    accuracy = run.made.validation.measure(run.ctx)
+    assert 0 <= accuracy <= 1
+    assert run.made.validation.measure(run.ctx) == accuracy
     assert equal(before, model.state_dict())
     assert modes == [module.training for module in model.modules()]
     assert all(parameter.grad is None for parameter in run.ctx.parameters.values())
@@ -182,11 +182,11 @@ def test_only_by_statistics_of_the_batch_does_an_answer_depend_on_other_queries(
 ) -> None:
     run = Prepared(tmp_path, "anil", f"anil.val_norm={norm}", "anil.val_episodes=1")
     said: list[torch.Tensor] = []
-    kind, own = type(run.learner), type(run.learner).query_logits
+    kind, original = type(run.learner), type(run.learner).query_logits
 
     def query_logits(self: object, ctx: object, task: TaskImages) -> torch.Tensor:
         others = torch.cat([task.query[:1], torch.zeros_like(task.query[1:])])
-        said.extend(own(self, ctx, t) for t in (task, task._replace(query=others)))  # type: ignore[arg-type]
+        said.extend(original(self, ctx, t) for t in (task, task._replace(query=others)))  # type: ignore[arg-type]
         return said[0]
 
     monkeypatch.setattr(kind, "query_logits", query_logits)

@@ -47,18 +47,18 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
     assert [n for n, _ in made.model.named_modules()] == [
         n for n, _ in without.model.named_modules()
     ]
-    seen: list[Tensor] = []
+    features: list[Tensor] = []
     head = made.model.get_submodule(made.roles.head)
-    head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    head.register_forward_pre_hook(lambda module, inputs: features.append(inputs[0]))
     batch = torch.randn(16, 3, side, side, generator=torch.Generator().manual_seed(1))
     with torch.random.fork_rng():
         made.model.train()(batch)
         made.model.eval()(batch)
         assert torch.equal(made.model(batch), without.model.eval()(batch))
-    dropped, whole = seen[:2]
+    dropped, whole = features[:2]
     assert bool((dropped[whole != 0] == 0).any())
-    kept = dropped != 0
-    assert torch.allclose(dropped[kept], 2 * whole[kept], rtol=1e-5)
+    positions = dropped != 0
+    assert torch.allclose(dropped[positions], 2 * whole[positions], rtol=1e-5)
 
 
 def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

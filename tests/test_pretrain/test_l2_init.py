@@ -19,7 +19,7 @@ def parameters(made: Trainer) -> dict[str, Tensor]:
     return {n: p.detach().clone() for n, p in made.ctx.model.named_parameters()}
 
 
-def kept(made: Trainer) -> dict[str, Tensor]:
+def initial_tensors(made: Trainer) -> dict[str, Tensor]:
     made.ctx.acting = "l2_init"
     return penalties.stored_anchors(made.ctx)
 
@@ -35,7 +35,7 @@ def test_the_gradient_is_lam_times_the_distance_to_the_start(tmp_path: Path) -> 
     for name, parameter in made.ctx.model.named_parameters():
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad, 0.5 * (there[name] - start[name]))
-        assert start.keys() == kept(made).keys()
+        assert start.keys() == initial_tensors(made).keys()
 
 
 def test_a_strong_penalty_keeps_the_network_at_its_initial_weights(tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_the_anchor_moves_with_new_data_only_with_the_option(
     there = parameters(made)
     made._open_epoch(2)
     expected = there if reanchor else start
-    assert all(torch.equal(expected[n], t) for n, t in kept(made).items())
+    assert all(torch.equal(expected[n], t) for n, t in initial_tensors(made).items())
     epochs(made, 1)
-    assert all(torch.equal(expected[n], t) for n, t in kept(made).items())
+    assert all(torch.equal(expected[n], t) for n, t in initial_tensors(made).items())
 
 
 def test_reanchoring_without_new_data_is_refused() -> None:

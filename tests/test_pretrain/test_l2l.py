@@ -49,20 +49,20 @@ def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
     assert isinstance(tasks, learn2learn.data.Taskset)
     assert len(tasks) == 5
     for i in (3, 0, 4, 3):
-        (support, near), (query, asked) = learn2learn.data.partition_task(*tasks[i], shots=2)
+        (support, near), (query, near_query) = learn2learn.data.partition_task(*tasks[i], shots=2)
         ours = drawn.episode(i).images(by_class)
         assert support.flatten().tolist() == ours[0].ravel().tolist()
         assert query.flatten().tolist() == ours[1].ravel().tolist()
         assert near.tolist() == [0, 0, 1, 1, 2, 2]
-        assert asked.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+        assert near_query.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert [int(x[0]) for x, _ in tasks] == [int(tasks[i][0][0]) for i in range(5)]
 
 
 @present
 def test_a_taskset_knows_whose_images_these_are() -> None:
     drawn, by_class = sampler()
-    found = l2l.build_taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
-    assert {c: list(images) for c, images in found.items()} == {
+    labels = l2l.build_taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
+    assert {c: list(images) for c, images in labels.items()} == {
         c: images.tolist() for c, images in by_class.items()
     }
 
@@ -110,8 +110,8 @@ def test_importing_it_prints_nothing(
 
 
 def test_no_other_file_imports_learn2learn() -> None:
-    found = {name for name, path in modules().items() if "learn2learn" in imported(path)}
-    assert found == {"pretrain.meta.l2l"}
+    importers = {name for name, path in modules().items() if "learn2learn" in imported(path)}
+    assert importers == {"pretrain.meta.l2l"}
 
 
 def imported(path: Path) -> set[str]:

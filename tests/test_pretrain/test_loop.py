@@ -142,9 +142,9 @@ def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -
     from fsbench.backbones import load_classifier
 
     train_recipe(tiny("normal"), source(), tmp_path)
-    found = load_classifier(f"run:{tmp_path}")
+    classifier = load_classifier(f"run:{tmp_path}")
     made = trainer(tiny("normal"), tmp_path / "scratch")
-    assert made.validation.accuracy(found.model) == lines(tmp_path)[-1]["val_accuracy"]
+    assert made.validation.accuracy(classifier.model) == lines(tmp_path)[-1]["val_accuracy"]
 
 
 def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,8 +211,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_pa
         train_recipe(recipe, source(), tmp_path)
     assert caught.value.exit_code == 1
     assert "--set lr=" in str(caught.value)
-    found = checkpoint.load_checkpoint(tmp_path)
-    assert found is None or all(torch.isfinite(t).all() for t in found[0].values())
+    loaded = checkpoint.load_checkpoint(tmp_path)
+    assert loaded is None or all(torch.isfinite(t).all() for t in loaded[0].values())
     assert not is_finished(tmp_path)
 
 
@@ -268,10 +268,10 @@ def test_adam_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -> None:
-    seen: list[tuple[int, int, int]] = []
+    calls: list[tuple[int, int, int]] = []
 
-    def look(ctx: Context) -> None:
-        seen.append((ctx.clock.round, ctx.clock.epoch, ctx.clock.step))
+    def watch(ctx: Context) -> None:
+        calls.append((ctx.clock.round, ctx.clock.epoch, ctx.clock.step))
 
-    train_recipe(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=look)
-    assert seen == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]
+    train_recipe(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=watch)
+    assert calls == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]

@@ -38,8 +38,8 @@ def test_one_threshold_over_all_layers_or_one_each() -> None:
         "small": torch.tensor([[0.1, -0.2, 0.3, 0.4]]),
         "large": torch.tensor([5.0, -6, 7, 8]),
     }
-    own, shared = (masks.smallest_masks(values, 0.5, scope) for scope in ("layer", "global"))
-    assert {n: m.flatten().tolist() for n, m in own.items()} == {
+    by_layer, shared = (masks.smallest_masks(values, 0.5, scope) for scope in ("layer", "global"))
+    assert {n: m.flatten().tolist() for n, m in by_layer.items()} == {
         "small": [True, True, False, False],
         "large": [True, True, False, False],
     }

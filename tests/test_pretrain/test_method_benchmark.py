@@ -14,18 +14,18 @@ from pretrain.recipes.recipe import META
 TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]
 
 
-def given(*words: str) -> bench.argparse.Namespace:
+def parse(*words: str) -> bench.argparse.Namespace:
     return bench.parser().parse_args([*TINY, *words])
 
 
 def runner(name: str, folder: Path) -> bench.Runner:
-    arguments = given("--batch", "8")
+    arguments = parse("--batch", "8")
     return bench.Runner(name, arguments, bench.generated(8, 8), folder)
 
 
 def test_every_method_has_a_row_after_two_of_normal() -> None:
-    assert given().methods == [name for name in METHODS.names() if name not in META]
-    rows = bench.measure(given("--batch", "8", "--methods", "swr", "nio", "normal", "head_reset"))
+    assert parse().methods == [name for name in METHODS.names() if name not in META]
+    rows = bench.measure(parse("--batch", "8", "--methods", "swr", "nio", "normal", "head_reset"))
     assert [row.name for row in rows] == ["normal", "normal (A/A)", "swr", "nio", "head_reset"]
     assert rows[0].ratio == 1
     assert all(row.step > 0 and row.ratio > 0 for row in rows)
@@ -33,7 +33,7 @@ def test_every_method_has_a_row_after_two_of_normal() -> None:
 
 
 def test_batch_128_shows_the_bounds_and_the_time_of_events_over_a_round_of_the_paper() -> None:
-    plain, _, swr = bench.measure(given("--batch", "128", "--methods", "swr"))
+    plain, _, swr = bench.measure(parse("--batch", "128", "--methods", "swr"))
     assert swr.target == 1.05
     assert f"<= {swr.target:.2f}" in str(swr)
     assert swr.event_share == pytest.approx(swr.event / (125_000 * plain.step))

@@ -49,19 +49,19 @@ CURVES = ("vanilla", "l2", "l2_init", "swr", "shrink_perturb", "head_reset", "fu
 @pytest.mark.parametrize("table", PRINTED, ids=" ".join)
 def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
     rows = [row for row in listing.recipes() if (row["paper"], row["row"]) == table]
-    found = {
+    figures = {
         row["recipe"]: {f["at"]: round(100 * f["accuracy"], 2) for f in row["figures"]}
         for row in rows
     }
-    assert found == {f"paper/{name}": values for name, values in PRINTED[table].items()}
+    assert figures == {f"paper/{name}": values for name, values in PRINTED[table].items()}
 
 
 def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
-    known = {f"paper/{name}" for table in PRINTED.values() for name in table}
+    allowed = {f"paper/{name}" for table in PRINTED.values() for name in table}
     names = [
         n for n in registry.RECIPES.names() if registry.load_recipe(n).source == "tinyimagenet"
     ]
-    assert {n for n in names if registry.RECIPES.figures(n)} == known
+    assert {n for n in names if registry.RECIPES.figures(n)} == allowed
 
 
 def test_three_generations_are_the_long_recipe_cut() -> None:
@@ -94,13 +94,13 @@ def test_the_listing_shows_paper_row_and_figure() -> None:
 
 
 def test_json_holds_every_figure() -> None:
-    found = json.loads(CliRunner().invoke(build(), ["ls", "recipes", "--json"]).stdout)
-    rows = {row["recipe"]: row for row in found}
+    recipes = json.loads(CliRunner().invoke(build(), ["ls", "recipes", "--json"]).stdout)
+    rows = {row["recipe"]: row for row in recipes}
     assert rows["paper/seal"]["figures"][0] == {
         "accuracy": 0.5825,
         "at": "generation 3",
         "overrides": ["plan.rounds=3"],
     }
-    study = [row for row in found if row["paper"] == "reinitialization study"]
+    study = [row for row in recipes if row["paper"] == "reinitialization study"]
     assert (len(study), sum(len(row["figures"]) for row in study)) == (12, 432)
     assert rows["toy/seal"]["paper"] is None

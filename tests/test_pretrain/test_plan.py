@@ -25,17 +25,17 @@ from pretrain.training.loop import train_recipe
 
 def test_a_clock_visits_every_position_once() -> None:
     plan = Plan(stages=(Stage(stop=0.5), Stage()), rounds=2, epochs=3)
-    clock, seen, starts = TrainingClock(plan), [], []
+    clock, positions, starts = TrainingClock(plan), [], []
     while not clock.done:
         if clock.epoch == 0 and clock.starts_stage:
             starts.append(clock.round)
         for _ in range(2):
-            seen.append(clock.names)
+            positions.append(clock.names)
             clock.tick()
         clock.next_epoch()
-    assert len(seen) == len(set(seen)) == clock.step == 2 * plan.total_epochs == 24
-    assert seen[0] == (0, 0, 0, 0)
-    assert seen[-1] == (1, 3, 2, 1)
+    assert len(positions) == len(set(positions)) == clock.step == 2 * plan.total_epochs == 24
+    assert positions[0] == (0, 0, 0, 0)
+    assert positions[-1] == (1, 3, 2, 1)
     assert starts == [0, 2]
 
 
@@ -123,10 +123,10 @@ def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> 
 
 def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
     plans = {name: registry.load_recipe(f"pilot/{name}").plan for name in METHODS.names()}
-    seen = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
-    assert max(seen.values()) == seen["normal"] == 324_000
-    assert seen["full_reset"] == 324_000
-    assert seen["maml"] == 108_000
+    n_images = {name: plan.total_epochs * (plan.epoch_images or 0) for name, plan in plans.items()}
+    assert max(n_images.values()) == n_images["normal"] == 324_000
+    assert n_images["full_reset"] == 324_000
+    assert n_images["maml"] == 108_000
 
 
 @pytest.mark.parametrize("scale", ["pilot", "toy"])

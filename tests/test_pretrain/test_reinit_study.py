@@ -18,9 +18,9 @@ NAMES = [f"paper/study_{network}{end}" for network in BLOCKS for end in ENDS]
 
 def test_twelve_recipes_hold_432_figures() -> None:
     assert {n for n in registry.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
-    found = [figure for name in NAMES for figure in registry.RECIPES.figures(name)]
-    assert len(found) == 432
-    assert set(Counter(figure.at for figure in found).values()) == {12}
+    figures = [figure for name in NAMES for figure in registry.RECIPES.figures(name)]
+    assert len(figures) == 432
+    assert set(Counter(figure.at for figure in figures).values()) == {12}
     rows = {row.row for name in NAMES if (row := registry.RECIPES.paper_row(name))}
     assert rows == {f"Table 2, {network}, {s}" for network in BLOCKS for s in ENDS.values()}
 

@@ -129,8 +129,8 @@ class PlainLoop:
 
 def compare(made: Trainer, loop: PlainLoop) -> None:
     for name, expected in loop.weights().items():
-        found = surgery.get_weight(made.ctx.model, name).detach()
-        torch.testing.assert_close(found, expected.detach(), rtol=2e-3, atol=2e-5, msg=name)
+        weight = surgery.get_weight(made.ctx.model, name).detach()
+        torch.testing.assert_close(weight, expected.detach(), rtol=2e-3, atol=2e-5, msg=name)
 
 
 @pytest.mark.parametrize("case", MAPS)
@@ -168,8 +168,8 @@ def test_adam_steps_in_w_and_is_rescaled_by_the_slope(case: str, tmp_path: Path)
         loop.adam(probes, optimizer)
         made._step(STEPS)
     for name, expected in loop.weights().items():  # Adam divides tiny gradients by their size
-        found = surgery.get_weight(made.ctx.model, name).detach()
-        assert ((found - expected).abs() < 1e-3).float().mean() > 0.99, name
+        weight = surgery.get_weight(made.ctx.model, name).detach()
+        assert ((weight - expected).abs() < 1e-3).float().mean() > 0.99, name
 
 
 @pytest.mark.parametrize("case", MAPS)
@@ -264,11 +264,11 @@ def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path)
     model, name = made.ctx.model, "layer2.0.conv1.weight"
     before = surgery.get_weight(model, name).detach().clone()
     storage = [model.get_parameter(t).data_ptr() for t in surgery.trained_names(model, name)]
-    wanted = before.clone()
-    wanted[0] = 0.1
-    surgery.set_weight(model, name, wanted.contiguous())
+    expected = before.clone()
+    expected[0] = 0.1
+    surgery.set_weight(model, name, expected.contiguous())
     after = surgery.get_weight(model, name).detach()
-    torch.testing.assert_close(after[0], wanted[0])
+    torch.testing.assert_close(after[0], expected[0])
     if case != "weight_norm.per=layer":  # one length for all: every element moves a bit
         assert torch.equal(after[1:], before[1:])
     assert storage == [

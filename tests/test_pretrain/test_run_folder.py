@@ -89,24 +89,24 @@ def test_rounds_by_hand() -> None:
         row(2, 25, 0.5, 0.1), row(2, 30, 0.999, 0.7),
         row(3, 35, None, 0.8),
     ]  # fmt: skip
-    found = summarize_rounds(log)
-    assert [r["steps_to_fit"] for r in found] == [10, 5, None, None]
-    assert [(r["epochs"], r["steps"]) for r in found] == [(3, 15), (1, 5), (2, 10), (1, 5)]
-    assert [r["train_accuracy"] for r in found] == [1.0, 1.0, 0.999, None]
-    assert [r["val_accuracy"] for r in found] == [0.5, 0.6, 0.7, 0.8]
-    assert [(r["stage"], r["round"]) for r in found] == [(0, 0), (0, 1), (1, 2), (1, 3)]
-    assert stage_accuracies(found) == [0.6, 0.8]
+    rounds = summarize_rounds(log)
+    assert [r["steps_to_fit"] for r in rounds] == [10, 5, None, None]
+    assert [(r["epochs"], r["steps"]) for r in rounds] == [(3, 15), (1, 5), (2, 10), (1, 5)]
+    assert [r["train_accuracy"] for r in rounds] == [1.0, 1.0, 0.999, None]
+    assert [r["val_accuracy"] for r in rounds] == [0.5, 0.6, 0.7, 0.8]
+    assert [(r["stage"], r["round"]) for r in rounds] == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert stage_accuracies(rounds) == [0.6, 0.8]
 
 
 def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
     clock = TrainingClock(Plan(rounds=2, epochs=9, stop_accuracy=0.9, stop_patience=2))
-    seen = []
+    epochs = []
     for accuracy in (0.95, 0.5, 0.9, 1.0, 1.0, None, 1.0, 0.9):
         clock.record_accuracy(accuracy)
-        seen.append((clock.round, clock.epoch, clock.last_epoch))
+        epochs.append((clock.round, clock.epoch, clock.last_epoch))
         clock.next_epoch()
-    assert [last for *_, last in seen] == [False, False, False, True, False, False, False, True]
-    assert [(r, e) for r, e, _ in seen] == [(0, e) for e in range(4)] + [(1, e) for e in range(4)]
+    assert [last for *_, last in epochs] == [False, False, False, True, False, False, False, True]
+    assert [(r, e) for r, e, _ in epochs] == [(0, e) for e in range(4)] + [(1, e) for e in range(4)]
     assert clock.done
 
 

@@ -145,14 +145,14 @@ def test_methods_hear_of_a_halving(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """swr_reanchor acts on learning-rate drops, so the schedule serves it too."""
     from pretrain.methods.swr_reanchor import SwrReanchor
 
-    told: list[tuple[int, int, float, float]] = []
+    calls: list[tuple[int, int, float, float]] = []
 
     def hear(self: SwrReanchor, ctx: object, old: float, new: float) -> None:
         clock = ctx.clock  # type: ignore[attr-defined]
-        told.append((clock.round, clock.epoch, old, new))
+        calls.append((clock.round, clock.epoch, old, new))
 
     monkeypatch.setattr(SwrReanchor, "lr_changed", hear)
     seeing(monkeypatch, {})
     train_recipe(tiny("swr_reanchor", *FIELDS), source(), tmp_path)
     a_round = [(3, 0.064, 0.032), (5, 0.032, 0.016), (7, 0.016, 0.008)]
-    assert told == [(r, *drop) for r in range(2) for drop in a_round]
+    assert calls == [(r, *drop) for r in range(2) for drop in a_round]

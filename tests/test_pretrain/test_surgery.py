@@ -116,13 +116,13 @@ def test_auto_is_layer3_or_the_same_share_of_the_blocks(
 ) -> None:
     recipe = registry.load_recipe("paper/seal").override([f"architecture={architecture}"])
     assert surgery.find_threshold(recipe, "auto") == module
-    found = load_architecture(architecture).at(64)
-    model = found.build(2)
-    roles = found.roles(model)
+    whole = load_architecture(architecture).at(64)
+    model = whole.build(2)
+    roles = whole.roles(model)
     early, _ = RoleMap.from_threshold(model, module)
     assert len(roles.blocks) == blocks
-    held = [any(n.startswith(f"{m}.") for n in early for m in block) for block in roles.blocks]
-    assert held == [True] * blocks_before + [False] * (blocks - blocks_before)
+    is_early = [any(n.startswith(f"{m}.") for n in early for m in block) for block in roles.blocks]
+    assert is_early == [True] * blocks_before + [False] * (blocks - blocks_before)
 
 
 def test_of_a_single_block_the_fully_connected_layers_are_late() -> None:

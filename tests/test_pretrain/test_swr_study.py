@@ -20,10 +20,10 @@ TABLE_5 = {
 @pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
 def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
     (figure,) = registry.RECIPES.figures(f"paper/{row}")
-    found = registry.RECIPES.paper_row(f"paper/{row}")
-    assert found
+    figures = registry.RECIPES.paper_row(f"paper/{row}")
+    assert figures
     table = "Table 1" if row in TABLE_1 else "Table 5"
-    assert (found.paper, found.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
+    assert (figures.paper, figures.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
     assert figure.accuracy == accuracy
 
 
@@ -55,14 +55,14 @@ def test_scenario_rows_train_100_epochs_a_stage() -> None:
 
 
 def test_coefficients_of_the_rows() -> None:
-    found = {
+    figures = {
         row: registry.load_recipe(f"paper/{row}").methods[0].model_dump()
         for row in ("swr_continual_limited", "l2_init_continual_limited", "l2_continual_full")
     }
-    limited = found["swr_continual_limited"]
+    limited = figures["swr_continual_limited"]
     assert (limited["lambda_f"], limited["lambda_c"]) == (1e-4, 1.0)
-    assert found["l2_init_continual_limited"]["lam"] == 1e-3
-    assert found["l2_continual_full"]["lam"] == 1e-4
+    assert figures["l2_init_continual_limited"]["lam"] == 1e-3
+    assert figures["l2_continual_full"]["lam"] == 1e-4
     assert swr_study.chosen_coefficients("shrink_perturb", "continual-full", "mnist mlp") == {
         "shrink_perturb.lam": 0.6
     }

@@ -55,9 +55,9 @@ def test_a_run_that_loses_a_rank_or_is_stopped_goes_on_to_the_same_bits(
 def child_of_rank(rank: int, parent: int) -> int:
     """The process that torchrun gave the rank."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    wanted = f"RANK={rank}".encode()
+    variable = f"RANK={rank}".encode()
     return next(
         int(child)
         for child in children
-        if wanted in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        if variable in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
     )

@@ -132,7 +132,7 @@ def test_ranks_draw_dropout_alone_and_everything_else_alike(
         recipe = tiny("llf", "dropout=0.5")
         made = Trainer(recipe, source(), tmp_path / str(rank), CPU, SILENT, ranks=Deaf(rank, 2))
         made.run()
-    steps = [{names for names in found if "step" in names} for found in drawn]
+    steps = [{names for names in names_of_rank if "step" in names} for names_of_rank in drawn]
     assert len(steps[0]) == len(steps[1]) == 16
     assert not steps[0] & steps[1]
     assert drawn[0] - steps[0] == drawn[1] - steps[1] != set()
@@ -151,9 +151,9 @@ def test_what_ranks_cannot_train_is_refused(settings: tuple[str, ...], says: str
     recipe = tiny("normal", *settings)
     loader = BatchLoader(recipe, source(), CPU)
     require_enough_images(recipe, loader, ALONE, CPU)
-    with pytest.raises(UsageError, match=says) as found:
+    with pytest.raises(UsageError, match=says) as error:
         require_enough_images(recipe, loader, Ranks(0, 2, "gloo"), CPU)
-    assert fix in str(found.value)
+    assert fix in str(error.value)
 
 
 def test_a_rank_needs_a_task() -> None:
@@ -178,7 +178,7 @@ def test_sync_bn_leaves_old_digests_alone() -> None:
 
 def test_sync_bn_keeps_the_names_of_the_plain_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        factory, "require_enough_images", lambda *given: None
+        factory, "require_enough_images", lambda *args: None
     )  # it needs no GPU to be built
     recipe = tiny("lw", "sync_bn=true")
     one, two = (
@@ -205,8 +205,8 @@ def test_the_record_says_what_ranks_do_otherwise(
     layer: nn.Module, settings: tuple[str, ...], reasons: list[str]
 ) -> None:
     recipe, model = tiny("normal", *settings), nn.Sequential(layer)
-    found = describe_rank_effects(recipe, model, Ranks(0, 2, "gloo"))
-    assert found == {"unlike_one_process": {reason: PER_RANK[reason] for reason in reasons}}
+    effects = describe_rank_effects(recipe, model, Ranks(0, 2, "gloo"))
+    assert effects == {"unlike_one_process": {reason: PER_RANK[reason] for reason in reasons}}
     assert describe_rank_effects(recipe, model, ALONE) == {}
 
 
@@ -247,10 +247,10 @@ def test_a_rank_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_environment_of_torchrun_makes_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for size, rank, found in (("1", "0", (False, True)), ("2", "0", (True, True))):
+    for size, rank, expected in (("1", "0", (False, True)), ("2", "0", (True, True))):
         monkeypatch.setenv("WORLD_SIZE", size)
         monkeypatch.setenv("RANK", rank)
-        assert (ranks.several(), ranks.speaks()) == found
+        assert (ranks.several(), ranks.speaks()) == expected
     monkeypatch.setenv("RANK", "1")
     assert not ranks.speaks()
     monkeypatch.delenv("WORLD_SIZE")
@@ -262,6 +262,6 @@ def test_the_environment_of_torchrun_makes_ranks(monkeypatch: pytest.MonkeyPatch
 
 def test_a_lost_rank_is_an_error_that_says_so() -> None:
     gone = pytest.raises(FsbenchError, match="another process of this run has ended")
-    with gone as found, ranks.together():
+    with gone as error, ranks.together():
         raise RuntimeError("Connection closed by peer")
-    assert "goes on from the checkpoint" in str(found.value)
+    assert "goes on from the checkpoint" in str(error.value)

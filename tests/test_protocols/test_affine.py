@@ -52,26 +52,26 @@ def largest(a: Tensor, b: Tensor) -> float:
     ids=["whole schedule", "three shots", "momentum", "bn train"],
 )
 def test_float64_equals_the_plain_loop(toy: Inputs, fields: dict[str, Any]) -> None:
-    given = spec(**fields)
-    found = ours(toy, given, range(6, 8))
+    setting = spec(**fields)
+    scores = ours(toy, setting, range(6, 8))
     for row, i in enumerate((6, 7)):
-        assert largest(found[row], plain(toy, given, i)) <= 1e-6
+        assert largest(scores[row], plain(toy, setting, i)) <= 1e-6
 
 
 def test_float32_equals_the_plain_loop_for_ten_steps(toy: Inputs) -> None:
-    given = spec(k_shot=2, dtype="float32")
-    found = ours(toy, given, range(2), steps=10)
+    setting = spec(k_shot=2, dtype="float32")
+    scores = ours(toy, setting, range(2), steps=10)
     for i in range(2):
-        assert largest(found[i], plain(toy, given, i, steps=10)) <= 1e-4
+        assert largest(scores[i], plain(toy, setting, i, steps=10)) <= 1e-4
 
 
 def test_the_whole_float32_schedule_flips_few_queries(toy: Inputs) -> None:
-    given = spec(dtype="float32")
-    found = ours(toy, given, range(4))
-    expected = torch.stack([plain(toy, given, i) for i in range(4)])
-    assert (found.argmax(2) != expected.argmax(2)).float().mean() <= 0.02
+    setting = spec(dtype="float32")
+    scores = ours(toy, setting, range(4))
+    expected = torch.stack([plain(toy, setting, i) for i in range(4)])
+    assert (scores.argmax(2) != expected.argmax(2)).float().mean() <= 0.02
     truth = torch.arange(5).repeat_interleave(3)
-    a, b = ((z.argmax(2) == truth).double().mean(1) for z in (found, expected))
+    a, b = ((z.argmax(2) == truth).double().mean(1) for z in (scores, expected))
     assert abs((a - b).mean()) <= 0.02
 
 
@@ -125,11 +125,11 @@ def test_every_kind_of_norm_equals_the_plain_loop_and_keeps_its_hooks(toy: Input
     net[2].register_forward_hook(lambda module, args, out: out * 1.5)
     facts = toy.backbone.facts.model_copy(update={"feature_dim": 6})
     inputs = replace(toy, backbone=Backbone(facts, net))
-    given = spec(k_shot=2, head={"epochs": 8})
+    setting = spec(k_shot=2, head={"epochs": 8})
     assert count_affine(net) == 10 * 12 - 2 * 6 + 2 * 96 + 6 * 2 + 6 + 6 + 2 * 6 + 2 * 96
-    found = ours(inputs, given, range(2))
+    scores = ours(inputs, setting, range(2))
     for i in range(2):
-        assert largest(found[i], plain(inputs, given, i)) <= 1e-6
+        assert largest(scores[i], plain(inputs, setting, i)) <= 1e-6
 
 
 @pytest.mark.parametrize(("ref", "count"), [("timm/resnet50", 53_120), ("timm/resnet18", 9_600)])
@@ -154,41 +154,41 @@ def test_nothing_of_the_backbone_changes(toy: Inputs, bn_mode: str) -> None:
 
 
 def test_a_block_is_its_episodes_scored_one_by_one(toy: Inputs) -> None:
-    given = spec(head={"epochs": 4})
-    found, size = evaluate_block(toy, given, 1), block_size(given, 64)
-    assert found.index.tolist() == list(range(size, 2 * size))
+    setting = spec(head={"epochs": 4})
+    block, size = evaluate_block(toy, setting, 1), block_size(setting, 64)
+    assert block.index.tolist() == list(range(size, 2 * size))
     for row in (0, size - 1):
-        right = plain(toy, given, size + row).argmax(1).view(5, 3) == torch.arange(5)[:, None]
-        np.testing.assert_array_equal(found.correct[row], right.numpy())
+        right = plain(toy, setting, size + row).argmax(1).view(5, 3) == torch.arange(5)[:, None]
+        np.testing.assert_array_equal(block.correct[row], right.numpy())
 
 
 def test_a_thread_a_piece_changes_no_bit(toy: Inputs) -> None:
-    given = spec(dtype="float32", head={"epochs": 3})
-    one = evaluate_block(toy, given, 0)
+    setting = spec(dtype="float32", head={"epochs": 3})
+    one = evaluate_block(toy, setting, 0)
     torch.set_num_threads(2)
-    two = evaluate_block(toy, given, 0)
+    two = evaluate_block(toy, setting, 0)
     assert torch.get_num_threads() == 2
     np.testing.assert_array_equal(one.correct, two.correct)
 
 
 def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> None:
-    given = spec(dtype="float32", head={"epochs": 3})
-    sampler = EpisodeSampler(given.episode, toy.dataset.name, toy.dataset.class_counts)
+    setting = spec(dtype="float32", head={"epochs": 3})
+    sampler = EpisodeSampler(setting.episode, toy.dataset.name, toy.dataset.class_counts)
     episodes = [sampler.episode(i) for i in range(3)]
     tuning, images_ = (
-        build_tuning(toy, given, range(3)),
-        read_episode_images(toy, given.image, episodes),
+        build_tuning(toy, setting, range(3)),
+        read_episode_images(toy, setting.image, episodes),
     )
     labels = torch.arange(5).repeat(3)
     with torch.no_grad():
         tuning.network.weight[1] = 1e30
-    for rows in iterate_batches(toy, given, episodes):
+    for rows in iterate_batches(toy, setting, episodes):
         tuning.step(images_.support[rows], labels[rows])
     records = make_episode_records(episodes, tuning.logits(images_.query), 3)
     assert records.finite.tolist() == [True, False, True]
     assert records.collapsed[1]
     assert records.accuracy[1] == 0.2
-    good = ours(toy, given, range(3))
+    good = ours(toy, setting, range(3))
     np.testing.assert_array_equal(
         records.correct[[0, 2]], make_episode_records(episodes, good, 3).correct[[0, 2]]
     )
@@ -196,9 +196,9 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
 
 def test_sizes_are_functions_of_the_shapes() -> None:
     def sizes(side: int, batch: int = 4) -> tuple[int, int, int]:
-        given = spec(image={"input_size": side}, head={"batch_size": batch})
-        cpu, gpu = tuned_piece_size(given, "cpu"), tuned_piece_size(given, "cuda:0")
-        return block_size(given, 512), cpu, gpu
+        setting = spec(image={"input_size": side}, head={"batch_size": batch})
+        cpu, gpu = tuned_piece_size(setting, "cpu"), tuned_piece_size(setting, "cuda:0")
+        return block_size(setting, 512), cpu, gpu
 
     assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
         (20, 10, 20),
@@ -228,9 +228,9 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
 
 
 def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
-    given = spec(bn_mode="train", image={"input_size": 8}, head={"epochs": 1})
+    setting = spec(bn_mode="train", image={"input_size": 8}, head={"epochs": 1})
     with pytest.raises(UsageError, match="no batch statistics"):
-        ours(toy, given, range(2))
+        ours(toy, setting, range(2))
 
 
 def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,5 +238,5 @@ def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.Monk
     assert toy.backbone is not None
     monkeypatch.setattr(affine, "time_step", lambda *a: 0.5)
     for k_shot, steps in ((1, 200), (3, 400)):
-        found = affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
-        assert found == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))
+        seconds = affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
+        assert seconds == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))

@@ -23,8 +23,8 @@ def test_it_is_the_classifier_of_learn2learn_with_cosine_distance() -> None:
     nn = pytest.importorskip("learn2learn.nn", reason="learn2learn is not installed: make meta")
     support, query = clouds()
     labels = torch.arange(5).repeat_interleave(3)
-    found = fit(CosineSettings(), support)(query)
+    scores = fit(CosineSettings(), support)(query)
     for i in range(len(support)):
         theirs = nn.PrototypicalClassifier(support[i].flatten(0, 1), labels, distance="cosine")
         lengths = query[i].norm(dim=1, keepdim=True)
-        torch.testing.assert_close(found[i] / lengths, theirs(query[i]))
+        torch.testing.assert_close(scores[i] / lengths, theirs(query[i]))

@@ -40,26 +40,26 @@ def blobs() -> Inputs:
     return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
 
 
-def counts(found: EpisodeRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counts(block: EpisodeRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Right and all, (E, n_way) each."""
-    assert found.dense_correct is not None
-    assert found.dense_total is not None
-    return found.dense_correct, found.dense_total
+    assert block.dense_correct is not None
+    assert block.dense_total is not None
+    return block.dense_correct, block.dense_total
 
 
-def exact_of(found: EpisodeRecords) -> NDArray[np.float64]:
-    assert found.dense_accuracy is not None
-    return found.dense_accuracy
+def exact_of(block: EpisodeRecords) -> NDArray[np.float64]:
+    assert block.dense_accuracy is not None
+    return block.dense_accuracy
 
 
 def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDArray[np.int64]]:
     """A plainly trained head and its support images (n_way, k_shot)."""
     name, e, h = inputs.dataset.name, spec.episode, spec.head
     support, _ = EpisodeSampler.of(e, inputs.dataset).episode(i).images(inputs.dataset.by_class)
-    seen = torch.from_numpy(inputs.features[support.ravel()]).double()
+    features = torch.from_numpy(inputs.features[support.ravel()]).double()
     names = (e.classic.digest(), name, i)
-    start = torch.from_numpy(draw_linear_init(seen.shape[1], e.n_way, *names, "head-init"))
-    head = nn.Linear(seen.shape[1], e.n_way).double()
+    start = torch.from_numpy(draw_linear_init(features.shape[1], e.n_way, *names, "head-init"))
+    head = nn.Linear(features.shape[1], e.n_way).double()
     with torch.no_grad():
         head.weight.copy_(start[:-1].T)
         head.bias.copy_(start[-1])
@@ -68,7 +68,7 @@ def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDAr
     for order in permutations(h.epochs, len(labels), *names, "head-order"):
         for batch in torch.from_numpy(order).split(h.batch_size):
             sgd.zero_grad()
-            cross_entropy(head(seen[batch]), labels[batch]).backward()
+            cross_entropy(head(features[batch]), labels[batch]).backward()
             sgd.step()
     return head, support
 
@@ -79,15 +79,15 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str) ->
     inputs = blobs()
     dataset = inputs.dataset
     spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update={"protocol": protocol})})
-    found = evaluate_block(inputs, spec, 1)
-    right, total = counts(found)
+    block = evaluate_block(inputs, spec, 1)
+    right, total = counts(block)
     pair = [image[:-1] + str(int(image[-1]) // 2) for image in dataset.canonical_ids]
-    for row, i in enumerate(found.index.tolist()):
+    for row, i in enumerate(block.index.tolist()):
         head, support = head_of(inputs, spec, i)
         met = {pair[image] for image in support.ravel()}
         with torch.no_grad():
             predicted = head(torch.from_numpy(inputs.features).double()).argmax(dim=1).numpy()
-        for label, c in enumerate(found.class_ids[row]):
+        for label, c in enumerate(block.class_ids[row]):
             left = [
                 image
                 for image in np.flatnonzero(dataset.labels == c)
@@ -100,15 +100,15 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str) ->
 
 @pytest.mark.usefixtures("small_pieces")
 def test_queries_are_scored_as_before_and_classes_count_alike() -> None:
-    found = evaluate_block(blobs(), SPEC, 0)
-    right, total = counts(found)
-    assert (found.correct.sum(axis=2) <= right).all()
+    block = evaluate_block(blobs(), SPEC, 0)
+    right, total = counts(block)
+    assert (block.correct.sum(axis=2) <= right).all()
     assert len(set(total.ravel().tolist())) > 1
     by_hand = [
         sum(hits / n for hits, n in zip(*row, strict=True)) / 5
         for row in zip(right.tolist(), total.tolist(), strict=True)
     ]
-    np.testing.assert_allclose(exact_of(found), by_hand)
+    np.testing.assert_allclose(exact_of(block), by_hand)
 
 
 def test_both_estimate_the_same_quantity_and_the_dense_one_with_the_smaller_spread() -> None:
@@ -117,8 +117,8 @@ def test_both_estimate_the_same_quantity_and_the_dense_one_with_the_smaller_spre
     dataset = target(counts=(60, 90, 40, 120, 80, 60))
     features = noise(dataset, dim=8) + 0.12 * separable(dataset, dim=8)
     inputs = Inputs(None, dataset, features)
-    found = concatenate([evaluate_block(inputs, spec, block) for block in range(3)])
-    score, exact, (right, total) = found.accuracy, exact_of(found), counts(found)
+    all_blocks = concatenate([evaluate_block(inputs, spec, block) for block in range(3)])
+    score, exact, (right, total) = all_blocks.accuracy, exact_of(all_blocks), counts(all_blocks)
     assert len(score) == 600
     assert 0.3 < exact.mean() < 0.8
     gap = score - exact
@@ -147,9 +147,9 @@ def test_the_spread_shrinks_on_real_images(packs: Path) -> None:
     layer = uniforms((pixels.shape[1], 256), "layer") - 0.5
     features = np.maximum(pixels @ layer, 0).astype(np.float32)
     spec = EpisodicSpec(episode=EpisodeSpec(k_shot=5))
-    found = evaluate_block(Inputs(None, dataset, features), spec, 0)
-    exact = exact_of(found)
-    assert (counts(found)[1] == 95).all()
-    gap = found.accuracy - exact
+    block = evaluate_block(Inputs(None, dataset, features), spec, 0)
+    exact = exact_of(block)
+    assert (counts(block)[1] == 95).all()
+    gap = block.accuracy - exact
     assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(len(gap))
-    assert exact.std() < 0.95 * found.accuracy.std()
+    assert exact.std() < 0.95 * block.accuracy.std()

@@ -23,16 +23,16 @@ def test_init_is_that_of_nn_linear_for_weight_and_bias() -> None:
 
 
 def test_heads_depend_on_the_episode_and_not_on_its_neighbours_or_the_padding() -> None:
-    like = torch.empty(0)
-    weight, bias = draw_untrained_heads(NAMES, [4, 7], 13, 5, like)
-    alone, alone_bias = draw_untrained_heads(NAMES, [7], 13, 5, like)
+    empty = torch.empty(0)
+    weight, bias = draw_untrained_heads(NAMES, [4, 7], 13, 5, empty)
+    alone, alone_bias = draw_untrained_heads(NAMES, [7], 13, 5, empty)
     assert weight.shape == (2, 16, 5)
     assert bias.shape == (2, 5)
     torch.testing.assert_close(weight[1], alone[0], rtol=0, atol=0)
     torch.testing.assert_close(bias[1], alone_bias[0], rtol=0, atol=0)
     assert not weight[:, 13:].any()
     assert not torch.equal(weight[0], weight[1])
-    assert not torch.equal(draw_untrained_heads(("other", "blobs"), [7], 13, 5, like)[0], alone)
+    assert not torch.equal(draw_untrained_heads(("other", "blobs"), [7], 13, 5, empty)[0], alone)
 
 
 def test_orders_are_permutations_new_in_every_epoch_and_episode() -> None:

@@ -87,10 +87,10 @@ def ours(case: Case, spec: HeadSpec, dtype: torch.dtype = torch.float64) -> Tens
     ],
 )
 def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
-    given, spec = case(k, dim, epochs), HeadSpec(epochs=epochs)
-    logits = ours(given, spec)
+    data, spec = case(k, dim, epochs), HeadSpec(epochs=epochs)
+    logits = ours(data, spec)
     for episode in range(len(logits)):
-        expected = reference(given, spec, episode)
+        expected = reference(data, spec, episode)
         assert (logits[episode] - expected).abs().max() <= 1e-9 * expected.abs().max()
 
 
@@ -108,19 +108,19 @@ def test_float64_equals_the_sgd_loop(k: int, dim: int, epochs: int) -> None:
     ids=str,
 )
 def test_every_setting_equals_the_sgd_loop(fields: dict[str, Any]) -> None:
-    given = case(k=4, dim=24, epochs=12)
+    data = case(k=4, dim=24, epochs=12)
     spec = HeadSpec.model_validate({"epochs": 12, **fields})
-    expected = torch.stack([reference(given, spec, episode) for episode in range(2)])
-    assert (ours(given, spec) - expected).abs().max() <= 1e-9 * expected.abs().max()
+    expected = torch.stack([reference(data, spec, episode) for episode in range(2)])
+    assert (ours(data, spec) - expected).abs().max() <= 1e-9 * expected.abs().max()
 
 
 @pytest.mark.parametrize("norm2", [30.0, 2000.0, 20000.0])
 @pytest.mark.parametrize(("k", "epochs"), [(1, 100), (5, 100), (20, 4)])
 def test_float32_stays_near_the_float64_loop(k: int, epochs: int, norm2: float) -> None:
-    given, spec = case(k, 128, epochs, norm2=norm2), HeadSpec(epochs=epochs)
-    logits = ours(given, spec, torch.float32).double()
+    data, spec = case(k, 128, epochs, norm2=norm2), HeadSpec(epochs=epochs)
+    logits = ours(data, spec, torch.float32).double()
     for episode in range(len(logits)):
-        expected = reference(given, spec, episode)
+        expected = reference(data, spec, episode)
         allowed = 1e-4 * expected.abs().max()
         assert (logits[episode] - expected).abs().max() <= allowed
         top = expected.topk(2, dim=1).values
@@ -131,31 +131,31 @@ def test_float32_stays_near_the_float64_loop(k: int, epochs: int, norm2: float) 
 
 
 def test_an_episode_does_not_depend_on_its_neighbours() -> None:
-    given, spec = case(k=3, dim=16, epochs=5, episodes=4), HeadSpec(epochs=5)
+    data, spec = case(k=3, dim=16, epochs=5, episodes=4), HeadSpec(epochs=5)
     reversed_ = Case(
-        given.support.flip(0),
-        given.query.flip(0),
-        given.labels,
-        UntrainedHeads(given.start.weight.flip(0), given.start.bias.flip(0)),
-        given.orders.flip(0),
+        data.support.flip(0),
+        data.query.flip(0),
+        data.labels,
+        UntrainedHeads(data.start.weight.flip(0), data.start.bias.flip(0)),
+        data.orders.flip(0),
     )
-    torch.testing.assert_close(ours(given, spec), ours(reversed_, spec).flip(0), rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours(data, spec), ours(reversed_, spec).flip(0), rtol=0, atol=1e-12)
 
 
 def test_features_padded_with_zeros_give_the_same_logits() -> None:
-    given, spec = case(k=2, dim=13, epochs=10), HeadSpec(epochs=10)
-    wide = given._replace(
-        support=pad(given.support, (0, 3)),
-        query=pad(given.query, (0, 3)),
-        start=UntrainedHeads(pad(given.start.weight, (0, 0, 0, 3)), given.start.bias),
+    data, spec = case(k=2, dim=13, epochs=10), HeadSpec(epochs=10)
+    wide = data._replace(
+        support=pad(data.support, (0, 3)),
+        query=pad(data.query, (0, 3)),
+        start=UntrainedHeads(pad(data.start.weight, (0, 0, 0, 3)), data.start.bias),
     )
-    torch.testing.assert_close(ours(wide, spec), ours(given, spec), rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours(wide, spec), ours(data, spec), rtol=0, atol=1e-12)
 
 
 def test_a_diverging_episode_leaves_the_others_alone() -> None:
-    given, spec = case(k=2, dim=8, epochs=5), HeadSpec(epochs=5)
-    broken = given.support.clone()
+    data, spec = case(k=2, dim=8, epochs=5), HeadSpec(epochs=5)
+    broken = data.support.clone()
     broken[0] *= 1e200
-    logits = ours(given._replace(support=broken), spec)
+    logits = ours(data._replace(support=broken), spec)
     assert not logits[0].isfinite().all()
-    torch.testing.assert_close(logits[1], ours(given, spec)[1], rtol=0, atol=1e-12)
+    torch.testing.assert_close(logits[1], ours(data, spec)[1], rtol=0, atol=1e-12)

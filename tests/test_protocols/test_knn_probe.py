@@ -47,12 +47,14 @@ def softmax(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 def test_it_is_scikit_learns(fields: dict[str, Any], weights: Any, k: int) -> None:
     spec = KnnSpec.model_validate({"k": k, **fields})
     x = mixed().astype(np.float64)
-    known = KNeighborsClassifier(k, weights=weights, metric=spec.metric, algorithm="brute")
-    known.fit(x[TRAIN], DATASET.labels[TRAIN])
-    expected = known.predict(x[TEST]) == DATASET.labels[TEST]
-    found = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
-    np.testing.assert_array_equal(found.correct, expected)
-    assert 0.2 < found.correct.mean() < 0.99
+    reference_model = KNeighborsClassifier(
+        k, weights=weights, metric=spec.metric, algorithm="brute"
+    )
+    reference_model.fit(x[TRAIN], DATASET.labels[TRAIN])
+    expected = reference_model.predict(x[TEST]) == DATASET.labels[TEST]
+    block = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
+    np.testing.assert_array_equal(block.correct, expected)
+    assert 0.2 < block.correct.mean() < 0.99
 
 
 def test_defaults_are_dinos() -> None:

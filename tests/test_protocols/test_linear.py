@@ -66,11 +66,11 @@ def one_episode(inputs: Inputs, spec: EpisodicSpec, i: int) -> np.ndarray:
 def test_a_block_equals_plain_loops_over_its_episodes(block: int) -> None:
     dataset = target()
     inputs = Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
-    found = evaluate_block(inputs, SPEC, block)
-    assert found.index.tolist() == list(range(block * 12, block * 12 + 12))
-    assert 0.3 < found.accuracy.mean() < 0.95, "too easy or too hard to tell anything"
-    for row, i in enumerate(found.index.tolist()):
-        np.testing.assert_array_equal(found.correct[row], one_episode(inputs, SPEC, i))
+    computed = evaluate_block(inputs, SPEC, block)
+    assert computed.index.tolist() == list(range(block * 12, block * 12 + 12))
+    assert 0.3 < computed.accuracy.mean() < 0.95, "too easy or too hard to tell anything"
+    for row, i in enumerate(computed.index.tolist()):
+        np.testing.assert_array_equal(computed.correct[row], one_episode(inputs, SPEC, i))
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -92,10 +92,10 @@ def test_collapsed_and_non_finite_episodes_are_marked_and_counted() -> None:
     huge = noise(dataset) * 1e30
     assert not evaluate_block(Inputs(None, dataset, huge), SPEC_32, 0).finite.any()
     same = np.ones_like(noise(dataset))
-    found = evaluate_block(Inputs(None, dataset, same), SPEC_32, 0)
-    assert found.finite.all()
-    assert found.collapsed.all()
-    np.testing.assert_allclose(found.accuracy, 0.2)
+    block = evaluate_block(Inputs(None, dataset, same), SPEC_32, 0)
+    assert block.finite.all()
+    assert block.collapsed.all()
+    np.testing.assert_allclose(block.accuracy, 0.2)
 
 
 SPEC_32 = SPEC.model_copy(update={"head": HeadSpec(epochs=6)})

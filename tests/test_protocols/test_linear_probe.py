@@ -51,7 +51,7 @@ def reference(
     )
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(sgd, T_max=spec.epochs)
     loss = nn.CrossEntropyLoss(label_smoothing=spec.label_smoothing)
-    found = []
+    rates = []
     for epoch in range(spec.epochs):
         rows = permutations(1, len(train), order, spec.seed, DATASET.name, epoch)[0]
         for batch in torch.from_numpy(train[rows]).split(spec.batch_size):
@@ -62,8 +62,8 @@ def reference(
             cosine.step()
         copy = nn.Linear(x.shape[1], 7).double()
         copy.load_state_dict(head.state_dict())
-        found.append(copy.requires_grad_(False))
-    return found
+        rates.append(copy.requires_grad_(False))
+    return rates
 
 
 @pytest.mark.parametrize(
@@ -96,59 +96,59 @@ def test_float64_equals_three_separate_runs(fields: dict[str, Any]) -> None:
 
 def test_records_hold_the_curve_the_last_and_the_first_best_epoch() -> None:
     spec = ProbeSpec(epochs=12)
-    found = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
+    probe = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    assert found.lr.tolist() == list(spec.lrs)
-    assert found.curve.shape == (3, 12)
+    assert probe.lr.tolist() == list(spec.lrs)
+    assert probe.curve.shape == (3, 12)
     for column, lr in enumerate(spec.lrs):
         right = np.stack(
             [(h(x[TEST]).argmax(1) == y[TEST]).numpy() for h in reference(spec, lr, x, y)]
         )
-        np.testing.assert_allclose(found.curve[column], right.mean(axis=1), atol=1.5 / len(TEST))
-        best = int(found.curve[column].argmax())
-        assert found.last[column].mean() == pytest.approx(found.curve[column, -1])
-        assert found.best[column].mean() == pytest.approx(found.curve[column, best])
-        assert np.mean(found.last[column] != right[-1]) < 0.05
-        assert np.mean(found.best[column] != right[best]) < 0.05
+        np.testing.assert_allclose(probe.curve[column], right.mean(axis=1), atol=1.5 / len(TEST))
+        best = int(probe.curve[column].argmax())
+        assert probe.last[column].mean() == pytest.approx(probe.curve[column, -1])
+        assert probe.best[column].mean() == pytest.approx(probe.curve[column, best])
+        assert np.mean(probe.last[column] != right[-1]) < 0.05
+        assert np.mean(probe.best[column] != right[best]) < 0.05
 
 
 def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> None:
     plain, spec = ProbeSpec(epochs=9), ProbeSpec(epochs=9, held_out=0.2)
-    found = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
-    kept, held = (TRAIN[places] for places in hold_out(DATASET, TRAIN, 0.2))
+    probe = evaluate_linear_probe(inputs(mixed()), spec, TRAIN, TEST)
+    rest, held_out = (TRAIN[places] for places in hold_out(DATASET, TRAIN, 0.2))
     x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
-    assert found.held_out is not None
+    assert probe.held_out is not None
     for column, lr in enumerate(spec.lrs):
-        head = reference(spec, lr, x, y, kept, "held-out-order")[-1]
-        expected = (head(x[held]).argmax(1) == y[held]).double().mean()
-        assert found.held_out[column] == pytest.approx(float(expected), abs=1.5 / len(held))
+        head = reference(spec, lr, x, y, rest, "held-out-order")[-1]
+        expected = (head(x[held_out]).argmax(1) == y[held_out]).double().mean()
+        assert probe.held_out[column] == pytest.approx(float(expected), abs=1.5 / len(held_out))
     without = evaluate_linear_probe(inputs(mixed()), plain, TRAIN, TEST)
-    np.testing.assert_array_equal(found.curve, without.curve)
-    np.testing.assert_array_equal(found.best, without.best)
+    np.testing.assert_array_equal(probe.curve, without.curve)
+    np.testing.assert_array_equal(probe.best, without.best)
     assert without.held_out is None
 
 
 def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
     spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="live", held_out=0.2)
     crop = mixed()
-    asked = []
+    epochs = []
 
     def views(epoch: int) -> NDArray[np.float32]:
-        asked.append(epoch)
+        epochs.append(epoch)
         return crop[TRAIN] + (noise(DATASET, seed=epoch + 1)[TRAIN] if epoch else 0)
 
-    found = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=views)
-    assert asked == [0, 1, 2]
+    probe = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=views)
+    assert epochs == [0, 1, 2]
     still = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST, views=lambda _: crop[TRAIN])
     plain = evaluate_linear_probe(inputs(crop), spec, TRAIN, TEST)
     np.testing.assert_array_equal(still.curve, plain.curve)
-    assert found.curve[0, 0] == plain.curve[0, 0]
-    assert (found.last != plain.last).any()
+    assert probe.curve[0, 0] == plain.curve[0, 0]
+    assert (probe.last != plain.last).any()
     swapped = [1, 0, 2]
     other = evaluate_linear_probe(
         inputs(crop), spec, TRAIN, TEST, views=lambda epoch: views(swapped[epoch])
     )
-    assert (other.curve != found.curve).any()
+    assert (other.curve != probe.curve).any()
 
 
 def test_separable_features_are_learnt_and_noise_is_not() -> None:
@@ -164,11 +164,11 @@ def test_separable_features_are_learnt_and_noise_is_not() -> None:
 def test_a_diverged_learning_rate_counts_as_wrong_and_leaves_the_others_alone() -> None:
     wild = ProbeSpec(epochs=4, lrs=(1e38, 0.01))
     tame = ProbeSpec(epochs=4, lrs=(0.01,))
-    found = evaluate_linear_probe(inputs(mixed()), wild, TRAIN, TEST)
-    assert not found.curve[0].any()
-    assert not found.last[0].any()
+    probe = evaluate_linear_probe(inputs(mixed()), wild, TRAIN, TEST)
+    assert not probe.curve[0].any()
+    assert not probe.last[0].any()
     np.testing.assert_array_equal(
-        found.last[1], evaluate_linear_probe(inputs(mixed()), tame, TRAIN, TEST).last[0]
+        probe.last[1], evaluate_linear_probe(inputs(mixed()), tame, TRAIN, TEST).last[0]
     )
 
 

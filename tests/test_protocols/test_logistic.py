@@ -38,12 +38,12 @@ def optimum(images: Tensor, labels: Tensor, n_way: int, strength: float) -> tupl
 def test_scores_are_those_of_the_optimum(strength: float) -> None:
     support, query = (part / 8 for part in clouds(episodes=2))
     labels = torch.arange(5).repeat_interleave(3)
-    found = fit(LogisticSettings(C=strength, tol=1e-8), support)(query)
+    computed = fit(LogisticSettings(C=strength, tol=1e-8), support)(query)
     for i in range(2):
         weight, bias = optimum(support[i].flatten(0, 1), labels, 5, strength)
         scores = query[i] @ weight.T + bias
         torch.testing.assert_close(
-            found[i] - found[i].mean(1, keepdim=True),
+            computed[i] - computed[i].mean(1, keepdim=True),
             scores - scores.mean(1, keepdim=True),
             rtol=0,
             atol=1e-3,
@@ -55,11 +55,11 @@ def test_predictions_are_those_of_scikit_learn(n_way: int) -> None:
     from sklearn.linear_model import LogisticRegression
 
     support, query = (part / 8 for part in clouds(n_way=n_way))
-    found = fit(LogisticSettings(), support)(query).argmax(2)
+    predictions = fit(LogisticSettings(), support)(query).argmax(2)
     labels = np.repeat(np.arange(n_way), 3)
     for i in range(len(support)):
         theirs = LogisticRegression(max_iter=1000).fit(support[i].flatten(0, 1).numpy(), labels)
-        np.testing.assert_array_equal(found[i].numpy(), theirs.predict(query[i].numpy()))
+        np.testing.assert_array_equal(predictions[i].numpy(), theirs.predict(query[i].numpy()))
 
 
 def test_two_classes_have_the_log_odds_of_scikit_learn() -> None:

@@ -28,12 +28,12 @@ def sgd(start: float, gradients: list[float]) -> list[float]:
         dampening=SPEC.dampening,
         weight_decay=SPEC.weight_decay,
     )
-    seen = [start]
+    path = [start]
     for gradient in gradients:
         a.grad = torch.tensor([gradient], dtype=torch.float64)
         optimizer.step()
-        seen.append(float(a.detach()))
-    return seen
+        path.append(float(a.detach()))
+    return path
 
 
 def test_shrinkage_is_sgd_without_a_loss() -> None:
@@ -44,16 +44,16 @@ def test_shrinkage_is_sgd_without_a_loss() -> None:
 def test_the_response_to_one_gradient(when: int) -> None:
     """A coefficient at 0 gets one gradient; batches of one row, so the gain has no mean in it."""
     n_steps = 9
-    seen = sgd(0.0, [2.5 if t == when else 0.0 for t in range(n_steps)])
+    path = sgd(0.0, [2.5 if t == when else 0.0 for t in range(n_steps)])
     gain = gradient_gains(HeadSpec(**{**SPEC.model_dump(), "batch_size": 1, "epochs": 1}), n_steps)
     expected = 2.5 * gain[when] * step_responses(SPEC, n_steps)[:, 0]
-    np.testing.assert_allclose(seen[: when + 1], 0.0)
-    np.testing.assert_allclose(seen[when + 1 :], expected[: n_steps - when], rtol=1e-13)
+    np.testing.assert_allclose(path[: when + 1], 0.0)
+    np.testing.assert_allclose(path[when + 1 :], expected[: n_steps - when], rtol=1e-13)
 
 
 def test_powers_compose() -> None:
-    found = transition_powers(SPEC, 5)
-    np.testing.assert_allclose(found[2] @ found[3], found[5], rtol=1e-14)
+    powers = transition_powers(SPEC, 5)
+    np.testing.assert_allclose(powers[2] @ powers[3], powers[5], rtol=1e-14)
 
 
 def test_gains_hold_the_mean_over_the_batch_as_large_as_it_is() -> None:

@@ -40,9 +40,11 @@ WEIGHTS = "resnet18-f37072fd.pth"
 def official(packs: Path) -> Path:
     """The data folder, if the whole labelled part of both data sets and the weights are there."""
     for name in PUBLISHED:
-        found = load_target(name, DataRoots.parse([str(packs)]), "labeled_80")
-        if found.flags:
-            pytest.skip(f"{name} below {packs} is a {', '.join(found.flags)}: needs official data")
+        dataset = load_target(name, DataRoots.parse([str(packs)]), "labeled_80")
+        if dataset.flags:
+            pytest.skip(
+                f"{name} below {packs} is a {', '.join(dataset.flags)}: needs official data"
+            )
     weights = Path(torch.hub.get_dir()) / "checkpoints" / WEIGHTS
     if not weights.is_file():
         pytest.skip(f"no {weights}: fetch it with torchvision.models.resnet18(weights='DEFAULT')")
@@ -58,11 +60,11 @@ def test_linear_heads_on_a_public_backbone(
     with pytest.raises(SystemExit) as stop:
         run(["episodic", *arguments])
     assert not stop.value.code
-    found = {
+    accuracies = {
         cell["spec"]["episode"]["k_shot"]: cell for cell in json.loads(capsys.readouterr().out)
     }
-    assert found.keys() == PUBLISHED[name].keys()
+    assert accuracies.keys() == PUBLISHED[name].keys()
     for shots, (mean, ci95) in PUBLISHED[name].items():
-        ours = found[shots]["score"]
+        ours = accuracies[shots]["score"]
         assert ours["n"] == 600
         assert abs(100 * ours["mean"] - mean) < 1 + ci95 + 100 * ours["ci95"]

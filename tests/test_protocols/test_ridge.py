@@ -17,11 +17,11 @@ def test_scores_are_the_decisions_of_scikit_learn(n_way: int, k_shot: int, lam: 
     from sklearn.linear_model import RidgeClassifier
 
     support, query = clouds(n_way=n_way, k_shot=k_shot)
-    found = fit(RidgeSettings(lam=lam), support)(query)
+    scores = fit(RidgeSettings(lam=lam), support)(query)
     labels = np.repeat(np.arange(n_way), k_shot)
     for i in range(len(support)):
         theirs = RidgeClassifier(alpha=lam).fit(support[i].flatten(0, 1).numpy(), labels)
-        np.testing.assert_allclose(found[i].numpy(), theirs.decision_function(query[i].numpy()))
+        np.testing.assert_allclose(scores[i].numpy(), theirs.decision_function(query[i].numpy()))
 
 
 def test_two_classes_give_opposite_scores() -> None:

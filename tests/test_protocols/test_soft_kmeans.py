@@ -27,14 +27,14 @@ def refined(support: Tensor, query: Tensor, centroids: Tensor) -> Tensor:
 def test_scores_are_distances_to_the_refined_centroids() -> None:
     support, query = (part / 2 for part in clouds(episodes=2, n_query=4))
     for steps in (1, 2):
-        found = fit(SoftKMeansSettings(steps=steps), support, query)(query)
+        scores = fit(SoftKMeansSettings(steps=steps), support, query)(query)
         for i in range(2):
             centroids = support[i].mean(1)
             for _ in range(steps):
                 centroids = refined(support[i], query[i], centroids)
             expected = -(query[i][:, None] - centroids).square().sum(2)
             lengths = query[i].square().sum(dim=1, keepdim=True)
-            torch.testing.assert_close(found[i] - lengths, expected)
+            torch.testing.assert_close(scores[i] - lengths, expected)
 
 
 def test_queries_move_the_centroids() -> None:

@@ -8,7 +8,7 @@ from fsbench.reproductions import swr_bounds
 from fsbench.reproductions.swr_bounds import BoundsTrace
 
 
-def seen(last: float, balance: float, accuracy: float, third: float = 2.0) -> BoundsTrace:
+def trace(last: float, balance: float, accuracy: float, third: float = 2.0) -> BoundsTrace:
     """Two layers of 4 and 1 elements over two epochs."""
     return BoundsTrace([[3, 1], [3, third], [3, last]], [balance] * 3, [accuracy] * 2, [4, 1])
 
@@ -28,7 +28,7 @@ def test_norms_and_ratios_by_hand() -> None:
 
 def test_the_bound_by_hand() -> None:
     """Adam at 1e-3 moves 4 elements by at most 2 * 3.1623e-3 a step; over lam = 1e-2."""
-    pairs = swr_bounds._pair_with_bounds(seen(2, 1, 1))
+    pairs = swr_bounds._pair_with_bounds(trace(2, 1, 1))
     tops = [3 + 2 * 0.31622776601, 1 + 0.31622776601]
     assert pairs == [
         (norm, pytest.approx(top))
@@ -38,14 +38,14 @@ def test_the_bound_by_hand() -> None:
 
 
 def test_printed_values_are_reproduced() -> None:
-    swr = [seen(1.1, 0.9, 97, 1.1), seen(1.15, 0.91, 97.1, 1.15)]
-    vanilla = [seen(4, 0.8, 96), seen(4.1, 0.8, 96)]
+    swr = [trace(1.1, 0.9, 97, 1.1), trace(1.15, 0.91, 97.1, 1.15)]
+    vanilla = [trace(4, 0.8, 96), trace(4.1, 0.8, 96)]
     assert set(both(swr, vanilla).values()) == {"reproduced"}
 
 
 def test_the_opposite_is_not_reproduced() -> None:
-    swr = [seen(9, 0.7, 95), seen(9.1, 0.7, 95)]
-    vanilla = [seen(1.5, 0.8, 96), seen(1.6, 0.8, 96)]
+    swr = [trace(9, 0.7, 95), trace(9.1, 0.7, 95)]
+    vanilla = [trace(1.5, 0.8, 96), trace(1.6, 0.8, 96)]
     assert set(both(swr, vanilla).values()) == {"not reproduced"}
 
 

@@ -34,7 +34,7 @@ def test_predictions_are_the_largest_logits() -> None:
     assert model[1].weight.dtype == torch.float32
 
 
-def found(
+def figure(
     corrected: Mapping[float, ScalingEffect] | ScalingEffect,
     plain: Mapping[float, ScalingEffect] | ScalingEffect,
 ) -> ScalingResult:
@@ -45,7 +45,7 @@ def found(
 @pytest.mark.parametrize(("same", "verdict"), [(1.0, "reproduced"), (0.999, "not reproduced")])
 def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
     good, other = ScalingEffect(1.0, 90, 93), ScalingEffect(same, 90, 93)
-    runs = [found(good, good), found({**dict.fromkeys(SCALES, good), 0.5: other}, good)]
+    runs = [figure(good, good), figure({**dict.fromkeys(SCALES, good), 0.5: other}, good)]
     assert swr_figure1.judge_kept_predictions("mlp", runs).verdict == verdict
 
 
@@ -67,7 +67,7 @@ def test_a_decline_without_the_correction(means: list[float], verdict: str) -> N
 )
 def test_more_training_is_compared_with_the_best_before(at_least: float, verdict: str) -> None:
     good, last = ScalingEffect(1.0, 90, 93), ScalingEffect(1.0, 90, at_least)
-    runs = [found({**dict.fromkeys(SCALES, good), 0.1: last}, ScalingEffect(1.0, 90, 10))] * 2
+    runs = [figure({**dict.fromkeys(SCALES, good), 0.1: last}, ScalingEffect(1.0, 90, 10))] * 2
     assert swr_figure1.judge_later(True, runs).verdict == verdict
     assert swr_figure1.judge_later(False, runs).verdict == "not reproduced"
 

@@ -45,13 +45,13 @@ def analysis(name: str = "a", *views: View, **measures: float) -> Analysis:
 
 def test_a_record_lies_beside_the_models_results_and_is_read_back(tmp_path: Path) -> None:
     made = analysis()
-    facts, asked = made.backbone, made.question
-    assert store.read_finding(tmp_path, facts, asked) is None
+    facts, question = made.backbone, made.question
+    assert store.read_finding(tmp_path, facts, question) is None
     path = store.write_finding(tmp_path, made)
-    digest = asked.digest()[:8]
+    digest = question.digest()[:8]
     folder = tmp_path / "a" / facts.weights_hash[:12]
     assert path == folder / "analyses" / f"margins-{digest}.json"
-    assert store.read_finding(tmp_path, facts, asked) == made
+    assert store.read_finding(tmp_path, facts, question) == made
     assert (folder / "model.json").is_file()
     assert sorted(p.name for p in path.parent.iterdir()) == [path.name], "nothing is left behind"
 
@@ -90,8 +90,8 @@ def test_views_have_columns_of_one_length_and_finite_numbers() -> None:
 
 
 def test_the_table_has_a_column_a_model_and_says_what_is_absent() -> None:
-    found = [analysis("a", n=1200, share=0.25, x=0.123456), analysis("b", n=7)]
-    header, rows = analysis_table(found)
+    analyses = [analysis("a", n=1200, share=0.25, x=0.123456), analysis("b", n=7)]
+    header, rows = analysis_table(analyses)
     assert header == ["analysis", "number", "a", "b"]
     assert rows == [
         ["margins", "n", "1,200", "7"],
@@ -123,8 +123,8 @@ def test_views_of_one_title_share_a_panel() -> None:
 
 def test_panels_with_bars_ranges_and_names_are_drawn() -> None:
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), y_scale="symlog")
-    found = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
-    left, right = draw_panels(analysis_panels(found), "").figure.axes
+    analyses = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
+    left, right = draw_panels(analysis_panels(analyses), "").figure.axes
     assert len(left.collections) == 2, "a range a model"
     assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
     assert left.get_yscale() == "symlog"

@@ -36,8 +36,8 @@ def write(root: Path, index: range = range(40), **changes: int) -> Result:
 
 
 def file(root: Path) -> Path:
-    (found,) = [path for path in root.rglob("*.json") if path.name != "model.json"]
-    return found
+    (file_path,) = [path for path in root.rglob("*.json") if path.name != "model.json"]
+    return file_path
 
 
 def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path)
     assert isinstance(cell.records, EpisodeRecords)
     assert cell.records.dense_correct is not None
     values = cell.records.dense_correct.mean(axis=1) / TOTAL
-    found = cell.result.dense
-    assert found is not None
-    assert (found.n, found.mean) == (40, pytest.approx(values.mean()))
-    assert found.ci95 == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(40))
+    score = cell.result.dense
+    assert score is not None
+    assert (score.n, score.mean) == (40, pytest.approx(values.mean()))
+    assert score.ci95 == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(40))
 
 
 def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) -> None:

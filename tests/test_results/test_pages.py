@@ -58,18 +58,18 @@ def test_the_walk_sees_every_value_of_every_page(codec: str, version: str, tmp_p
                 column = meta.row_group(i).column(j)
                 starts = (column.dictionary_page_offset, column.data_page_offset)
                 start = min(offset for offset in starts if offset is not None)
-                found = list(parquet.read_pages(data, start, start + column.total_compressed_size))
-                assert sum(page.values for page in found) == column.num_values
-                assert sum(page.size for page in found) <= column.total_uncompressed_size
+                values = list(parquet.read_pages(data, start, start + column.total_compressed_size))
+                assert sum(page.values for page in values) == column.num_values
+                assert sum(page.size for page in values) <= column.total_uncompressed_size
         assert len(read(path).index) == 900
 
 
 def zigzag(n: int) -> bytes:
     """A signed number as Thrift's compact protocol writes it."""
-    left, found = n << 1 if n >= 0 else (-n << 1) - 1, b""
+    left, code = n << 1 if n >= 0 else (-n << 1) - 1, b""
     while left > 127:
-        left, found = left >> 7, found + bytes([left & 127 | 128])
-    return found + bytes([left])
+        left, code = left >> 7, code + bytes([left & 127 | 128])
+    return code + bytes([left])
 
 
 def header(kind: int = 0, unpacked: int = 4, packed: int = 4, values: int = 1) -> bytes:

@@ -37,9 +37,9 @@ def records(held_out: bool = True) -> ProbeRecords:
     return ProbeRecords(np.array([0.1, 0.01, 0.001]), curve, last, best, accuracy)
 
 
-def write(root: Path, spec: ProbeSpec | KnnSpec, found: ProbeRecords | ImageRecords) -> Result:
+def write(root: Path, spec: ProbeSpec | KnnSpec, block: ProbeRecords | ImageRecords) -> Result:
     cell = ResultStore(root).cell(fakes.facts(), fakes.dataset(), spec)
-    return cell.write_probe(found, provenance=fakes.provenance())
+    return cell.write_probe(block, provenance=fakes.provenance())
 
 
 def test_the_papers_rule_is_the_score_and_the_other_stands_beside(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_records_hold_what_the_spec_says(tmp_path: Path, spec: ProbeSpec, held_o
 
 
 def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
-    found = ImageRecords(rows(7)[0])
-    result = write(tmp_path, NEIGHBOURS, found)
+    block = ImageRecords(rows(7)[0])
+    result = write(tmp_path, NEIGHBOURS, block)
     assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
     assert result.details == {}
     assert read(tmp_path) == [result]

@@ -19,7 +19,7 @@ from fsbench.results.provenance import (
 
 
 def test_collect_states_versions_and_what_it_was_given() -> None:
-    found = collect_provenance(
+    provenance = collect_provenance(
         command="fsbench probe -m timm/resnet18 --data ~/data",
         device="cpu",
         cpu_capability="AVX2",
@@ -27,11 +27,11 @@ def test_collect_states_versions_and_what_it_was_given() -> None:
         started="2026-01-01T00:00:00+00:00",
         seconds=3.5,
     )
-    assert found.command == "fsbench probe -m timm/resnet18 --data ~/data"
-    assert (found.fsbench, found.python) == (__version__, platform.python_version())
-    assert found.packages["numpy"] == installed_version("numpy")
-    assert platform.node() not in found.platform
-    assert environment_of(found)["threads"] == "2"
+    assert provenance.command == "fsbench probe -m timm/resnet18 --data ~/data"
+    assert (provenance.fsbench, provenance.python) == (__version__, platform.python_version())
+    assert provenance.packages["numpy"] == installed_version("numpy")
+    assert platform.node() not in provenance.platform
+    assert environment_of(provenance)["threads"] == "2"
 
 
 def test_differences_name_fields_and_values() -> None:

@@ -78,8 +78,8 @@ def test_json_is_a_list_of_records_with_mean(
 ) -> None:
     result = fakes.write(tmp_path)
     assert call("show", tmp_path, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == [{**result.model_dump(mode="json"), "mean": result.score.mean}]
+    content = json.loads(capsys.readouterr().out)
+    assert content == [{**result.model_dump(mode="json"), "mean": result.score.mean}]
 
 
 def test_merge_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,13 +25,13 @@ def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> Re
 
 
 def run(
-    target: ResultPlace, wanted: range, blocks: list[int] | None = None, accuracy: float = 0.6
+    target: ResultPlace, episodes: range, blocks: list[int] | None = None, accuracy: float = 0.6
 ) -> None:
     """Write the blocks (all of them by default) that hold the wanted episodes."""
     spec, data = target.spec, target.dataset
     assert isinstance(spec, EpisodicSpec)
-    for block in blocks or sorted({i // BLOCK for i in wanted}):
-        index = [i for i in wanted if i // BLOCK == block]
+    for block in blocks or sorted({i // BLOCK for i in episodes}):
+        index = [i for i in episodes if i // BLOCK == block]
         target.write_block(block, fakes.episodes(spec, data, index, accuracy))
 
 

@@ -60,8 +60,8 @@ def write(
         spec = EpisodicSpec.model_validate(
             base | {"protocol": protocol, "episode": episode, "image": {"input_size": size}}
         )
-        known = groups if track == "disjoint" else None
-        data = fakes.dataset().model_copy(update={"pool": pool, "groups": known})
+        digest = groups if track == "disjoint" else None
+        data = fakes.dataset().model_copy(update={"pool": pool, "groups": digest})
         classic = spec.model_copy(update={"episode": spec.episode.classic})
         cell = ResultStore(root).cell(fakes.facts(name), data, spec)
         cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
@@ -102,23 +102,23 @@ def test_a_board_ranks_every_version_on_its_own(
     for folder, name in (("r", "all"), ("s", "one")):
         declared = DECLARATION.model_copy(update={"name": name})
         submit_results(tmp_path / folder, board, declared)
-    found = {view.ranking.columns: view for view in rank_board(board)}
-    episodic = [columns for columns in found if any("5w" in name for name in columns)]
+    views = {view.ranking.columns: view for view in rank_board(board)}
+    episodic = [columns for columns in views if any("5w" in name for name in columns)]
     assert episodic == [
         (f"folder-blobs:5w1s/{version} n_query=5",)
         for version in (CLASSIC, LARGE, DISJOINT, STARTUP)
     ]
-    (probes,) = (columns for columns in found if columns not in episodic)
+    (probes,) = (columns for columns in views if columns not in episodic)
     assert len(probes) == 1
     assert "probe" in probes[0]
-    classic = next(v for c, v in found.items() if any(CLASSIC in name for name in c))
+    classic = next(v for c, v in views.items() if any(CLASSIC in name for name in c))
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
-    others = [view for view in found.values() if view is not classic]
+    others = [view for view in views.values() if view is not classic]
     assert all([s.name for s in view.ranking.entries] == ["all"] for view in others)
     with pytest.raises(SystemExit):
         run(["leaderboard", "show", "--board", str(board), "--format", "json"])
     shown = json.loads(capsys.readouterr().out)
-    assert [tuple(each["columns"]) for each in shown] == list(found)
+    assert [tuple(shown_board["columns"]) for shown_board in shown] == list(views)
 
 
 def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> N
     for name, groups in (("x", "a" * 64), ("y", "b" * 64)):
         write(tmp_path / name, 0.6, name, groups)
         submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
-    found = [view.ranking for view in rank_board(board)]
-    disjoint = [r for r in found if any("disjoint" in name for name in r.columns)]
+    rankings = [view.ranking for view in rank_board(board)]
+    disjoint = [r for r in rankings if any("disjoint" in name for name in r.columns)]
     assert len(disjoint) == 2, "a table for each set of groups"
     assert [len(r.columns) for r in disjoint] == [1, 1]
     ranked = [{s.name for tier in r.tiers for s in tier} for r in disjoint]
     assert sorted(ranked, key=str) == [{"x"}, {"y"}]
-    (classic,) = (r for r in found if any(CLASSIC in name for name in r.columns))
+    (classic,) = (r for r in rankings if any(CLASSIC in name for name in r.columns))
     assert {s.name for s in classic.tiers[0]} == {"x", "y"}
 
 

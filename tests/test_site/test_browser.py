@@ -31,23 +31,23 @@ def source() -> fakes_site.SiteBoard:
         "second": fakes_methods.facts("normal"),
         "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
-    found = fakes_site.source(NAMES, backbones=runs)
-    one = str(found.entries[0].cells[0].result.column)
+    board = fakes_site.source(NAMES, backbones=runs)
+    one = str(board.entries[0].cells[0].result.column)
     says = {
         "first": Verification(4, {one: "verified"}, "2026-01-02"),
         "second": Verification(4, claims=2),
     }
-    entries = [replace(e, verification=says.get(e.name, Verification(4))) for e in found.entries]
-    found = fakes_site.SiteBoard(found.file, entries, rank_tracks(found.file, entries))
-    printed = tuple(each for each in load_published() if each.name == "swr-paper-swr")
-    return found._replace(tables=[replace(t, published=printed) for t in found.tables])
+    entries = [replace(e, verification=says.get(e.name, Verification(4))) for e in board.entries]
+    board = fakes_site.SiteBoard(board.file, entries, rank_tracks(board.file, entries))
+    printed = tuple(entry for entry in load_published() if entry.name == "swr-paper-swr")
+    return board._replace(tables=[replace(t, published=printed) for t in board.tables])
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One browser for all tests of this file."""
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as browser_driver:
+        yield browser_driver
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,8 @@ def opened(driver: Any, address: str) -> Iterator[Any]:
 
 
 def find(driver: Any, selector: str) -> list[Any]:
-    found: list[Any] = driver.find_elements("css selector", selector)
-    return found
+    elements: list[Any] = driver.find_elements("css selector", selector)
+    return elements
 
 
 def wait(driver: Any, selector: str) -> Any:
@@ -189,12 +189,12 @@ def test_two_entries_compared_as_stats_paired(opened: Any, source: fakes_site.Si
         rows, [track.ranking.columns, *([c] for c in track.ranking.columns)], strict=True
     ):
         a, b = ([track.contenders[n][c] for c in columns] for n in ("first", "third"))
-        found = statistics.paired(
+        paired = statistics.paired(
             [x.values for x in a], [x.values for x in b], [x.draws for x in a]
         )
         gap, low, high = map(number, re.findall(r"[+−]?\d+\.\d+(?= |$)", row)[:3])
-        assert gap == pytest.approx(100 * found.gap, abs=0.006)
-        assert (high - low) / 2 == pytest.approx(100 * found.ci95, rel=0.007, abs=0.011)
+        assert gap == pytest.approx(100 * paired.gap, abs=0.006)
+        assert (high - low) / 2 == pytest.approx(100 * paired.ci95, rel=0.007, abs=0.011)
 
 
 def number(text: str) -> float:
@@ -232,8 +232,10 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
 
 def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:
     def paper() -> str:
-        found: str = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
-        return found
+        colour: str = opened.execute_script(
+            "return getComputedStyle(document.body).backgroundColor"
+        )
+        return colour
 
     light = paper()
     browser.dark(opened, True)
@@ -277,8 +279,8 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
     ]
     for shown, hidden in (("wide", "narrow"), ("narrow", "wide")):
         browser.resize(opened, browser.DESK if shown == "wide" else browser.PHONE)
-        assert all(each.is_displayed() for each in find(opened, f".{shown}-only svg"))
-        assert not any(each.is_displayed() for each in find(opened, f".{hidden}-only svg"))
+        assert all(chart.is_displayed() for chart in find(opened, f".{shown}-only svg"))
+        assert not any(chart.is_displayed() for chart in find(opened, f".{hidden}-only svg"))
 
 
 def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
@@ -290,8 +292,8 @@ def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
 
 def test_text_of_every_colour_is_readable(opened: Any) -> None:
     """What the browser computes, not only what the palette says."""
-    for wanted in (False, True):
-        browser.dark(opened, wanted)
+    for is_dark in (False, True):
+        browser.dark(opened, is_dark)
         assert lowest_contrast(opened) >= 4.5
 
 

@@ -13,8 +13,8 @@ def outcomes(right: list[int], out_of: int) -> Outcomes:
 
 
 def test_every_count_of_75_queries_falls_in_its_bin() -> None:
-    found = packing.count_accuracies(outcomes(list(range(76)), 75))
-    assert found.tolist() == [3] * 24 + [4]
+    counts = packing.count_accuracies(outcomes(list(range(76)), 75))
+    assert counts.tolist() == [3] * 24 + [4]
 
 
 def test_chance_of_five_ways_begins_a_bin() -> None:

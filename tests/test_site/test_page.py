@@ -51,15 +51,15 @@ def digest(text: str) -> str:
 
 
 def test_the_policy_names_exactly_this_script_and_style(text: str) -> None:
-    found = Elements(text)
-    policy = next(a["content"] or "" for t, a in found.tags if a.get("http-equiv"))
+    elements = Elements(text)
+    policy = next(a["content"] or "" for t, a in elements.tags if a.get("http-equiv"))
     assert policy.startswith("default-src 'none';")
     assert re.findall(r"'sha256-(.+?)'", policy) == [
-        digest(found.texts["script"]),
-        digest(found.texts["style"]),
+        digest(elements.texts["script"]),
+        digest(elements.texts["style"]),
     ]
     assert "unsafe" not in policy
-    assert [tag for tag, _ in found.tags].count("script") == 2
+    assert [tag for tag, _ in elements.tags].count("script") == 2
 
 
 def test_nothing_is_fetched_and_no_attribute_runs(text: str) -> None:
@@ -71,9 +71,9 @@ def test_nothing_is_fetched_and_no_attribute_runs(text: str) -> None:
 
 
 def test_embedded_data_come_back_whole(text: str) -> None:
-    held: dict[str, Any] = json.loads(Elements(text).texts["data"])
-    assert HOSTILE in held["entries"]
-    assert held == json.loads(
+    content: dict[str, Any] = json.loads(Elements(text).texts["data"])
+    assert HOSTILE in content["entries"]
+    assert content == json.loads(
         json.dumps(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
     )
 

@@ -27,8 +27,8 @@ def outcomes(right: Sequence[int], draws: str = "d", start: int = 0, out_of: int
 def random(seed: int, base: int = 0, draws: str = "d", n: int = N) -> Outcomes:
     """Counts out of 75 that share the difficulty of their episodes."""
     shared = np.random.default_rng(base).normal(45, 6, n)
-    own = np.random.default_rng([seed, base]).normal(0, 3, n)
-    return outcomes(np.clip(np.rint(shared + own), 0, 75).astype(int).tolist(), draws)
+    noise = np.random.default_rng([seed, base]).normal(0, 3, n)
+    return outcomes(np.clip(np.rint(shared + noise), 0, 75).astype(int).tolist(), draws)
 
 
 def decode_ratio(code: int) -> float:
@@ -38,18 +38,20 @@ def decode_ratio(code: int) -> float:
     return 0.0 if code == packing.SAME else packing.LOW * math.exp(packing.STEP * (code - 1))
 
 
-def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], block: int) -> float:
+def half(
+    entries: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], block: int
+) -> float:
     """Standard error of the gap of the only two entries, as the page reads it from a block."""
-    names = list(held)
-    each = len(names) * (len(names) - 1) // 2
-    ratio = decode_ratio(packing.encode_pairs(held, names, columns)[block * each])
+    names = list(entries)
+    n_pairs = len(names) * (len(names) - 1) // 2
+    ratio = decode_ratio(packing.encode_pairs(entries, names, columns)[block * n_pairs])
     if block:
         alone = [
-            statistics.score(held[n][columns[block - 1]].values).ci95 / statistics.Z95
+            statistics.score(entries[n][columns[block - 1]].values).ci95 / statistics.Z95
             for n in names
         ]
     else:
-        alone = [packing.estimate_overall_error(held[name], columns) for name in names]
+        alone = [packing.estimate_overall_error(entries[name], columns) for name in names]
     return ratio * math.hypot(*alone)
 
 
@@ -57,23 +59,23 @@ def half(held: Mapping[str, Mapping[str, Outcomes]], columns: Sequence[str], blo
 @given(st.integers(0, 10**6), st.booleans())
 def test_two_entries_as_stats_paired(seed: int, together: bool) -> None:
     draws = ("d", "d") if together else ("d", "e")
-    held = {
+    entries = {
         name: {c: random(2 * seed + i, j, draws[j]) for j, c in enumerate("xy")}
         for i, name in enumerate("ab")
     }
     for block, columns in enumerate(("xy", "x", "y")):
-        values = [[held[name][c].values for c in columns] for name in "ab"]
+        values = [[entries[name][c].values for c in columns] for name in "ab"]
         exact = statistics.paired(values[0], values[1], draws[: len(columns)]).se
-        assert half(held, "xy", block) == pytest.approx(exact, rel=WITHIN)
+        assert half(entries, "xy", block) == pytest.approx(exact, rel=WITHIN)
 
 
 def test_every_pair_stands_at_its_place() -> None:
     names = "abcd"
-    held = {name: {"x": random(i), "y": random(i, 7)} for i, name in enumerate(names)}
-    codes = packing.encode_pairs(held, names, "xy")
+    entries = {name: {"x": random(i), "y": random(i, 7)} for i, name in enumerate(names)}
+    codes = packing.encode_pairs(entries, names, "xy")
     assert len(codes) == 3 * 6
     for i, j in combinations(range(4), 2):
-        two = {names[k]: held[names[k]] for k in (i, j)}
+        two = {names[k]: entries[names[k]] for k in (i, j)}
         for block in range(3):
             place = 6 * block + j * (j - 1) // 2 + i
             assert codes[place] == packing.encode_pairs(two, [*two], "xy")[block]
@@ -87,8 +89,8 @@ def test_equal_entries_and_constant_gaps_have_no_error() -> None:
 
 def test_one_flipped_query_is_no_constant_gap() -> None:
     right = [60] * 600
-    held = {"a": {"x": outcomes(right)}, "b": {"x": outcomes([59, *right[1:]])}}
-    assert set(packing.encode_pairs(held, "ab", "x")) == {
+    entries = {"a": {"x": outcomes(right)}, "b": {"x": outcomes([59, *right[1:]])}}
+    assert set(packing.encode_pairs(entries, "ab", "x")) == {
         packing.encode_errors(np.ones((1, 1)), np.ones((1, 1)))[0, 0]
     }
 
@@ -102,14 +104,14 @@ def test_one_flipped_query_is_no_constant_gap() -> None:
     ],
 )
 def test_other_episodes_are_unknown(other: Outcomes) -> None:
-    held = {"a": {"x": outcomes([1, 2, 4])}, "b": {"x": other}}
-    assert packing.encode_pairs(held, "ab", "x") == bytes([packing.UNKNOWN] * 2)
+    entries = {"a": {"x": outcomes([1, 2, 4])}, "b": {"x": other}}
+    assert packing.encode_pairs(entries, "ab", "x") == bytes([packing.UNKNOWN] * 2)
     assert math.isnan(decode_ratio(packing.UNKNOWN))
 
 
 def test_a_missing_column_is_unknown_there_and_overall() -> None:
-    held = {"a": {"x": random(1), "y": random(2)}, "b": {"x": random(3)}}
-    overall, x, y = packing.encode_pairs(held, "ab", "xy")
+    entries = {"a": {"x": random(1), "y": random(2)}, "b": {"x": random(3)}}
+    overall, x, y = packing.encode_pairs(entries, "ab", "xy")
     assert (overall, y) == (packing.UNKNOWN, packing.UNKNOWN)
     assert x not in (packing.UNKNOWN, packing.SAME)
 

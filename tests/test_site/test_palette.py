@@ -98,7 +98,7 @@ def test_text_on_every_step_is_the_more_readable(
 def test_lightness_tells_every_step_from_the_next(
     ends: tuple[float, float], scale: list[tuple[RGB, RGB]], blind: str
 ) -> None:
-    seen = [lightness(colour, blind) for colour, _ in scale]
-    steps = np.diff(seen) * np.sign(ends[1] - ends[0])
+    lightness_of_steps = [lightness(colour, blind) for colour, _ in scale]
+    steps = np.diff(lightness_of_steps) * np.sign(ends[1] - ends[0])
     assert steps.min() > 2
     assert steps.max() < 2.5 * np.median(steps)

@@ -10,13 +10,13 @@ MEGABYTE = 1_000_000
 
 
 def test_200_entries_of_16_columns_fit_a_megabyte() -> None:
-    found = fakes_site.source(
+    board = fakes_site.source(
         [f"entry-{i:03}" for i in range(200)],
         targets=("chestx", "cropdisease", "eurosat", "isic"),
         shots=(1, 5, 20, 50),
         n_episodes=600,
     )
-    made = data.build_page_data(*found)
+    made = data.build_page_data(*board)
     (track,) = made["tracks"]
     assert len(track["rows"]) == track["paired"] == 200
     assert len(track["columns"]) == 16

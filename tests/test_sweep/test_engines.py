@@ -82,9 +82,9 @@ def test_shares_of_gpus_bound_how_many_jobs_run_at_once(tmp_path: Path) -> None:
 def test_a_job_runs_where_its_share_is(
     tmp_path: Path, gpus: float, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[str] = []
+    nodes: list[str] = []
     engine = LocalEngine(file(gpus=gpus), place(tmp_path), jobs=1, gpus=1)
     pool = engine.slots[0].pool
-    monkeypatch.setattr(pool, "submit", lambda call, job, place: given.append(place.device))
+    monkeypatch.setattr(pool, "submit", lambda call, job, place: nodes.append(place.device))
     engine.start(Fake(name="a"))
-    assert given == [device]
+    assert nodes == [device]

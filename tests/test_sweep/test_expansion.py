@@ -12,8 +12,8 @@ from pretrain.recipes import registry
 
 
 def names(**block: object) -> list[tuple[str, int, str]]:
-    found = expand_recipes(RunsBlock.model_validate(block))
-    return [(recipe.name, recipe.seed, recipe.schedule) for recipe in found]
+    recipes = expand_recipes(RunsBlock.model_validate(block))
+    return [(recipe.name, recipe.seed, recipe.schedule) for recipe in recipes]
 
 
 def test_a_scale_gives_every_method_its_own_recipe() -> None:

@@ -20,14 +20,14 @@ jobs: {pretrain: {gpus: 0.25, retries: 3}}
 """
 
 
-def given(tmp_path: Path, text: str) -> Path:
+def write_file(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "sweep.yaml"
     path.write_text(text, encoding="utf8")
     return path
 
 
 def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
-    file = read_sweep_file(given(tmp_path, GOOD))
+    file = read_sweep_file(write_file(tmp_path, GOOD))
     assert file.pretrain[0].seeds == (0, 1)
     assert file.resources("pretrain") == JobResources(gpus=0.25, retries=3)
     assert file.resources("evaluate") == JobResources(gpus=0, retries=1)
@@ -46,7 +46,7 @@ def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
 )
 def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, meant: str) -> None:
     with pytest.raises(UnknownName, match=f"did you mean '{meant}'"):
-        read_sweep_file(given(tmp_path, text))
+        read_sweep_file(write_file(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
 )
 def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        read_sweep_file(given(tmp_path, text))
+        read_sweep_file(write_file(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ backbones:
   - {model: fsbench/toy_resnet, random_init: 0, features: {pool: max, layers: layer2}}
 evaluate: [{targets: [toy_tiles], shots: [1]}]
 """
-    file = read_sweep_file(given(tmp_path, text))
+    file = read_sweep_file(write_file(tmp_path, text))
     plain, chosen = (load_given(block) for block in file.backbones)
     assert plain.identity != chosen.identity
     assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
@@ -94,4 +94,4 @@ evaluate: [{targets: [toy_tiles], shots: [1]}]
     assert (trained.native, trained.evaluation_size) == (64, 224)
     assert request.spec(task, trained.native, trained.evaluation_size).image.input_size == 224
     with pytest.raises(UsageError, match="pool"):
-        read_sweep_file(given(tmp_path, text.replace("pool: max", "pool: middle")))
+        read_sweep_file(write_file(tmp_path, text.replace("pool: max", "pool: middle")))

@@ -24,35 +24,35 @@ def graph(root: Path, **more: Any) -> JobGraph:
     return build_graph(read(sweep(root, **more)), place(root))
 
 
-def kinds(found: JobGraph) -> Counter[str]:
-    return Counter(job.KIND for job in found.jobs.values())
+def kinds(jobs: JobGraph) -> Counter[str]:
+    return Counter(job.KIND for job in jobs.jobs.values())
 
 
 def test_hand_count(tmp_path: Path) -> None:
     """Two seeds x (seal, llf, swr; normal, and normal with one schedule over all rounds)."""
-    given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
-    found = graph(
+    backbone = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
+    jobs = graph(
         tmp_path,
         methods=("seal", "llf", "swr"),
         runs={"controls": True, "seeds": [0, 1]},
-        backbones=[given],
+        backbones=[backbone],
         submit=ENTRY,
     )
-    assert kinds(found) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 11}
-    order = list(found.jobs)
-    assert all(order.index(n) < order.index(key) for key in order for n in found.needs[key])
-    trained = [job for job in found.jobs.values() if isinstance(job, TrainingJob)]
+    assert kinds(jobs) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 11}
+    order = list(jobs.jobs)
+    assert all(order.index(n) < order.index(key) for key in order for n in jobs.needs[key])
+    trained = [job for job in jobs.jobs.values() if isinstance(job, TrainingJob)]
     branched = [job.title for job in trained if job.trunk]
     assert len(branched) == 6
     assert not any("swr" in title for title in branched)
     for job in trained:
-        assert found.needs[job.key] == ((job.trunk.key,) if job.trunk else ())
-    for key, job in found.jobs.items():
+        assert jobs.needs[job.key] == ((job.trunk.key,) if job.trunk else ())
+    for key, job in jobs.jobs.items():
         if isinstance(job, SubmissionJob):
-            assert found.needs[key] == tuple(each.key for each in job.evaluations)
+            assert jobs.needs[key] == tuple(job_before.key for job_before in job.evaluations)
         if isinstance(job, RoundZeroJob):
-            assert found.needs[key] == ()
-            assert len(found.needed_by(key)) == 3
+            assert jobs.needs[key] == ()
+            assert len(jobs.needed_by(key)) == 3
 
 
 def test_a_round_that_one_run_alone_has_is_no_job(tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     target = data["evaluate"][0]["targets"][0].rpartition(":")[0]
     linear = {"targets": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
     affine = {"targets": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
-    found = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
-    tasks = [job.tasks for job in found.jobs.values() if isinstance(job, EvaluationJob)]
-    shapes = [[task.rpartition(":")[2] for task in each] for each in tasks]
+    jobs = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
+    tasks = [job.tasks for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
+    shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
     assert shapes == [
         ["probe"],
         ["5w1s/linear@ibm", "5w2s/linear@ibm"],
@@ -100,18 +100,18 @@ def test_the_same_content_is_one_job(tmp_path: Path) -> None:
 
 
 def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
-    given = {"model": "fsbench/toy_resnet", "random_init": 0}
+    backbone = {"model": "fsbench/toy_resnet", "random_init": 0}
     with pytest.raises(UsageError, match="called same"):
-        graph(tmp_path, backbones=[{**given, "name": "same"}, {**given, "name": "same"}])
+        graph(tmp_path, backbones=[{**backbone, "name": "same"}, {**backbone, "name": "same"}])
 
 
 def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Path) -> None:
-    given = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
-    look = {"what": ["knn_depth"], "only": ["rand*"]}
+    backbone = {"model": "fsbench/toy_resnet", "random_init": 0, "name": "random"}
+    analysis = {"what": ["knn_depth"], "only": ["rand*"]}
     with pytest.raises(UsageError, match="knn_depth cannot be made of random: it has no"):
-        graph(tmp_path, backbones=[given], analyze=[look])
-    found = graph(tmp_path, backbones=[given], analyze=[{**look, "only": ["toy-*"]}])
-    assert kinds(found)["analyze"] == 2
+        graph(tmp_path, backbones=[backbone], analyze=[analysis])
+    analyses = graph(tmp_path, backbones=[backbone], analyze=[{**analysis, "only": ["toy-*"]}])
+    assert kinds(analyses)["analyze"] == 2
 
 
 def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     jobs = build_graph(
         read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard
     ).jobs.values()
-    found = [job for job in jobs if isinstance(job, AnalysisJob)]
-    normal, *_, protonet = [job.backbone.label for job in found]
-    assert [(tuple(job.analyses), job.backbone.label) for job in found] == [
+    analyses = [job for job in jobs if isinstance(job, AnalysisJob)]
+    normal, *_, protonet = [job.backbone.label for job in analyses]
+    assert [(tuple(job.analyses), job.backbone.label) for job in analyses] == [
         (("knn_depth", "dormant"), normal),
         (("sharpness",), normal),
         (("dormant",), protonet),
@@ -140,5 +140,5 @@ def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_done_at_first(tmp_path: Path) -> None:
-    found = graph(tmp_path)
-    assert plan_jobs(found, place(tmp_path)).missing == list(found.jobs.values())
+    jobs = graph(tmp_path)
+    assert plan_jobs(jobs, place(tmp_path)).missing == list(jobs.jobs.values())

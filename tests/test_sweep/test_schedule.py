@@ -88,9 +88,9 @@ def test_a_failure_is_tried_again_as_often_as_declared(tmp_path: Path) -> None:
     made, failed = schedule(tmp_path, engine, retries=2)
     assert failed == {}
     assert engine.started.count("a") == 3
-    seen = made.states.read(Fake(name="a").key)
-    assert seen is not None
-    assert (seen.state, seen.attempt, seen.seconds, seen.host) == ("done", 3, 1.5, "here")
+    state = made.states.read(Fake(name="a").key)
+    assert state is not None
+    assert (state.state, state.attempt, state.seconds, state.host) == ("done", 3, 1.5, "here")
 
 
 def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
     assert failed == {"b": "it broke", "d": "a job that it needs failed"}
     assert engine.started.count("b") == 2
     assert set(engine.started) == {"a", "b", "c", "e"}
-    seen = made.states.read(Fake(name="b").key)
-    assert seen is not None
-    assert (seen.state, seen.reason) == ("failed", "it broke")
+    state = made.states.read(Fake(name="b").key)
+    assert state is not None
+    assert (state.state, state.reason) == ("failed", "it broke")
     assert made.states.read(Fake(name="d").key) is None
 
 
@@ -122,13 +122,13 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
     graph, jobs = diamond()
     file = SweepFile.model_validate({"backbones": [{"model": "a"}]})
     seconds = {jobs[name].key: took for name, took in zip("abcde", (60, 0, 5, 1, 30), strict=True)}
-    for known, opened, moved in (
+    for durations, opened, moved in (
         (seconds, (97, "s of work"), [1, 1, 5, 30, 60]),
         ({}, (5, "jobs"), [1] * 5),
     ):
-        bar, folder = Bar(), tmp_path / str(len(known))
+        bar, folder = Bar(), tmp_path / str(len(durations))
         states = StateFiles(folder)
-        Scheduler(file, SweepPlan(graph, {}, known), Script(1, {}), states, bar).run()
+        Scheduler(file, SweepPlan(graph, {}, durations), Script(1, {}), states, bar).run()
         assert bar.opened == opened
         assert sorted(bar.moved) == moved
 

@@ -20,8 +20,8 @@ from fsbench.sweep.submission import SubmissionJob
 def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
     jobs = build_graph(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
-    (found,) = (job for job in jobs if isinstance(job, SubmissionJob))
-    return found
+    (submission,) = (job for job in jobs if isinstance(job, SubmissionJob))
+    return submission
 
 
 def of(job: SubmissionJob) -> BackboneFacts:
@@ -39,12 +39,12 @@ def test_results_of_other_weights_are_not_replaced(
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
-    held = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
-    monkeypatch.setattr(evaluation, "read_results", lambda board, cache: (held,))
-    with pytest.raises(ValidationFailed, match="results of other weights") as told:
+    result = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
+    monkeypatch.setattr(evaluation, "read_results", lambda board, cache: (result,))
+    with pytest.raises(ValidationFailed, match="results of other weights") as error:
         is_entry_of(job.name, job.backbone, here)
-    assert facts.weights_hash[:12] in str(told.value)
-    assert "delete the entry" in told.value.fix
+    assert facts.weights_hash[:12] in str(error.value)
+    assert "delete the entry" in error.value.fix
     with pytest.raises(ValidationFailed, match="results of other weights"):
         job.evaluations[0].run(here)  # told before the work, not after
 
@@ -54,9 +54,11 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     other = of(job).model_copy(update={"recipe_digest": "0" * 64})
-    for held in (
+    for result in (
         BoardResult(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
         BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
-        monkeypatch.setattr(evaluation, "read_results", lambda board, cache, held=held: (held,))
+        monkeypatch.setattr(
+            evaluation, "read_results", lambda board, cache, result=result: (result,)
+        )
         assert is_entry_of(job.name, job.backbone, here) is False

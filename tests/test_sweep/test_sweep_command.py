@@ -36,8 +36,8 @@ def start(root: Path, output: str, file: Path) -> subprocess.Popen[bytes]:
 
 def children(pid: int) -> list[int]:
     """Processes that a process started (Linux)."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
+    pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in pids]
 
 
 def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
@@ -52,8 +52,8 @@ def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
 
 
 def table(shown: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(shown)
-    return found
+    rows: list[dict[str, Any]] = json.loads(shown)
+    return rows
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
@@ -106,8 +106,8 @@ def test_a_board_a_plan_and_what_is_shared(
     assert call(str(alone_file), *where(tmp_path, "alone")) == 0
     shared, whole = hashes(tmp_path / "one"), hashes(tmp_path / "alone")
     assert whole.items() <= shared.items()
-    (own,) = (tmp_path / "alone").glob("runs/*/run.json")
-    assert "shared_rounds" not in read_json(own)
+    (record,) = (tmp_path / "alone").glob("runs/*/run.json")
+    assert "shared_rounds" not in read_json(record)
 
     capfd.readouterr()
     board = ["--board", str(tmp_path / "board")]
@@ -122,21 +122,21 @@ def test_a_board_a_plan_and_what_is_shared(
 
 def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("llf",), submit=SUBMIT)
-    (asked,) = data["evaluate"]
+    (evaluation,) = data["evaluate"]
     board = ["--board", str(tmp_path / "board")]
     file = write(tmp_path / "sweep.yaml", data)
     assert call(str(file), *where(tmp_path, "first"), *board) == 0
     (entry,) = (tmp_path / "board").glob("tiny-*")
-    before = held(entry)
+    before = hashes_of(entry)
 
-    other = {**asked, "targets": [asked["targets"][0].replace("5w1s", "5w2s")]}
-    write(file, {**data, "evaluate": [asked, other]})
+    other = {**evaluation, "targets": [evaluation["targets"][0].replace("5w1s", "5w2s")]}
+    write(file, {**data, "evaluate": [evaluation, other]})
     assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
-    assert before.items() < held(entry).items()
-    assert len(held(entry)) == 2 * len(before)
+    assert before.items() < hashes_of(entry).items()
+    assert len(hashes_of(entry)) == 2 * len(before)
 
 
-def held(entry: Path) -> dict[str, str]:
+def hashes_of(entry: Path) -> dict[str, str]:
     """Digests of the records of an entry, by file."""
     files = [path for path in entry.rglob("*.json") if "-" in path.name]
     return {str(p.relative_to(entry)): read_json(p)["records_digest"] for p in files}
@@ -146,25 +146,25 @@ def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    look = {"what": ["knn_depth", "sharpness"], "limit": 8, "set": ["knn_depth.k=3"]}
-    data = sweep(tmp_path, submit=SUBMIT, analyze=[{**look, "only": ["toy-seal*"]}])
+    analysis = {"what": ["knn_depth", "sharpness"], "limit": 8, "set": ["knn_depth.k=3"]}
+    data = sweep(tmp_path, submit=SUBMIT, analyze=[{**analysis, "only": ["toy-seal*"]}])
     file = write(tmp_path / "sweep.yaml", data)
-    kept = ["--board", str(tmp_path / "board"), "--findings", str(tmp_path / "kept")]
-    assert call(str(file), *where(tmp_path, "one"), *kept) == 0
-    found = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
-    assert {path.parts[-4].partition("-fields")[0] for path in found.values()} == {"toy-seal"}
-    assert found.keys() == {"knn_depth", "sharpness"}
-    record = read_json(found["knn_depth"])
+    options = ["--board", str(tmp_path / "board"), "--findings", str(tmp_path / "kept")]
+    assert call(str(file), *where(tmp_path, "one"), *options) == 0
+    records = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
+    assert {path.parts[-4].partition("-fields")[0] for path in records.values()} == {"toy-seal"}
+    assert records.keys() == {"knn_depth", "sharpness"}
+    record = read_json(records["knn_depth"])
     assert record["backbone"]["ref"].startswith("run:one/runs/toy-seal")
     settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
 
-    assert call(str(file), *where(tmp_path, "elsewhere"), *kept) == 0
+    assert call(str(file), *where(tmp_path, "elsewhere"), *options) == 0
     assert not (tmp_path / "elsewhere" / "runs").exists()
     other = {**data, "analyze": [{**data["analyze"][0], "limit": 4}]}
     file = write(tmp_path / "other.yaml", other)
     capfd.readouterr()
-    assert call(str(file), *where(tmp_path, "elsewhere"), *kept, "--dry-run", "--json") == 0
+    assert call(str(file), *where(tmp_path, "elsewhere"), *options, "--dry-run", "--json") == 0
     rows = table(capfd.readouterr().out)
     missing = [row["kind"] for row in rows if row["state"] == "missing"]
     assert missing == ["round", "pretrain", "analyze"]
