@@ -400,7 +400,7 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem
     undeclared = {resolve_dataset(name) for name in trained} - declared
     for target in sorted({resolve_dataset(c.result.dataset.name) for c in submission.cells}):
         if target in undeclared:
-            fix = f"add --targets-seen {target}"
+            fix = f"add {target} to targets_seen in the declaration"
             yield make_problem("undeclared", submission, f"trained on {target}", "it declared", fix)
         if target in declared and board.file.official:
             fix = "leave the results of this target out, or choose another board"
@@ -421,7 +421,7 @@ def resolve_dataset(name: str) -> str:
 def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
-        fix = "choose another --name, or give --replace to replace your own entry"
+        fix = "choose another name in the declaration, or give --replace to replace your own entry"
         actual = f"an entry '{taken}' on the board"
         yield make_problem("taken", submission, actual, "a free name", fix)
 

@@ -1,32 +1,32 @@
 """A submission: the results of one model, not verified yet, with a declaration.
 
-The declaration comes from options and from a JSON, TOML or YAML file.
+The declaration comes from options and from a JSON, TOML or YAML file; `write_template` starts one.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed, nearest_names
-from fsbench.core.io import parse_record, read_mapping
+from fsbench.core.io import explain_errors, read_mapping, write_atomic
 from fsbench.core.schema import BackboneFacts, Declaration
+from fsbench.results.names import safe_name
 from fsbench.results.verification import Loaded, Problem, load_result, result_files
 from leaderboard.submission.archive import MemoryBudget, check_sizes
 
 DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
-DECLARATION_OPTIONS = {
-    "name": "--name",
-    "authors": "--authors",
-    "link": "--link",
-    "license": "--licence",
-    "pretraining_data": "--pretraining-data",
-    "targets_seen": "--targets-seen",
-    "statement": "--statement",
-}
+TEMPLATE_FILE = "declaration.yaml"
+KEYS = tuple(Declaration.model_fields)
+SPELLINGS = {"licence": "license"}
+"""Other spellings of keys."""
+NAME_LISTS = ("pretraining_data", "targets_seen")
 
 
 def find_declaration(folder: Path) -> Path | None:
@@ -38,27 +38,123 @@ def find_declaration(folder: Path) -> Path | None:
 def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declaration:
     """Return the declaration; options replace the values of the file unless they are None.
 
-    Raises UsageError naming missing fields, ValidationFailed for a file that cannot be read.
+    A key without a value counts as missing. Raises UsageError naming missing keys, ValidationFailed
+    for a file that cannot be read and for unknown, repeated or invalid keys.
     """
-    values: dict[str, Any] = read_mapping(file, ", ".join(DECLARATION_OPTIONS)) if file else {}
+    where = file or Path("the declaration")
+    values = rename_keys(where, read_mapping(file, ", ".join(KEYS))) if file else {}
     values |= {name: value for name, value in options.items() if value is not None}
-    for key in values:
-        if key not in DECLARATION_OPTIONS:
-            near = [f", use '{name}'" for name in nearest_names(key, DECLARATION_OPTIONS)]
-            raise ValidationFailed(
-                f"{file}: unknown key '{key[:60]}'{''.join(near)}",
-                fix=f"the keys are {', '.join(DECLARATION_OPTIONS)}",
-            )
-    missing = [option for name, option in DECLARATION_OPTIONS.items() if name not in values]
+    missing = [key for key in KEYS if values.get(key) in (None, "")]
     if missing:
         raise UsageError(
-            f"the declaration lacks {', '.join(missing)}",
-            fix=f"give these options or --declaration {DECLARATION_FILES[0]} (no targets: 'none')",
+            f"{where} lacks {', '.join(missing)}",
+            fix=f"fill in {'these keys' if file else f'a {TEMPLATE_FILE}'} (no data sets: none); "
+            "fsbench submit RESULTS --init writes a template",
         )
-    for name in ("pretraining_data", "targets_seen"):  # the single word none is the empty list
-        names = [values[name]] if isinstance(values[name], str) else values[name]
-        values[name] = () if names in (["none"], [], ()) else names
-    return parse_record(values, Declaration, file or Path("the declaration"))
+    for key in NAME_LISTS:  # the single word none is the empty list
+        names = [values[key]] if isinstance(values[key], str) else values[key]
+        values[key] = () if names in (["none"], [], ()) else names
+    try:
+        return Declaration.model_validate(values)
+    except ValidationError as error:
+        raise ValidationFailed(
+            f"{where}: {explain_errors(error)}", fix="correct these keys of the declaration"
+        ) from error
+
+
+def rename_keys(file: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values under the keys of a declaration. Raises ValidationFailed for others."""
+    renamed = {}
+    for key, value in values.items():
+        name = SPELLINGS.get(key, key)
+        if name not in KEYS:
+            near = [f", use '{other}'" for other in nearest_names(key, KEYS)]
+            raise ValidationFailed(
+                f"{file}: unknown key '{key[:60]}'{''.join(near)}",
+                fix=f"the keys are {', '.join(KEYS)}",
+            )
+        if name in renamed:
+            raise ValidationFailed(
+                f"{file}: both {' and '.join(k for k in values if SPELLINGS.get(k, k) == name)}",
+                fix="keep one spelling",
+            )
+        renamed[name] = value
+    return renamed
+
+
+def write_template(results: Path, file: Path | None = None, models: Sequence[str] = ()) -> Path:
+    """Write a commented declaration, filled from the results where they say it; return the file.
+
+    file: by default declaration.yaml in the results folder, where it is read without an option.
+    Raises UsageError if the file exists or there is no result.
+    """
+    path = file or results / TEMPLATE_FILE
+    if not results.is_dir():
+        raise UsageError(f"{results} is no folder", fix="--init reads a folder of results")
+    if path.suffix not in {".yaml", ".yml"}:
+        raise UsageError(f"{path} is no YAML file", fix=f"name a file such as {TEMPLATE_FILE}")
+    if path.exists():
+        raise UsageError(f"{path} exists", fix="edit it, or remove it first")
+    draft = Declaration.model_construct(name=safe_name(results.resolve().name))
+    submissions = read_submissions(results, draft, models)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, render_template(submissions).encode())
+    return path
+
+
+def render_template(submissions: Sequence[Submission]) -> str:
+    """Return the declaration of these submissions as YAML, with a comment above every key."""
+    backbones = [submission.facts for submission in submissions]
+    count = sum(len(submission.cells) for submission in submissions)
+    models = ", ".join(safe_name(submission.model) for submission in submissions)
+    name = submissions[0].name if len(submissions) > 1 else submissions[0].model
+    more = " The name of each model is appended." if len(submissions) > 1 else ""
+    data = sorted({name for facts in backbones for name in facts.pretraining_data})
+    stated = all(facts.pretraining_data or facts.random_init is not None for facts in backbones)
+    targets = {c.result.dataset.name for submission in submissions for c in submission.cells}
+    values: dict[str, tuple[str, object]] = {
+        "name": (f"Name of the entry: letters, digits and . _ + - = @.{more}", name),
+        "authors": ("Who made the backbone, e.g. A. Author, B. Author.", None),
+        "link": ("Code or paper.", find_link(backbones)),
+        "license": ("License of the weights, e.g. Apache-2.0; licence is read too.", None),
+        "pretraining_data": ("Data sets of the pretraining, or none.", data or "none"),
+        "targets_seen": ("Of them, targets of the evaluation, or none.", "none"),
+        "statement": (
+            "How the numbers came about, in one sentence.",
+            describe_origin(submissions[0]),
+        ),
+    }
+    if not stated:
+        values["pretraining_data"] = (values["pretraining_data"][0], None)
+    if not stated or set(data) & targets:
+        values["targets_seen"] = (values["targets_seen"][0], sorted(set(data) & targets) or None)
+    lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
+    for key, (comment, value) in values.items():
+        shown = "" if value is None else f" {json.dumps(value, ensure_ascii=False)}"
+        lines += ["", f"# {comment}", f"{key}:{shown}"]
+    return "\n".join(lines) + "\n"
+
+
+def find_link(backbones: Sequence[BackboneFacts]) -> str | None:
+    """Return the page of the hub repository that the weights are from, if they are from one."""
+    links = set()
+    for facts in backbones:
+        scheme, _, name = facts.ref.partition("/" if facts.source == "timm" else ":")
+        repository = f"timm/{name}" if scheme == "timm" else name.partition("@")[0]
+        is_hub = scheme in {"timm", "hf-hub", "transformers"} and facts.random_init is None
+        links.add(f"https://huggingface.co/{repository}" if is_hub else None)
+    return links.pop() if len(links) == 1 else None
+
+
+def describe_origin(submission: Submission) -> str:
+    """Return one sentence on weights and evaluation, from what the results record."""
+    facts, made = submission.facts, submission.cells[0].result.provenance
+    weights = f"Weights {facts.ref}"
+    if facts.random_init is not None:
+        weights = f"Random weights of {facts.ref}, seed {facts.random_init}"
+    elif facts.recipe:
+        weights = f"Trained by the recipe {facts.recipe}"
+    return f"{weights}, evaluated by fsbench {made.fsbench}."
 
 
 @dataclass(frozen=True, eq=False)
