@@ -55,7 +55,7 @@ def submit(
     board : str or Path
         The folder of the board; it is made if it does not exist.
     name, authors, link, license, statement : str, optional
-        The declaration: name of the entry, who made it, code or paper, licence of the weights, how
+        The declaration: name of the entry, who made it, code or paper, license of the weights, how
         the numbers were obtained. Each beats the same field of `declaration`.
     pretraining_data, targets_seen : sequence of str, or "none", optional
         Data sets of the pretraining, and targets that were seen in it.

@@ -23,7 +23,9 @@ Entry = Annotated[str, Argument(help="Name of the entry.")]
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Make, show, check and verify leaderboards.")
-    commands = (show, build, check, init, boards, freeze, methods, stats, verify, reproduce)
+    commands = (
+        *(show, build, check, init, readme, boards, freeze, methods, stats, verify, reproduce),
+    )
     for command in commands:
         group.command(command.__name__)(command)
     app.add_typer(group, name="leaderboard")
@@ -104,13 +106,36 @@ def init(
     board: options.Board,
     official: str | None = Option(None, help="Name of an official board: cdfsl or transfer."),
     version: int | None = Option(None, help="Version of the official board; newest by default."),
+    install_from: str | None = Option(
+        None,
+        help="What the workflows of the repository install, e.g. git+https://HOST/fsbench@COMMIT; "
+        "this fsbench by default.",
+    ),
 ) -> None:
-    """Start a board: an official one with frozen columns, or a free one for any results."""
-    from leaderboard.board.official import init_board
+    """Start a board, an official one with frozen columns or a free one, and its repository.
 
-    file = init_board(board, official, version)
+    Beside board.json: README with the tables, CONTRIBUTING, workflows that check pull requests and
+    render the tables, .gitignore and .gitattributes.
+    """
+    from leaderboard.board.repository import CHECK_FILE, VARIABLE, init_board
+
+    file = init_board(board, official, version, install_from)
     kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"
     typer.echo(f"{board}: {file.title} ({kind})")
+    if VARIABLE in (board / CHECK_FILE).read_text(encoding="utf8"):
+        console.log(
+            "the workflows install what the repository variable FSBENCH names: set it to an address"
+            " of fsbench, or start again with --install-from"
+        )
+
+
+def readme(board: options.Board, cache: options.Cache = None) -> None:
+    """Render the tables of a board into its README.md, between the two marks."""
+    from fsbench.core.io import cache_folder
+    from leaderboard.board.repository import render_readme
+
+    path, changed = render_readme(board, cache_folder(cache), console.reporter())
+    typer.echo(f"{path}: {'rendered' if changed else 'unchanged'}")
 
 
 def boards(as_json: options.Json = False) -> None:

@@ -1,10 +1,11 @@
-"""`fsbench submit`: check results and add them to a board."""
+"""`fsbench submit`: write declarations, check results and add them to a board."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
@@ -12,11 +13,17 @@ from fsbench.cli import console, options
 
 def submit(
     results: Annotated[Path, Argument(help="Results folder, or a .zip or .tar.gz of one.")],
-    board: options.Board,
+    board: Path | None = Option(None, help="Folder of the leaderboard."),
+    to: str | None = Option(
+        None, help="Instead of --board: a clone or the git address of a board, for a pull request."
+    ),
+    init: bool = Option(
+        False, "--init", help="Write a declaration to fill in, RESULTS/declaration.yaml, and stop."
+    ),
     name: str | None = Option(None, help="Name of the entry."),
     authors: str | None = Option(None, help="Authors of the entry."),
     link: str | None = Option(None, help="Link to code or paper."),
-    license: str | None = Option(None, "--license", "--licence", help="Licence of the weights."),  # noqa: A002
+    license: str | None = Option(None, "--license", "--licence", help="License of the weights."),  # noqa: A002
     pretraining_data: list[str] | None = Option(
         None, help="Data sets of the pretraining, or none; repeatable."
     ),
@@ -36,7 +43,46 @@ def submit(
         None, help="SSH key that signs the entry; then no other key replaces it."
     ),
 ) -> None:
-    """Check results and add one entry per model; list all problems and write nothing on any."""
+    """Check results and add one entry per model; list all problems and write nothing on any.
+
+    --init starts the declaration. --to commits the entries to a new branch of the board's
+    repository and prints the commands that open the pull request.
+    """
+    from fsbench.core.errors import UsageError
+
+    models = options.split(model)
+    if init:
+        from leaderboard.submission.submission import write_template
+
+        path = write_template(results, declaration, models)
+        typer.echo(f"wrote {path}")
+        option = f" --declaration {declaration}" if declaration else ""
+        console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR{option}")
+        return
+    data, targets = options.split(pretraining_data) or None, options.split(targets_seen) or None
+    if to is not None and board is None and not dry_run:
+        from leaderboard.board.repository import propose_entries
+
+        fields = {"name": name, "authors": authors, "link": link, "license": license}
+        fields |= {"statement": statement}
+        proposal = propose_entries(
+            results,
+            to,
+            {**fields, "pretraining_data": data, "targets_seen": targets},
+            file=declaration,
+            models=models,
+            replace=replace,
+            sign_with=sign_with,
+        )
+        names = ", ".join(entry.name for entry in proposal.entries)
+        console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}; publish it by")
+        typer.echo("\n".join(proposal.commands))
+        return
+    if board is None or to is not None:
+        raise UsageError(
+            "submit needs one place for the entries",
+            fix="give --board DIR (with --dry-run to check only), --to REPOSITORY, or --init",
+        )
     from fsbench.api.submit import submit as submit_results
 
     entries = submit_results(
@@ -46,11 +92,11 @@ def submit(
         authors=authors,
         link=link,
         license=license,
-        pretraining_data=options.split(pretraining_data) or None,
-        targets_seen=options.split(targets_seen) or None,
+        pretraining_data=data,
+        targets_seen=targets,
         statement=statement,
         declaration=declaration,
-        models=options.split(model),
+        models=models,
         dry_run=dry_run,
         replace=replace,
         sign_with=sign_with,

@@ -179,7 +179,7 @@ class Board:
         if taken := self.taken(name):
             raise ValidationFailed(
                 f"{self.folder} already has an entry '{taken}'",
-                fix="choose another name in the declaration, or --replace to replace your own entry",
+                fix="choose another name in the declaration; --replace replaces your own entry",
             )
 
     def require_key(self, name: str, key: str | None) -> None:

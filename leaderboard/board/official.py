@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.io import read_record, write_record
 from fsbench.core.specs import (
     SAMPLING,
@@ -29,10 +29,8 @@ from fsbench.core.specs import (
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.assembly import StartupLists
 from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
-from fsbench.results.names import safe_name
 from fsbench.results.tracks import Track
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
-from leaderboard.board.repository import write_repository_files
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
@@ -75,29 +73,6 @@ def find_official_board(name: str, version: int | None = None) -> BoardFile:
     if title not in boards:
         raise UnknownName("official board", title, boards)
     return boards[title]
-
-
-def init_board(folder: Path, name: str | None = None, version: int | None = None) -> BoardFile:
-    """Write board.json of an official board, or of a free board named like the folder.
-
-    Beside it stand the files of a repository that takes entries by pull request. Raises
-    UnknownName, and UsageError if the folder is a board already; an official board must start
-    without entries.
-    """
-    if version is not None and name is None:
-        raise UsageError("a version of no board", fix="give --official NAME as well")
-    if (folder / BOARD_FILE).exists():
-        raise UsageError(f"{folder} already has a {BOARD_FILE}", fix="give a new folder")
-    if name and any(folder.glob("[!.]*/entry.json")):
-        raise UsageError(
-            f"{folder} already holds entries, which were not checked for an official board",
-            fix="give a new folder and submit them to it",
-        )
-    free = BoardFile(name=safe_name(folder.resolve().name))
-    file = free if name is None else find_official_board(name, version)
-    write_record(folder / BOARD_FILE, file)
-    write_repository_files(folder)
-    return file
 
 
 def read_board_file(path: Path) -> BoardFile:

@@ -119,21 +119,26 @@ def read_git_changes(root: Path, commit: str) -> Iterator[FileChange]:
         yield FileChange(PurePosixPath(path), None, read_mode(root / path))
 
 
-def run_git(folder: Path, *arguments: str) -> str:
-    """Return what a command of git prints. Raises UsageError with its message."""
+BASE_FIX = "give a commit of the board's repository, or a folder, as --base"
+
+
+def run_git(folder: Path, *arguments: str, fix: str = BASE_FIX) -> str:
+    """Return what a command of git prints. Raises UsageError with its message; asks nothing."""
     git = shutil.which("git")
     if git is None:
         raise UsageError("there is no git on PATH", fix="install git, or give a folder as --base")
+    settings = ("-c", "core.fsmonitor=false", "-c", "core.autocrlf=false")
     done = subprocess.run(
-        [git, "-C", str(folder), "-c", "core.fsmonitor=false", *arguments],
+        [git, "-C", str(folder), *settings, *arguments],
         capture_output=True,
         check=False,
+        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
     )
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip().splitlines()
         raise UsageError(
             f"git {arguments[0]} fails in {folder}: {message[-1] if message else 'no message'}",
-            fix="give a commit of the board's repository, or a folder, as --base",
+            fix=fix,
         )
     return os.fsdecode(done.stdout)
 

@@ -421,7 +421,7 @@ def resolve_dataset(name: str) -> str:
 def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
-        fix = "choose another name in the declaration, or give --replace to replace your own entry"
+        fix = "choose another name in the declaration; --replace replaces your own entry"
         actual = f"an entry '{taken}' on the board"
         yield make_problem("taken", submission, actual, "a free name", fix)
 

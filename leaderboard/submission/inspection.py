@@ -39,7 +39,10 @@ from leaderboard.submission.checks import (
 )
 from leaderboard.submission.submission import Submission, read_submissions
 
-BOARD_FILES = ("board.json", "README.md", "LICENSE", "CITATION.cff", "constraints.txt")
+BOARD_FILES = (
+    *("board.json", "README.md", "CONTRIBUTING.md"),
+    *("LICENSE", "CITATION.cff", "constraints.txt"),
+)
 HIDDEN_FILES = (".git", ".gitattributes", ".gitignore", ".lock")
 """In a worktree .git is a file."""
 HIDDEN_FOLDERS = (".git", ".github")

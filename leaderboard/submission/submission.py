@@ -95,21 +95,29 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
         raise UsageError(f"{path} is no YAML file", fix=f"name a file such as {TEMPLATE_FILE}")
     if path.exists():
         raise UsageError(f"{path} exists", fix="edit it, or remove it first")
-    draft = Declaration.model_construct(name=safe_name(results.resolve().name))
+    draft = Declaration(
+        name=safe_name(results.resolve().name),
+        authors="-",
+        link="-",
+        license="-",
+        pretraining_data=(),
+        targets_seen=(),
+        statement="-",
+    )
     submissions = read_submissions(results, draft, models)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, render_template(submissions).encode())
+    name = draft.name if len(submissions) > 1 else submissions[0].model
+    write_atomic(path, render_template(name, submissions).encode())
     return path
 
 
-def render_template(submissions: Sequence[Submission]) -> str:
-    """Return the declaration of these submissions as YAML, with a comment above every key."""
+def render_template(name: str, submissions: Sequence[Submission]) -> str:
+    """Return a declaration of this name as YAML, with a comment above every key."""
     backbones = [submission.facts for submission in submissions]
     count = sum(len(submission.cells) for submission in submissions)
     models = ", ".join(safe_name(submission.model) for submission in submissions)
-    name = submissions[0].name if len(submissions) > 1 else submissions[0].model
     more = " The name of each model is appended." if len(submissions) > 1 else ""
-    data = sorted({name for facts in backbones for name in facts.pretraining_data})
+    data = sorted({source for facts in backbones for source in facts.pretraining_data})
     stated = all(facts.pretraining_data or facts.random_init is not None for facts in backbones)
     targets = {c.result.dataset.name for submission in submissions for c in submission.cells}
     values: dict[str, tuple[str, object]] = {

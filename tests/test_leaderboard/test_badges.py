@@ -22,7 +22,8 @@ from leaderboard.board import signatures
 from leaderboard.board.badges import Verification
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import BOARD_FILE, find_official_board, init_board
+from leaderboard.board.official import BOARD_FILE, find_official_board
+from leaderboard.board.repository import init_board
 from leaderboard.board.versions import freeze_board
 from leaderboard.methods import board as method_board
 from leaderboard.methods.board import read_method_boards

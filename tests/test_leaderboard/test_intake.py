@@ -101,7 +101,7 @@ def test_exit_codes_and_messages(
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.zip").write_text("no archive")
     for code, arguments, text in (
-        (2, ("submit", results, "--board", board), "the declaration lacks --name"),
+        (2, ("submit", results, "--board", board), "the declaration lacks name, authors"),
         (2, ("submit", tmp_path / "none", "--board", board, *GIVEN), "does not exist"),
         (2, ("submit", tmp_path / "empty", "--board", board, *GIVEN), "holds no results"),
         (2, ("submit", results, "--board", board, "-m", "zzz", *GIVEN), "unknown model"),

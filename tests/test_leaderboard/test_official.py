@@ -22,6 +22,7 @@ from fsbench.results.verification import read_cells
 from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
+from leaderboard.board.repository import init_board
 from leaderboard.board.tables import rank_board
 from leaderboard.submission.checks import submit_results
 
@@ -32,7 +33,7 @@ def named(name: str, **changes: object) -> object:
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    official.init_board(tmp_path / "board", "transfer", 1)
+    init_board(tmp_path / "board", "transfer", 1)
     return tmp_path / "board"
 
 
@@ -204,7 +205,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         cell.finish(range(600), provenance=fakes.provenance())
     for version, code in ((1, "images"), (2, "column")):
         board = tmp_path / f"cdfsl-{version}"
-        official.init_board(board, "cdfsl", version)
+        init_board(board, "cdfsl", version)
         submit_results(tmp_path / "forged", board, named("forged"))
         refused = {1: "honest", 2: "renamed"}[version]
         with pytest.raises(ValidationFailed, match=rf"\[{code}\]"):
@@ -311,17 +312,17 @@ def test_the_command_line_from_list_to_table(
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
-    assert official.init_board(tmp_path / "my board") == BoardFile(name="my-board")
+    assert init_board(tmp_path / "my board") == BoardFile(name="my-board")
     assert Board.open(tmp_path / "my board").file == BoardFile(name="my-board")
     with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
-        official.init_board(tmp_path / "x", "cdfls")
+        init_board(tmp_path / "x", "cdfls")
     with pytest.raises(UnknownName, match="cdfsl-9"):
-        official.init_board(tmp_path / "x", "cdfsl", 9)
+        init_board(tmp_path / "x", "cdfsl", 9)
     with pytest.raises(UsageError, match="a version of no board"):
-        official.init_board(tmp_path / "x", version=1)
+        init_board(tmp_path / "x", version=1)
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
     submit_results(tmp_path / "r", tmp_path / "held", DECLARATION)
     with pytest.raises(UsageError, match="already holds entries"):
-        official.init_board(tmp_path / "held", "cdfsl")
-    assert official.init_board(tmp_path / "held").name == "held"
+        init_board(tmp_path / "held", "cdfsl")
+    assert init_board(tmp_path / "held").name == "held"

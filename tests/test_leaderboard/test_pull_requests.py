@@ -25,7 +25,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
-from leaderboard.board.official import init_board
+from leaderboard.board.repository import init_board
 from leaderboard.board.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.submission.checks import submit_results
@@ -190,7 +190,7 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "owners of the code": (".github/CODEOWNERS: found added hidden file",
                            write(".github/CODEOWNERS", "* @me")),
     "constraints": ("constraints.txt: found added", write("constraints.txt", "fsbench @ evil")),
-    "a README": ("README.md: found added", write("README.md", "Best: carol")),
+    "a README": ("README.md: found changed", write("README.md", "Best: carol")),
     "a large README": ("at most 4194304", write("README.md", bytes(2**23))),
     "a licence": ("LICENSE: found added", write("LICENSE")),
     "git attributes": (".gitattributes: found changed", write(".gitattributes", "* filter=evil")),
