@@ -65,7 +65,7 @@ from pretrain.training.run_folder import (
 from pretrain.training.validation import EpochSums, Validation, autocast
 
 CHECKPOINT_SECONDS = 60.0
-"""A checkpoint inside an epoch is written when the last one is older than this."""
+"""A checkpoint inside a round is written when the last one is older than this."""
 GPU_CHECK_STEPS = 25
 """Steps between checks of the loss on a GPU, where every check waits for the device."""
 
@@ -268,7 +268,7 @@ class Trainer:
         )
 
     def _close_epoch(self) -> None:
-        """Validate if due, log, move to the next epoch and write a checkpoint."""
+        """Validate if due, log, move to the next epoch; write a checkpoint after a round."""
         ctx, clock = self.ctx, self.ctx.clock
         loss, train_accuracy = self.sums.means()
         clock.record_accuracy(train_accuracy)
@@ -286,8 +286,10 @@ class Trainer:
             self.report.log(f"{self.recipe.name} round {clock.round}: {what} {self.accuracy:.1%}")
         check_ranks_agree(ctx, self.ranks)
         self.watch(ctx)
+        ends_round = clock.last_epoch
         clock.next_epoch()
-        self._save()
+        if ends_round or self.cost.unsaved >= CHECKPOINT_SECONDS:
+            self._save()
 
     def _save(self) -> None:
         """Write a checkpoint. Raises FsbenchError instead if a weight is not finite."""

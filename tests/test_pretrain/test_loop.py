@@ -219,6 +219,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_pa
 def test_a_checkpoint_never_holds_a_weight_that_is_not_finite(tmp_path: Path) -> None:
     made = trainer(tiny("normal"), tmp_path)
     made._epoch(lambda n: None)
+    made._save()
     before = (tmp_path / "checkpoint.json").read_bytes()
     with torch.no_grad():
         made.ctx.model.get_parameter("fc.bias")[0] = torch.inf

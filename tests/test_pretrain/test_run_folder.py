@@ -160,6 +160,7 @@ def test_patience_counts_on_after_a_resume(tmp_path: Path) -> None:
     made = trainer(recipe, tmp_path / "parts")
     while made.ctx.clock.converged < 1:
         made._epoch(lambda images: None)
+    made._save()
     again = trainer(recipe, tmp_path / "parts")
     assert again.ctx.clock.converged == 1
     again.run()
