@@ -62,7 +62,7 @@ def build_optimizer(
     if recipe.optimizer == "adam":
         optimizer = torch.optim.Adam(options, lr=recipe.lr)
     else:
-        # equal to the loop over tensors to the bit; `fused` is not where layouts differ (torch 2.15)
+        # foreach gives the bits of the plain loop; fused does not where layouts differ (torch 2.15)
         optimizer = torch.optim.SGD(options, lr=recipe.lr, momentum=recipe.momentum, foreach=True)
     trained = {name for group in groups for name in group.names}
     for name in trained & carried.keys():
