@@ -2,17 +2,19 @@
 
 A chart is a function that draws a `Drawing` inside `style()`, with the object-oriented interface of
 matplotlib and the colours of LIGHT. One CSS pixel is one point: sizes are in pixels. In an SVG
-these colours are CSS variables, text stays text, and equal input gives equal bytes:
+text stays text, and equal input gives equal bytes:
 
-    inline in a page   `drawing.to_svg(name)`; the page defines the variables (`css_variables`)
-    a file             `write_figure(drawing, path)`; an SVG file follows the light or dark scheme
-                       of its reader, PNG and PDF are light
+    inline in a page   `drawing.to_svg(name)`: colours are CSS variables, which the page defines
+                       (`css_variables`)
+    a file             `write_figure(drawing, path)`: literal colours on white, the title on top;
+                       SVG, PNG and PDF show the same
 """
 
 from __future__ import annotations
 
 import io
 import re
+import statistics
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -37,6 +39,12 @@ FONT_SIZE = 11.0
 LINE_HEIGHT = 17.0
 DASHES = ("-", (0, (6, 3)), (0, (2, 2)), (0, (8, 3, 2, 3)))
 PNG_DPI = 144
+TITLE_HEIGHT = 28.0
+"""Room above the drawing for the title of a file."""
+FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
+"""Of the text in an SVG file; the widths are those of the first one."""
+FEWEST, FENCE = 8, 3.0
+"""Least number of values that can have outliers, and their distance in interquartile ranges."""
 LONGEST = 400
 """Characters of a text that may be shown; more never fit."""
 TAIL = 5
@@ -165,23 +173,42 @@ class Drawing:
         artist.set_gid(gid)
         self.hints[gid] = text
 
-    def to_svg(self, name: str, style_sheet: str = "") -> str:
+    def to_svg(self, name: str) -> str:
         """Return an SVG for a page; `name` begins all its ids and is unique in the page."""
-        with style():
-            buffer = io.BytesIO()
-            metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-            self.figure.savefig(buffer, format="svg", facecolor="none", metadata=metadata)
         series = {colour: f"var(--chart-{i})" for i, colour in enumerate(SERIES, 1)}
-        page = SvgPage(
-            name=name,
-            title=clean_text(self.title),
-            description=clean_text(self.description),
-            hints={gid: clean_text(text) for gid, text in self.hints.items()},
-            colours={INK: "currentColor", PAPER: "var(--chart-paper)", **series},
-            font_size=FONT_SIZE,
-            style_sheet=style_sheet,
-        )
-        return page.convert(buffer.getvalue())
+        colours = {INK: "currentColor", PAPER: "var(--chart-paper)", **series}
+        return self._describe(name, ink="currentColor", colours=colours).convert(self.save("svg"))
+
+    def to_svg_file(self, name: str) -> str:
+        """Return an SVG that needs nothing from its surroundings: no variable, no style sheet."""
+        page = self._describe(name, ink=INK, font=FONTS, linked=True)
+        return page.convert(self.save("svg", titled=True)) + "\n"
+
+    def _describe(self, name: str, **look: Any) -> SvgPage:
+        hints = {gid: clean_text(text) for gid, text in self.hints.items()}
+        title, description = clean_text(self.title), clean_text(self.description)
+        return SvgPage(name, title, description, hints, font_size=FONT_SIZE, **look)
+
+    def save(self, file_format: str, titled: bool = False) -> bytes:
+        """Return the bytes that matplotlib writes. titled: on white, with the title on top."""
+        from matplotlib.transforms import Bbox
+
+        names = {"svg": ("Date", "Creator", "Format", "Type"), "png": ("Software",)}
+        metadata = names.get(file_format, ("CreationDate", "Creator", "Producer"))
+        options: dict[str, Any] = {"facecolor": PAPER if titled else "none", "dpi": PNG_DPI}
+        (width, height), title, buffer = self.size, None, io.BytesIO()
+        if titled and not self.figure.get_suptitle():
+            y = 1 + 8 / height
+            title = self.figure.text(4 / width, y, fit_text(self.title, width - 8), weight="bold")
+            title.set_in_layout(False)
+            options["bbox_inches"] = Bbox([[0, 0], [width / 72, (height + TITLE_HEIGHT) / 72]])
+        with style():
+            self.figure.savefig(
+                buffer, format=file_format, metadata=dict.fromkeys(metadata), **options
+            )
+        if title:
+            title.remove()
+        return buffer.getvalue()
 
 
 def write_figure(drawing: Drawing, path: Path) -> None:
@@ -199,32 +226,14 @@ def render_figure(drawing: Drawing, path: Path) -> bytes:
             f"{path.name}: no figure format", fix=f"use a suffix of {', '.join(FORMATS)}"
         )
     if suffix == ".svg":
-        return (drawing.to_svg(path.stem, SCHEMES) + "\n").encode()
-    names = ("Software",) if suffix == ".png" else ("CreationDate", "Creator", "Producer")
-    buffer = io.BytesIO()
-    with style():
-        drawing.figure.savefig(
-            buffer,
-            format=suffix[1:],
-            dpi=PNG_DPI,
-            facecolor=PAPER,
-            metadata=dict.fromkeys(names),
-        )
-    return buffer.getvalue()
+        return drawing.to_svg_file(path.stem).encode()
+    return drawing.save(suffix[1:], titled=True)
 
 
 def css_variables(theme: Theme) -> str:
     """Return CSS that sets the variables of the drawings to the colours of a scheme."""
     series = "".join(f"--chart-{i}:{colour};" for i, colour in enumerate(theme.series, 1))
     return f"--chart-paper:{theme.paper};{series}"
-
-
-def _css_rule(theme: Theme) -> str:
-    return f"svg{{background:{theme.paper};color:{theme.ink};{css_variables(theme)}}}"
-
-
-SCHEMES = f"{_css_rule(LIGHT)}@media (prefers-color-scheme:dark){{{_css_rule(DARK)}}}"
-"""Style sheet of an SVG file."""
 
 
 def series_look(i: int) -> dict[str, Any]:
@@ -321,6 +330,26 @@ def padded(values: Sequence[float], log: bool = False) -> tuple[float, float]:
         return low / room, high * room
     room = 0.06 * (high - low) or 0.5
     return low - room, high + room
+
+
+def clip_range(values: Sequence[float]) -> tuple[float, float]:
+    """Return the least and the greatest value that is no outlier by Tukey's outer fences."""
+    if len(values) >= FEWEST:
+        low, _, high = statistics.quantiles(values, n=4)
+        room = FENCE * (high - low)
+        values = [v for v in values if low - room <= v <= high + room] if room else values
+    return min(values, default=0.0), max(values, default=0.0)
+
+
+def mark_clipped(axes: Axes, x: float, y: float, colour: str, side: str) -> Artist:
+    """Draw a triangle at the edge of the axes beyond which a value lies.
+
+    side: "left", "right", "bottom" or "top".
+    """
+    marker = {"left": "<", "right": ">", "bottom": "v", "top": "^"}[side]
+    look: dict[str, Any] = {"color": colour, "markersize": 8, "clip_on": False}
+    (mark,) = axes.plot(x, y, marker, **look)
+    return mark
 
 
 def set_log_scale(axes: Axes, side: str = "x") -> None:

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-FONT = "var(--chart-font, system-ui, sans-serif)"
 LINK = "{http://www.w3.org/1999/xlink}href"
 NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
 DROPPED = ("metadata", "style")
 DEFAULTS = {
-    "fill": "currentColor",
     "font-weight": "400",
     "text-anchor": "start",
     "stroke-linejoin": "round",
@@ -37,16 +35,19 @@ class SvgPage:
     """Facts of a drawing that the page needs.
 
     name: begins all ids. hints: id of an element of matplotlib -> text for a pointer over it.
-    colours: those of the drawing -> CSS values that replace them. style_sheet: of an SVG file.
+    ink: colour of what states none. colours: those of the drawing -> CSS values that replace them.
+    linked: refer by xlink:href, which programs other than browsers expect.
     """
 
     name: str
     title: str
     description: str
     hints: Mapping[str, str]
-    colours: Mapping[str, str]
     font_size: float
-    style_sheet: str = ""
+    ink: str
+    colours: Mapping[str, str] = field(default_factory=dict)
+    font: str = "var(--chart-font, system-ui, sans-serif)"
+    linked: bool = False
     _ids: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,8 +59,6 @@ class SvgPage:
         root = Element("svg", self._root_attributes(source))
         for tag, text in (("title", self.title), ("desc", self.description)):
             SubElement(root, tag, {"id": f"{self.name}-{tag}"}).text = text
-        if self.style_sheet:
-            SubElement(root, "style").text = self.style_sheet
         self._copy(source, root)
         return ElementTree.tostring(root, encoding="unicode")
 
@@ -76,10 +75,11 @@ class SvgPage:
             "width": width,
             "height": height,
             "viewBox": f"0 0 {width} {height}",
-            "fill": "currentColor",
+            "fill": self.ink,
             "stroke-linejoin": "round",
-            "font-family": FONT,
+            "font-family": self.font,
             "font-size": f"{self.font_size:g}",
+            **({"xmlns:xlink": LINK[1:-5]} if self.linked else {}),
         }
 
     def _copy(self, source: Element, target: Element) -> None:
@@ -106,7 +106,7 @@ class SvgPage:
         attributes = {}
         for key, value in [*element.attrib.items(), *_declarations(element.get("style", ""))]:
             if key == LINK:
-                attributes["href"] = f"#{self._new_id(value[1:])}"
+                attributes["xlink:href" if self.linked else "href"] = f"#{self._new_id(value[1:])}"
             elif key == "clip-path":
                 attributes[key] = REFERENCE.sub(lambda m: f"url(#{self._new_id(m[1])})", value)
             elif key == "id":
@@ -117,7 +117,8 @@ class SvgPage:
                     attributes[key] = value.removesuffix("px")
             elif key not in ("style", "font-family"):
                 shown = _shorten(value) if key in NUMBERS else self.colours.get(value, value)
-                if DEFAULTS.get(key) != shown and not shown.startswith("rotate(0 "):
+                default = self.ink if key == "fill" else DEFAULTS.get(key)
+                if default != shown and not shown.startswith("rotate(0 "):
                     attributes[key] = shown
         return attributes
 

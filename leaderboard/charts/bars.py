@@ -52,10 +52,12 @@ def draw(chart: BarChart, width: float = 720) -> Drawing:
     height = top + row_height * max(len(chart.rows), 1) + FOOT
     left = min(plotting.widest(labels), LABEL_SHARE * width) + 14
     drawing = Drawing.create(chart.title, chart.description, width, height)
-    right = plotting.widest([chart.write(v) for v in values]) + 8
+    right = plotting.widest([chart.write(v) for v in values]) + 12
     axes = drawing.add_axes(left, top, right, FOOT)
-    shown = [*values, *(() if chart.reference is None else (chart.reference,))]
-    axes.set_xlim(*(plotting.padded(shown, log=True) if chart.log else (0, max(shown, default=1))))
+    reference = () if chart.reference is None else (chart.reference,)
+    most = max((plotting.clip_range(values)[1], *reference)) or 1.0
+    limits = plotting.padded([*values, *reference], log=True) if chart.log else (0.0, most)
+    axes.set_xlim(*limits)
     if chart.log:
         plotting.set_log_scale(axes)
     axes.set_xlabel(chart.unit)
@@ -68,11 +70,14 @@ def draw(chart: BarChart, width: float = 720) -> Drawing:
             if value is not None:
                 y = i + thickness * (j - (len(row.values) - 1) / 2)
                 colour = SERIES[j % len(SERIES)]
-                axes.barh(y, value - start, thickness * 0.82, left=start, color=colour)
+                end = min(value, limits[1])
+                axes.barh(y, end - start, thickness * 0.82, left=start, color=colour)
+                if end < value:
+                    plotting.mark_clipped(axes, end, y, colour, "right")
                 axes.annotate(
                     chart.write(value),
-                    (value, y),
-                    (4, 0),
+                    (end, y),
+                    (4 if end == value else 8, 0),
                     textcoords="offset points",
                     va="center_baseline",
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsbench.core import plotting
-from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, Drawing, fit_text, signed
+from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, Drawing, fit_text, signed
 
 ROW, TOP, FOOT = 24.0, 28.0, 44.0
 LABEL_SHARE = 0.38
@@ -16,7 +16,8 @@ LABEL_SHARE = 0.38
 class GapRow:
     """Mean of a - b in one row and the ends of its paired 95 % interval, None if unknown.
 
-    significant: whether it counts as a difference, where a test and not the interval says so.
+    significant: whether it counts as a difference, where a test and not the interval says so;
+    single: drawn hollow, because it is of one pretraining seed.
     """
 
     label: str
@@ -24,6 +25,7 @@ class GapRow:
     low: float | None
     high: float | None
     significant: bool | None = None
+    single: bool = False
 
     @property
     def side(self) -> int:
@@ -64,15 +66,23 @@ def draw(chart: GapChart, width: float = 720) -> Drawing:
     drawing = Drawing.create(chart.title, chart.description, width, height)
     axes = drawing.add_axes(left, TOP, right, FOOT)
     ends = [v for row in chart.rows for v in (row.gap, row.low, row.high) if v is not None]
-    axes.set_xlim(*plotting.padded([100 * v for v in (0.0, *ends)]))
-    axes.set_xlabel("gap in points, paired 95 % interval")
+    axes.set_xlim(*plotting.padded([100 * v for v in (0.0, *plotting.clip_range(ends))]))
+    single = "; hollow: one seed" if any(row.single for row in chart.rows) else ""
+    axes.set_xlabel(f"gap in points, paired 95 % interval{single}")
     plotting.label_rows(drawing, axes, labels, left - 12)
     axes.axvline(0, **GUIDE)
     for i, row in enumerate(chart.rows):
         colour = {1: GAIN, 0: INK, -1: LOSS}[row.side]
         if row.low is not None and row.high is not None:
             axes.plot([100 * row.low, 100 * row.high], [i, i], color=colour)
+        for side, edge in zip(("left", "right"), axes.get_xlim(), strict=True):
+            reach = row.low if side == "left" else row.high
+            reach = 100 * (row.gap if reach is None else reach)
+            if (reach < edge) if side == "left" else (reach > edge):
+                plotting.mark_clipped(axes, edge, i, colour, side)
         (mark,) = axes.plot(100 * row.gap, i, "o", color=colour)
+        if row.single:
+            mark.set(markerfacecolor=PAPER)
         hint = f"{signed(row.gap)} points{plotting.interval(row.low, row.high)}"
         drawing.add_hint(mark, f"{row.label}: {hint}")
         drawing.write(width - 2, TOP + ROW * (i + 0.5) + 4, signed(row.gap), ha="right")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fsbench.core import plotting
 from fsbench.core.plotting import FONT_SIZE, GAIN, INK, LOSS, Drawing, fit_text, signed
@@ -18,6 +18,8 @@ LABEL_SHARE = 0.36
 """Share of the width that row labels may take."""
 SLIMMEST, WIDEST, ROOM_FOR_NUMBERS = 16.0, 84.0, 46.0
 """Widths of a cell."""
+RIM = 3.0
+"""Width of the outline of a hollow cell."""
 STRONGEST = 0.62
 """Opacity of the largest gain; text stays readable on it in both schemes."""
 Values = tuple[float | None, ...]
@@ -27,7 +29,8 @@ Values = tuple[float | None, ...]
 class HeatMap:
     """values: gain of each row (method) in each column (target), None where not measured.
 
-    low, high: ends of its 95 % interval, of the same shape; None where unknown.
+    low, high: ends of its 95 % interval, of the same shape; None where unknown. single: rows of one
+    pretraining seed, whose cells are drawn hollow.
     """
 
     title: str
@@ -36,11 +39,13 @@ class HeatMap:
     values: tuple[Values, ...]
     low: tuple[Values, ...]
     high: tuple[Values, ...]
+    single: frozenset[int] = frozenset()
 
     @property
     def largest(self) -> float:
-        """The largest absolute gain: the end of the colour scale."""
-        return max((abs(v) for row in self.values for v in row if v is not None), default=0) or 0.01
+        """The end of the colour scale: the largest absolute gain that is no outlier."""
+        sizes = [abs(v) for row in self.values for v in row if v is not None]
+        return plotting.clip_range(sizes)[1] or 0.01
 
     @property
     def description(self) -> str:
@@ -86,7 +91,10 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
     corner = cell >= ROOM_FOR_NUMBERS
     dots = [(j + (0.5 - 5 / cell) * corner, i - 0.27 * corner) for i, j in chart.significant()]
     axes.plot([x for x, _ in dots], [y for _, y in dots], "o", color=INK, markersize=4.4)
-    add_scale(drawing, chart.largest, left if wide - left > 220 else 8.0)
+    clipped = add_clipped(axes, chart, corner, cell)
+    notes = ["95 % interval excludes 0", *(["hollow: one seed"] if chart.single else [])]
+    notes += ["triangle: beyond the scale"] if clipped else []
+    add_scale(drawing, chart.largest, left if wide - left > 330 else 8.0, "; ".join(notes))
     return drawing
 
 
@@ -101,8 +109,14 @@ def add_cell(
     if value is None:
         axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=INK, alpha=0.15))
         return
-    colour, alpha = GAIN if value > 0 else LOSS, STRONGEST * abs(value) / chart.largest
-    box = axes.add_patch(Rectangle(corner, *size, facecolor=colour, alpha=alpha, linewidth=0))
+    colour, alpha = GAIN if value > 0 else LOSS, STRONGEST * min(abs(value) / chart.largest, 1)
+    look: dict[str, Any] = {"facecolor": colour, "alpha": alpha, "linewidth": 0}
+    if i in chart.single:
+        (x, y), (wide, high), rim = corner, size, RIM / 2
+        corner = x + rim / cell, y + rim / ROW
+        size = wide - 2 * rim / cell, high - 2 * rim / ROW
+        look = {"facecolor": "none", "edgecolor": colour, "alpha": alpha, "linewidth": RIM}
+    box = axes.add_patch(Rectangle(corner, *size, **look))
     drawing.add_hint(
         box,
         f"{chart.rows[i]}, {chart.columns[j]}: {signed(value)} points"
@@ -113,7 +127,18 @@ def add_cell(
         axes.text(j, i + 0.36 * FONT_SIZE / ROW, text, ha="center", va="baseline")
 
 
-def add_scale(drawing: Drawing, largest: float, left: float) -> None:
+def add_clipped(axes: Axes, chart: HeatMap, corner: bool, cell: float) -> bool:
+    """Mark the gains beyond the colour scale by triangles; return whether there are any."""
+    for i, row in enumerate(chart.values):
+        for j, value in enumerate(row):
+            if value is not None and abs(value) > chart.largest:
+                x, y = j - (0.5 - 6 / cell) * corner, i + (0 if corner else 0.27)
+                marker = "^" if value > 0 else "v"
+                axes.plot(x, y, marker, color=INK, markersize=5)
+    return any(v is not None and abs(v) > chart.largest for row in chart.values for v in row)
+
+
+def add_scale(drawing: Drawing, largest: float, left: float, note: str) -> None:
     """Draw the colour scale below the map, from the largest loss to the largest gain."""
     steps, size = 11, 10.0
     _, height = drawing.size
@@ -127,4 +152,4 @@ def add_scale(drawing: Drawing, largest: float, left: float) -> None:
     ends = f"{signed(-largest, 1)} to {signed(largest, 1)} points"
     drawing.write(left + size * steps + 8, y, ends)
     axes.plot(-0.2, -1.4, "o", color=INK, markersize=4.4, clip_on=False)
-    drawing.write(left + 12, y + 19, "95 % interval excludes 0")
+    drawing.write(left + 12, y + 19, fit_text(note, drawing.size[0] - left - 14))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import cos, radians, sin
+from math import cos, hypot, radians, sin
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsbench.core import plotting
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 HEIGHT, TOP, RIGHT, FOOT = 364.0, 24.0, 14.0, 44.0
 LABEL_SHARE = 0.36
 """Share of the width that a label may take."""
+BESIDE = 10.0
+SHIFTS = tuple(k // 2 * (-1) ** k * BESIDE for k in range(1, 12))
+"""Pixels between two points of equal x, and where they may lie: beside the first one."""
 MARK, HAIR = 6.0, 2.0
 """Pixels that stay free around a point, and on both sides of a line."""
 DISTANCES = (8.0, 20.0, 34.0, 50.0, 70.0)
@@ -28,7 +31,8 @@ ANGLES = (0, 180, 90, -90, 45, 135, -45, -135, 22, 158, -22, -158, 67, 113, -67,
 class Point:
     """An entry at (x, y) and the ends of the 95 % interval of y.
 
-    significant: whether y differs from the level of the chart.
+    significant: whether y differs from the level of the chart; single: drawn hollow, because it is
+    of one pretraining seed.
     """
 
     label: str
@@ -37,6 +41,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     significant: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,24 +108,50 @@ def draw(chart: Scatter, width: float = 720) -> Drawing:
     drawing.write(2, 12, fit_text(chart.y, width))
     axes.set_xlabel(fit_text(chart.x, width - 60))
     axes.set_xlim(*plotting.padded([chart.scaled_x(p) for p in chart.points], chart.log_x))
-    ends = [v for p in chart.points for v in (p.y, p.low, p.high, chart.level) if v is not None]
-    axes.set_ylim(*plotting.padded([100 * v for v in ends]))
+    ends = [100 * v for p in chart.points for v in (p.y, p.low, p.high) if v is not None]
+    level = () if chart.level is None else (100 * chart.level,)
+    axes.set_ylim(*plotting.padded([*plotting.clip_range(ends), *level]))
     if chart.log_x:
         plotting.set_log_scale(axes)
     axes.grid(axis="y")
     axes.tick_params(axis="y", length=0)
     axes.spines.left.set_visible(False)
     add_lines(axes, chart)
-    for point in chart.points:
-        x, colour = chart.scaled_x(point), chart.colour(point)
+    places = spread_points(axes, chart)
+    for point, (x, y) in places.items():
+        colour = chart.colour(point)
         if point.low is not None and point.high is not None:
             ends = [100 * point.low, 100 * point.high]
             axes.plot([x, x], ends, color=colour, alpha=0.5, linewidth=1)
-        face = PAPER if colour == INK else colour
-        (mark,) = axes.plot(x, 100 * point.y, "o", color=colour, markerfacecolor=face)
+        if y != 100 * point.y:
+            mark = plotting.mark_clipped(axes, x, y, colour, "top" if point.y > 0 else "bottom")
+        else:
+            (mark,) = axes.plot(x, y, "o", color=colour)
+        if point.single:
+            mark.set(markerfacecolor=PAPER)
         drawing.add_hint(mark, chart.hint(point))
-    add_labels(axes, chart)
+    add_labels(axes, chart, places)
     return drawing
+
+
+def spread_points(axes: Axes, chart: Scatter) -> dict[Point, tuple[float, float]]:
+    """Return where the points are drawn, in the units of the axes.
+
+    Outliers of y lie on the edge. Points of equal x that would hide each other lie side by side.
+    """
+    low, high = axes.get_ylim()
+    places: dict[Point, tuple[float, float]] = {}
+    marks_by_x: dict[float, list[tuple[float, float]]] = {}
+    for point in sorted(chart.points, key=lambda p: p.y):
+        x, y = chart.scaled_x(point), min(max(100 * point.y, low), high)
+        left, height = axes.transData.transform((x, y))
+        marks = marks_by_x.setdefault(x, [])
+        free = (s for s in SHIFTS if all(hypot(s - dx, height - dy) >= BESIDE for dx, dy in marks))
+        shift = next(free, 0.0)
+        marks.append((shift, height))
+        moved = axes.transData.inverted().transform((left + shift, height))[0] if shift else x
+        places[point] = float(moved), y
+    return {point: places[point] for point in chart.points}
 
 
 def add_lines(axes: Axes, chart: Scatter) -> None:
@@ -171,19 +202,19 @@ class LabelPlace:
         )
 
 
-def add_labels(axes: Axes, chart: Scatter) -> None:
+def add_labels(axes: Axes, chart: Scatter, at: Mapping[Point, tuple[float, float]]) -> None:
     """Label the points, those of the front first, where a label hides no point or label.
 
     A place that hides no line either is preferred; a point without any has its name in its hint.
     """
     to_pixels = axes.transData.transform
-    at = {point: (chart.scaled_x(point), 100 * point.y) for point in chart.points}
     taken = [around(*to_pixels(place)) for place in at.values()]
     lines = line_boxes(axes)
     x0, y0, x1, y1 = axes.bbox.extents
     frame = LabelBox(x0, y0, x1 + RIGHT - 2, y1 + FONT_SIZE)
     for point in dict.fromkeys([*chart.best, *chart.points]):
-        text = fit_text(point.label, LABEL_SHARE * axes.bbox.width)
+        value = "" if at[point][1] == 100 * point.y else f" {plotting.percent(point.y)}"
+        text = fit_text(point.label, LABEL_SHARE * axes.bbox.width) + value
         x, y = to_pixels(at[point])
         places = list(places_around(x, y, plotting.text_width(text)))
         obstacles = ([*taken, *lines], taken)

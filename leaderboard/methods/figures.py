@@ -75,6 +75,7 @@ def draw_gains(board: MethodBoard) -> Drawing | None:
             gain.gap,
             *gain.interval,
             significant=gain.is_significant(board.alpha),
+            single=len(gain.seeds) == 1,
         )
         for row, _, gain in sorted(list_gains(board), key=lambda item: -item[2].gap)
     ]
@@ -111,6 +112,7 @@ def build_heat_map(
         values=tuple(tuple(gain.gap if gain else None for gain in line) for line in gains),
         low=tuple(tuple(low for low, _ in line) for line in ends),
         high=tuple(tuple(high for _, high in line) for line in ends),
+        single=frozenset(i for i, row in enumerate(rows) if row.n_seeds == 1),
     )
 
 
@@ -128,7 +130,8 @@ def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawin
             seeds = sorted(x.keys() & y.keys())
             if seeds:
                 linear, affine = (mean(gains[seed] for seed in seeds) for gains in (x, y))
-                points.append(scatter.Point(twin.name, linear, affine))
+                single = len(seeds) == 1
+                points.append(scatter.Point(twin.name, linear, affine, single=single))
     chart = scatter.Scatter(
         title=f"{board.board}: linear and affine",
         x=f"linear heads: {GAIN}",
@@ -160,7 +163,13 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
 def draw_in_domain(board: MethodBoard) -> Drawing | None:
     """Draw accuracy on the targets against accuracy on the source."""
     points = [
-        scatter.Point(row.name, row.source_accuracy, row.overall.mean, *row.overall.interval)
+        scatter.Point(
+            row.name,
+            row.source_accuracy,
+            row.overall.mean,
+            *row.overall.interval,
+            single=row.n_seeds == 1,
+        )
         for row in board.rows
         if row.overall and row.source_accuracy is not None
     ]
@@ -174,7 +183,10 @@ def draw_in_domain(board: MethodBoard) -> Drawing | None:
 
 
 def draw_cost(board: MethodBoard) -> Drawing | None:
-    """Draw gains against floating-point operations, which unlike hours fit any machine."""
+    """Draw gains against floating-point operations, which unlike hours fit any machine.
+
+    None if all runs cost the same.
+    """
     points = [
         scatter.Point(
             row.name,
@@ -182,6 +194,7 @@ def draw_cost(board: MethodBoard) -> Drawing | None:
             gain.gap,
             *gain.interval,
             significant=gain.is_significant(board.alpha),
+            single=len(gain.seeds) == 1,
         )
         for row, _, gain in list_gains(board)
     ]
@@ -193,7 +206,7 @@ def draw_cost(board: MethodBoard) -> Drawing | None:
         percent_x=False,
         level=0.0,
     )
-    return scatter.draw(chart, WIDTH) if points else None
+    return scatter.draw(chart, WIDTH) if len({p.x for p in points}) > 1 else None
 
 
 def draw_spread(board: MethodBoard) -> Drawing | None:

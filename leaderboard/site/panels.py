@@ -82,11 +82,17 @@ def draw_heat_maps(board: MethodBoard) -> Iterator[ChartRecord]:
 def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
     """Yield accuracy against the cost of pretraining."""
     points = tuple(
-        scatter.Point(row.name, row.costs.flops, row.overall.mean, *row.overall.interval)
+        scatter.Point(
+            row.name,
+            row.costs.flops,
+            row.overall.mean,
+            *row.overall.interval,
+            single=row.n_seeds == 1,
+        )
         for row in board.rows
         if row.overall is not None and row.costs.flops > 0
     )
-    if len(points) > 1:
+    if len({point.x for point in points}) > 1:
         chart = scatter.Scatter(
             title="Accuracy against cost",
             x="FLOPs of pretraining",
@@ -96,7 +102,10 @@ def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
             log_x=True,
             front=True,
         )
-        note = "Overall accuracy in percent; the line is the Pareto front (best for its cost)."
+        note = (
+            "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
+            "Hollow: one pretraining seed. Methods of equal cost lie side by side."
+        )
         yield draw_chart(chart.title, note, partial(scatter.draw, chart))
 
 

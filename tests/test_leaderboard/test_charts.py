@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import ctypes.util
+import io
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -12,10 +16,15 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+from support import browser
 
+from fsbench.core import plotting
 from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import GAIN, INK, LOSS, Drawing, render_figure, text_width
 from leaderboard.charts import bars, critical, gaps, heat_map, scatter
@@ -216,14 +225,130 @@ def box(element: Element) -> LabelBox:
 
 
 @every
-def test_a_file_follows_the_scheme_of_its_reader(draw: Draw) -> None:
+def test_a_file_has_literal_colours_and_its_title_on_top(draw: Draw) -> None:
     svg = render_figure(drawn(draw, 720), Path("one.svg")).decode()
-    style = parsed(svg).findtext(f"{SVG}style") or ""
-    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
-    used = set(re.findall(r"var\((--chart-(?:paper|\d))\)", svg))
-    for scheme in (light, dark):
-        assert {"background", "color", *used} <= set(re.findall(r"[\w-]+(?=:#)", scheme))
-    assert re.findall(r"#\w+", light) != re.findall(r"#\w+", dark)
+    root = parsed(svg)
+    assert not re.search(r"var\(|currentColor|<style|style=", svg)
+    shown = {value for e in root.iter() for k in ("fill", "stroke") if (value := e.get(k))}
+    assert all(re.fullmatch(r"none|#[0-9a-f]{6}", colour) for colour in shown)
+    top = min(root.iter(f"{SVG}text"), key=lambda text: float(text.attrib["y"]))
+    assert (top.text, top.get("font-weight")) == ("<b>", "700")
+    higher = float(root.attrib["height"]) - drawn(draw, 720).size[1]
+    assert higher == pytest.approx(plotting.TITLE_HEIGHT, abs=0.01)
+    assert "<b>" not in texts(drawn(draw, 720)), "saving leaves no title behind"
+
+
+SCALE = 3
+"""Pixels per unit, so that lines have pixels of their own colour."""
+
+
+def render_resvg(svg: str) -> Image.Image:
+    resvg = pytest.importorskip("resvg_py", reason="resvg-py is in the dev extra")
+    return Image.open(io.BytesIO(bytes(resvg.svg_to_bytes(svg_string=svg, zoom=SCALE))))
+
+
+def render_librsvg(svg: str) -> Image.Image:
+    """Draw by librsvg through its C interface, onto a surface of cairo."""
+    names = [ctypes.util.find_library(name) for name in ("rsvg-2", "cairo", "gobject-2.0")]
+    if None in names:
+        pytest.skip("no librsvg: apt-get install librsvg2-2")
+    rsvg, cairo, _ = (ctypes.CDLL(name) for name in names)
+    number, pointer = ctypes.c_double, ctypes.c_void_p
+    for function in (
+        rsvg.rsvg_handle_new_from_data,
+        cairo.cairo_image_surface_create,
+        cairo.cairo_create,
+        cairo.cairo_image_surface_get_data,
+    ):
+        function.restype = pointer
+    root, data = parsed(svg), svg.encode()
+    wide, high = (math.ceil(SCALE * float(root.attrib[side])) for side in ("width", "height"))
+    handle = pointer(rsvg.rsvg_handle_new_from_data(data, ctypes.c_size_t(len(data)), None))
+    assert handle.value, "librsvg reads the file"
+    surface = pointer(cairo.cairo_image_surface_create(0, wide, high))
+    context = pointer(cairo.cairo_create(surface))
+    area = (number * 4)(0, 0, wide, high)
+    assert rsvg.rsvg_handle_render_document(handle, context, area, None)
+    cairo.cairo_surface_flush(surface)
+    start = cairo.cairo_image_surface_get_data(surface)
+    pixels = ctypes.string_at(start, 4 * wide * high)
+    return Image.frombuffer("RGBA", (wide, high), pixels, "raw", "BGRA", 0, 1)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def render_chromium(svg: str, driver: Any, path: Path) -> Image.Image:
+    path.write_text(svg, encoding="utf8")
+    driver.get(path.as_uri())
+    root = parsed(svg)
+    wide, high = (float(root.attrib[side]) for side in ("width", "height"))
+    clip = {"x": 0, "y": 0, "width": wide, "height": high, "scale": SCALE}
+    options = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+    shot = driver.execute_cdp_cmd("Page.captureScreenshot", options)
+    return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
+
+
+def render_pdf(pdf: bytes) -> Image.Image:
+    pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 is in the dev extra")
+    image: Image.Image = pdfium.PdfDocument(pdf)[0].render(scale=SCALE).to_pil()
+    return image
+
+
+def series_of(svg: str) -> set[tuple[int, int, int]]:
+    """Colours of what the file draws, over white; paler ones cannot be told from their edges."""
+    colours = set()
+    for element in parsed(svg).iter():
+        for kind in ("fill", "stroke"):
+            if re.fullmatch(r"#\w{6}", value := element.get(kind, "none")) and element.tag != "svg":
+                opacity = float(element.get("opacity", element.get(f"{kind}-opacity", 1)))
+                rgb = (int(value[i : i + 2], 16) for i in (1, 3, 5))
+                colours.add(tuple(round(255 - opacity * (255 - c)) for c in rgb))
+    return {(r, g, b) for r, g, b in colours if max(r, g, b) - min(r, g, b) > 40}
+
+
+def flatten(image: Image.Image) -> NDArray[np.int16]:
+    """Pixels (height, width, 3) on white."""
+    flat = Image.new("RGB", image.size, "white")
+    flat.paste(image, mask=image.getchannel("A") if image.mode == "RGBA" else None)
+    return np.asarray(flat, np.int16)
+
+
+def count_pixels(image: Image.Image, colour: tuple[int, int, int]) -> int:
+    return int((np.abs(flatten(image) - colour) <= 6).all(axis=2).sum())
+
+
+def blur(image: Image.Image, size: tuple[int, int]) -> NDArray[np.float64]:
+    """Coarse grid of the picture, on which the edges of letters and lines do not matter."""
+    pixels = Image.fromarray(flatten(image).astype(np.uint8))
+    return np.asarray(pixels.resize(size, Image.Resampling.BOX), np.float64)
+
+
+@every
+def test_a_file_shows_each_series_in_every_renderer(
+    draw: Draw, driver: Any, tmp_path: Path
+) -> None:
+    """A browser, resvg, librsvg and a PDF: as much of every colour, and the same picture."""
+    svg = render_figure(drawn(draw, 720), Path("one.svg")).decode()
+    reference = render_pdf(render_figure(drawn(draw, 720), Path("one.pdf")))
+    images = {
+        "chromium": render_chromium(svg, driver, tmp_path / "one.svg"),
+        "resvg": render_resvg(svg),
+        "librsvg": render_librsvg(svg),
+    }
+    grid = 90, round(90 * reference.height / reference.width)
+    colours = series_of(svg)
+    assert bool(colours) == (draw is not a_critical)
+    for name, image in images.items():
+        for colour in colours:
+            expected, count = (count_pixels(i, colour) for i in (reference, image))
+            assert expected > 0, colour
+            assert 0.2 < count / expected < 5, (name, colour)
+        gap = np.abs(blur(image, grid) - blur(reference, grid))
+        assert gap.mean() < 2, name
 
 
 def heat() -> heat_map.HeatMap:
@@ -413,3 +538,68 @@ def test_a_label_without_room_is_left_to_the_pointer() -> None:
     drawing = scatter.draw(chart, 358)
     assert 0 < len([text for text in texts(drawing) if text.startswith("name-")]) < 40
     assert len([hint for hint in drawing.hints.values() if hint.startswith("name-")]) == 40
+
+
+def test_outliers_are_clipped_at_the_edge_and_marked() -> None:
+    """One value far away flattens no other one; its number stays readable."""
+    values = [0.01 * i for i in range(10)]
+    assert plotting.clip_range([*values, 9.0]) == (0.0, pytest.approx(0.09))
+    assert plotting.clip_range([0.0] * 9 + [5.0]) == (0.0, 5.0), "without spread nothing is far"
+    assert plotting.clip_range([0, 1, 9.0]) == (0, 9)
+    rows = [gaps.GapRow(f"{v:g}", v, v - 0.01, v + 0.01) for v in [*values, 9.0]]
+    drawing = gaps.draw(gaps.GapChart("g", "A", "B", tuple(rows)))
+    axes = drawing.figure.axes[0]
+    assert axes.get_xlim()[1] < 12
+    assert [line.get_marker() for line in axes.lines].count(">") == 1
+    assert "+900.00" in texts(drawing)
+    points = tuple(Point(f"p{i}", i, v) for i, v in enumerate([*values, 9.0], 1))
+    drawing = scatter.draw(Scatter("t", "x", "y", points, percent_x=False))
+    assert drawing.figure.axes[0].get_ylim()[1] < 12
+    assert marks(drawing)["p11: 11, 900.00 %"].get_marker() == "^"
+    assert "p11 900.00" in texts(drawing)
+    bar_rows = tuple(bars.Bar(f"b{i}", (v,)) for i, v in enumerate([*values, 9.0]))
+    drawing = bars.draw(bars.BarChart("t", "n", ("a",), bar_rows))
+    assert max(patch.get_width() for patch in drawing.figure.axes[0].patches) == values[-1]
+    assert [line.get_marker() for line in drawing.figure.axes[0].lines] == [">"]
+    assert "9" in texts(drawing)
+
+
+def test_the_colours_of_a_heat_map_ignore_an_outlier_and_mark_it() -> None:
+    values = (*(0.001 * i for i in range(1, 11)), -0.9)
+    chart = heat_map.HeatMap("g", ("a",), TASKS[:11], (values,), ((None,) * 11,), ((None,) * 11,))
+    assert chart.largest == 0.01
+    drawing = heat_map.draw(chart)
+    assert "v" in [line.get_marker() for line in drawing.figure.axes[0].lines]
+    assert any("triangle: beyond the scale" in text for text in texts(drawing))
+
+
+def test_one_seed_is_drawn_hollow() -> None:
+    rows = (gaps.GapRow("one", 0.01, 0, 0.02, single=True), gaps.GapRow("many", 0.01, 0, 0.02))
+    drawing = gaps.draw(gaps.GapChart("g", "A", "B", rows))
+    faces = {
+        hint.split(":")[0]: mark.get_markerfacecolor()
+        for hint, mark in marks(drawing).items()
+        if "points" in hint
+    }
+    assert (faces["one"], faces["many"]) == (plotting.PAPER, INK)
+    assert any("hollow: one seed" in text for text in texts(drawing))
+    points = (Point("one", 0.1, 0.2, single=True), Point("many", 0.2, 0.3))
+    faces = {
+        h.split(":")[0]: m.get_markerfacecolor()
+        for h, m in marks(scatter.draw(Scatter("t", "x", "y", points))).items()
+    }
+    assert (faces["one"], faces["many"]) == (plotting.PAPER, INK)
+    drawing = heat_map.draw(replace(heat(), single=frozenset({1})), 300)
+    filled = {h[0]: m.get_fill() and m.get_facecolor()[3] > 0 for h, m in marks(drawing).items()
+              if "points" in h}  # fmt: skip
+    assert filled == {"a": True, "b": False}
+
+
+def test_points_of_equal_cost_lie_side_by_side() -> None:
+    equal = (Point(f"p{i}", 100, 0.5 + 1e-4 * i) for i in range(5))
+    points = (*equal, Point("q", 10, 0.4))
+    drawing = scatter.draw(Scatter("t", "x", "%", points, percent_x=False, log_x=True))
+    dots = {h.split(":")[0]: data(m)[0] for h, m in marks(drawing).items()}
+    assert len({round(x, 3) for x, _ in dots.values()}) == 6
+    assert dots["p0"][0] == 100
+    assert [y for _, y in dots.values()] == pytest.approx([100 * p.y for p in points])

@@ -35,7 +35,11 @@ def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
     """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
     means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
     facts_by_entry = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
-    facts_by_entry |= {"lw0": facts("lw"), "swr0": facts("swr"), "random": random_init()}
+    facts_by_entry |= {
+        "lw0": facts("lw"),
+        "swr0": facts("swr", flops=2 * 10**12),
+        "random": random_init(),
+    }
     entries = {
         name: {
             LINEAR: outcomes(values(means.get(name[:-1], 0.2), name), "linear"),
@@ -81,6 +85,9 @@ def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard)
 def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
     assert list(draw_figures(alone)) == ["spread"]
+    costs = {"costs": board.rows[0].costs}
+    equal = [row.model_copy(update=costs) for row in board.rows]
+    assert "cost" not in draw_figures(board.model_copy(update={"rows": tuple(equal)}))
     one = {"a": facts(), "b": facts("llf")}
     entries = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
     drawn = draw_figures(build_method_board("b", [LINEAR], entries, one))
