@@ -19,7 +19,7 @@ LABEL_SHARE = 0.36
 """Share of the width that a label may take."""
 BESIDE = 10.0
 SHIFTS = tuple(k // 2 * (-1) ** k * BESIDE for k in range(1, 12))
-"""Pixels between two points of equal x, and where they may lie: beside the first one."""
+"""Pixels between two points, and how far one may lie beside its place."""
 MARK, HAIR = 6.0, 2.0
 """Pixels that stay free around a point, and on both sides of a line."""
 DISTANCES = (8.0, 20.0, 34.0, 50.0, 70.0)
@@ -137,19 +137,21 @@ def draw(chart: Scatter, width: float = 720) -> Drawing:
 def spread_points(axes: Axes, chart: Scatter) -> dict[Point, tuple[float, float]]:
     """Return where the points are drawn, in the units of the axes.
 
-    Outliers of y lie on the edge. Points of equal x that would hide each other lie side by side.
+    Outliers of y lie on the edge. Costs that would hide each other lie side by side.
     """
     low, high = axes.get_ylim()
     places: dict[Point, tuple[float, float]] = {}
-    marks_by_x: dict[float, list[tuple[float, float]]] = {}
-    for point in sorted(chart.points, key=lambda p: p.y):
+    marks: list[tuple[float, float]] = []
+    for point in sorted(chart.points, key=lambda p: (p.x, p.y)):
         x, y = chart.scaled_x(point), min(max(100 * point.y, low), high)
         left, height = axes.transData.transform((x, y))
-        marks = marks_by_x.setdefault(x, [])
-        free = (s for s in SHIFTS if all(hypot(s - dx, height - dy) >= BESIDE for dx, dy in marks))
+        shifts = () if chart.percent_x else SHIFTS
+        free = (
+            s for s in shifts if all(hypot(left + s - a, height - b) >= BESIDE for a, b in marks)
+        )
         shift = next(free, 0.0)
-        marks.append((shift, height))
-        moved = axes.transData.inverted().transform((left + shift, height))[0] if shift else x
+        marks.append((left + shift, height))
+        moved = axes.transData.inverted().transform(marks[-1])[0] if shift else x
         places[point] = float(moved), y
     return {point: places[point] for point in chart.points}
 
@@ -213,7 +215,8 @@ def add_labels(axes: Axes, chart: Scatter, at: Mapping[Point, tuple[float, float
     x0, y0, x1, y1 = axes.bbox.extents
     frame = LabelBox(x0, y0, x1 + RIGHT - 2, y1 + FONT_SIZE)
     for point in dict.fromkeys([*chart.best, *chart.points]):
-        value = "" if at[point][1] == 100 * point.y else f" {plotting.percent(point.y)}"
+        is_clipped = at[point][1] != 100 * point.y
+        value = f" {plotting.percent(point.y)}".replace("-", "−") if is_clipped else ""
         text = fit_text(point.label, LABEL_SHARE * axes.bbox.width) + value
         x, y = to_pixels(at[point])
         places = list(places_around(x, y, plotting.text_width(text)))

@@ -56,6 +56,10 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict
     return {name: drawing for name, drawing in drawings.items() if drawing}
 
 
+def name_figure(board: MethodBoard, title: str) -> str:
+    return f"{title}, {board.track}" if board.track else title
+
+
 def list_gains(board: MethodBoard) -> Iterator[tuple[MethodRow, MethodScore, Gain]]:
     """Yield rows with their overall cell and its gain over plain training, best first."""
     for row in board.rows:
@@ -80,7 +84,7 @@ def draw_gains(board: MethodBoard) -> Drawing | None:
         for row, _, gain in sorted(list_gains(board), key=lambda item: -item[2].gap)
     ]
     chart = gaps.GapChart(
-        title=f"{board.board}: gains",
+        title=name_figure(board, "Gains over plain training"),
         a="method",
         b="plain training",
         rows=tuple(rows),
@@ -92,7 +96,9 @@ def draw_gains(board: MethodBoard) -> Drawing | None:
 def draw_targets(board: MethodBoard) -> Drawing | None:
     """Draw the gains of each column."""
     rows = [row for row, _, _ in list_gains(board)]
-    chart = build_heat_map(board, rows, "normal", f"{board.board}: gains by column")
+    chart = build_heat_map(
+        board, rows, "normal", name_figure(board, "Gains over plain training by column")
+    )
     return heat_map.draw(chart, WIDTH) if rows else None
 
 
@@ -133,7 +139,7 @@ def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawin
                 single = len(seeds) == 1
                 points.append(scatter.Point(twin.name, linear, affine, single=single))
     chart = scatter.Scatter(
-        title=f"{board.board}: linear and affine",
+        title=name_figure(board, "Gains of linear heads and of affine tuning"),
         x=f"linear heads: {GAIN}",
         y=f"affine tuning: {GAIN}",
         points=tuple(points),
@@ -174,7 +180,7 @@ def draw_in_domain(board: MethodBoard) -> Drawing | None:
         if row.overall and row.source_accuracy is not None
     ]
     chart = scatter.Scatter(
-        title=f"{board.board}: accuracy on the source and on the targets",
+        title=name_figure(board, "Accuracy on the source and on the targets"),
         x="validation accuracy on the source (%)",
         y="mean accuracy on the targets (%)",
         points=tuple(points),
@@ -199,7 +205,7 @@ def draw_cost(board: MethodBoard) -> Drawing | None:
         for row, _, gain in list_gains(board)
     ]
     chart = scatter.Scatter(
-        title=f"{board.board}: gain and cost",
+        title=name_figure(board, "Gain and cost"),
         x="operations of a pretraining run (TFLOPs)",
         y=GAIN,
         points=tuple(points),
@@ -217,7 +223,7 @@ def draw_spread(board: MethodBoard) -> Drawing | None:
         if row.overall and row.overall.ci95 is not None and row.overall.ci95_seeds is not None
     ]
     chart = bars.BarChart(
-        title=f"{board.board}: seeds and episodes",
+        title=name_figure(board, "Spread over seeds and over episodes"),
         unit="half-width of the 95 % interval (points)",
         series=("over episodes, for these seeds", "over episodes and seeds"),
         rows=tuple(rows),
@@ -238,7 +244,7 @@ def draw_episodes(board: MethodBoard) -> Drawing | None:
         if gain.p_holm >= board.alpha and gain.covers == "episodes" and gain.ci95 and gain.gap != 0
     ]
     chart = bars.BarChart(
-        title=f"{board.board}: episodes that would settle what is open",
+        title=name_figure(board, "Episodes that would settle what is open"),
         unit="episodes needed to separate the method from plain training (dashed: episodes run)",
         series=("episodes",),
         rows=tuple(
