@@ -201,7 +201,9 @@ class Drawing:
             y = 1 + 8 / height
             title = self.figure.text(4 / width, y, fit_text(self.title, width - 8), weight="bold")
             title.set_in_layout(False)
-            options["bbox_inches"] = Bbox([[0, 0], [width / 72, (height + TITLE_HEIGHT) / 72]])
+            options["bbox_inches"] = Bbox.from_bounds(
+                0, 0, width / 72, (height + TITLE_HEIGHT) / 72
+            )
         with style():
             self.figure.savefig(
                 buffer, format=file_format, metadata=dict.fromkeys(metadata), **options
