@@ -38,7 +38,8 @@ class Paired(NamedTuple):
     """The mean of A - B over n shared outcomes, its standard error, and its two-sided p.
 
     freedom: degrees of freedom of the standard error, by Welch and Satterthwaite over independent
-    groups of columns; fewest: shared outcomes of the column with the fewest.
+    groups of columns; fewest: shared outcomes of the column with the fewest; half: half-width of
+    the 95 % interval where it is not 1.96 standard errors.
     """
 
     gap: float
@@ -47,10 +48,11 @@ class Paired(NamedTuple):
     n: int
     freedom: float = math.nan
     fewest: int = 0
+    half: float | None = None
 
     @property
     def ci95(self) -> float:
-        return Z95 * self.se
+        return Z95 * self.se if self.half is None else self.half
 
 
 def score(values: ArrayLike) -> Score:

@@ -189,6 +189,11 @@ class Verification:
         return max(self.verdicts.values(), key=BADGE_VERDICTS.index, default=None)
 
     @property
+    def is_trusted(self) -> bool:
+        """Return whether a signed badge covers a result, and none says that one failed."""
+        return self.verdict not in {None, "failed"}
+
+    @property
     def words(self) -> str:
         """The text for a table, e.g. 'verified 1 of 8 results, 2026-01-31'; '' without a badge."""
         if not self.verdicts:

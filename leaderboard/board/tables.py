@@ -7,12 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import ProbeSpec
-from fsbench.core.statistics import Score
+from fsbench.core.statistics import Score, score
 from fsbench.core.tasks import ColumnId
 from fsbench.results.feature_scale import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
@@ -23,8 +26,10 @@ from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
 from leaderboard.board.suspicion import OutcomeRow, find_suspicions
-from leaderboard.ranking.outcomes import extract_outcomes, has_second_rule
-from leaderboard.ranking.tiers import Contenders, Ranking, rank_entries
+from leaderboard.methods.runs import MethodRun, group_seeds
+from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
+from leaderboard.ranking.seeds import SeedErrors
+from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, RankingRule, rank_entries
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -57,13 +62,14 @@ class TrackColumns:
 
 @dataclass(frozen=True)
 class BoardTable:
-    """The ranked entries of one track of a board, with what is shown beside them.
+    """The ranked rows of one track of a board, with what is shown beside them.
 
-    flags: entry -> why its numbers are not official; sources: entry -> in-domain accuracy; links:
-    entry -> code or paper; published: published entries on the same data sets; contenders: the
-    outcomes that were ranked, for further statistics; backbones: entry -> its facts; cell_flags:
-    entry -> column -> why that number is not official, or that its submitter alone vouches for it;
-    results: entry -> column -> its result.
+    A row is an entry, or the seeds of a recipe. seeds: row -> seed -> the entry, with its scores
+    over episodes, for rows with several. The next ones know rows and entries. flags: why
+    the numbers are not official; sources: in-domain accuracy, mean over seeds; links: code or
+    paper; contenders: column -> outcomes; cell_flags: column -> why that number is not official, or
+    that its submitter alone vouches for it. backbones and results: by entry, its facts and column
+    -> its result. published: published entries on the same data sets.
     """
 
     name: str
@@ -78,33 +84,59 @@ class BoardTable:
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
     cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
     results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
+    seeds: Mapping[str, Mapping[int, RankedEntry]] = field(default_factory=dict)
+
+    @cached_property
+    def seed_errors(self) -> SeedErrors:
+        """What seeds add to the overall errors of the ranked rows."""
+        ranked = [entry.name for tier in self.ranking.tiers for entry in tier]
+        columns = self.ranking.columns
+        return SeedErrors({name: [self.contenders[name][c] for c in columns] for name in ranked})
+
+    @property
+    def pooled_spread(self) -> float | None:
+        """Standard deviation between seeds that rows of one seed have; None without one."""
+        pooled = self.seed_errors.pooled
+        return pooled and math.sqrt(pooled.variance)
 
     @cached_property
     def best_on_test(self) -> dict[str, dict[str, Score]]:
-        """Entry -> column -> second figure of a probe that is ranked by the held-out rule."""
+        """Row or entry -> column -> second figure of a probe ranked by the held-out rule."""
         if self.ranking.rule == "leader-tiers-1":
             return {}
         seconds = {
             name: {c: score for c, loaded in by_column.items() if (score := best_on_test(loaded))}
             for name, by_column in self.results.items()
         }
+        for row, entries in self.seeds.items():
+            of_seeds = [seconds[entry.name] for entry in entries.values()]
+            seconds[row] = {
+                column: Score(float(np.mean([s[column].mean for s in of_seeds])), math.nan, score.n)
+                for column, score in of_seeds[0].items()
+                if all(column in scores for scores in of_seeds)
+            }
         return {name: by_column for name, by_column in seconds.items() if by_column}
 
     @property
     def names(self) -> list[str]:
-        """The entries in order of rank."""
+        """The rows in order of rank."""
         return [entry.name for entry in self.ranking.entries]
+
+    def find_row(self, name: str) -> str:
+        """Return the row that contains the entry of this name; the name itself if there is none."""
+        rows = (
+            row for row, seeds in self.seeds.items() if name in {e.name for e in seeds.values()}
+        )
+        return next(rows, name)
 
     @property
     def warning(self) -> str:
         """That accuracies may measure the scale of features; empty if nothing suggests it."""
         return warn_of_scale(
             {
-                name: {
-                    loaded.result.column: loaded.result for loaded in self.results[name].values()
-                }
-                for name in self.names
-                if name in self.results
+                name: {loaded.result.column: loaded.result for loaded in by_column.values()}
+                for name, by_column in self.results.items()
+                if by_column
             }
         )
 
@@ -153,13 +185,23 @@ def rank_table(
     }
     rows = [entry for entry in entries if entry.name in contenders]
     excluded = exclude_entries(rows, results, labels) if newest and table.columns else {}
-    return BoardTable(
+    columns = list(labels.values())
+    runs = [
+        MethodRun(
+            entry.name,
+            find_backbone(entry),
+            contenders[entry.name],
+            entry.file.key or entry.file.declaration.authors,
+        )
+        for entry in rows
+        if entry.name not in excluded and len(results[entry.name]) == len(columns)
+    ]
+    trusted = {entry.name for entry in entries if entry.verification.is_trusted}
+    view = BoardTable(
         name=file.title,
         official=file.official,
         track=table.track,
-        ranking=rank_entries(
-            contenders, list(labels.values()), rule=file.ranking, excluded=excluded
-        ),
+        ranking=Ranking((), (), ()),
         flags={
             entry.name: (*list_flags(entry, table.track), *suspicions.get(entry.name, ()))
             for entry in entries
@@ -183,6 +225,58 @@ def rank_table(
         },
         results=results,
     )
+    seeds = group_seeds(runs, columns, trusted) if newest and columns else {}
+    return rank_rows(view, columns, seeds, file.ranking, excluded)
+
+
+def rank_rows(
+    entries: BoardTable,
+    columns: Sequence[str],
+    seeds: Mapping[str, Sequence[MethodRun]],
+    rule: RankingRule,
+    excluded: Mapping[str, str],
+) -> BoardTable:
+    """Join the seeds of each recipe to a row and rank the rows.
+
+    entries: the table of single entries; seeds: row -> its runs; excluded: entry -> reason.
+    """
+    means: dict[str, dict[str, Outcomes]] = {
+        row: {c: Outcomes.average([run.outcomes[c] for run in runs]) for c in columns}
+        for row, runs in seeds.items()
+    }
+    single = entries.contenders.keys() - {run.entry for runs in seeds.values() for run in runs}
+    flags, links, sources = dict(entries.flags), dict(entries.links), dict(entries.sources)
+    cell_flags = dict(entries.cell_flags)
+    for row, runs in seeds.items():
+        names = [run.entry for run in runs]
+        accuracies = [a for name in names if (a := sources.get(name)) is not None]
+        sources[row] = float(np.mean(accuracies)) if len(accuracies) == len(names) else None
+        flags[row] = unite(flags.get(name, ()) for name in names)
+        links[row] = links.get(names[0], "")
+        cell_flags[row] = {c: unite(cell_flags[name].get(c, ()) for name in names) for c in columns}
+    contenders = {name: o for name, o in entries.contenders.items() if name in single} | means
+    return replace(
+        entries,
+        ranking=rank_entries(contenders, columns, rule=rule, excluded=excluded),
+        flags=flags,
+        links=links,
+        sources=sources,
+        cell_flags=cell_flags,
+        contenders={**entries.contenders, **means},
+        seeds={
+            row: {run.seed: score_seed(run, columns) for run in runs} for row, runs in seeds.items()
+        },
+    )
+
+
+def score_seed(run: MethodRun, columns: Sequence[str]) -> RankedEntry:
+    """Return one seed of a row with its scores over episodes."""
+    scores = {column: score(run.outcomes[column].values) for column in columns}
+    return RankedEntry(run.entry, scores, overall=float(np.mean([s.mean for s in scores.values()])))
+
+
+def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))
 
 
 def split_by_track(file: BoardFile, results: Sequence[Result]) -> list[TrackColumns]:

@@ -13,16 +13,14 @@ from fsbench.core.schema import BackboneFacts
 from leaderboard.board.badges import FAILED, SELF_REPORTED
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
-from leaderboard.methods.controls import MatchedControl, index_controls, match_controls
 from leaderboard.methods.gains import (
     GainKey,
+    MatchedControl,
     adjust_gains,
-    average_columns,
-    average_seeds,
     compute_gain_over,
-    compute_seed_interval,
     estimate_components,
-    estimate_seed_variance,
+    index_controls,
+    match_controls,
     pair_runs,
     pool_seed_variance,
 )
@@ -38,6 +36,12 @@ from leaderboard.methods.record import (
     VarianceComponents,
 )
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.ranking.seeds import (
+    average_columns,
+    average_seeds,
+    compute_seed_interval,
+    estimate_seed_variance,
+)
 from leaderboard.ranking.tiers import ALPHA, Contenders
 from leaderboard.reports.render import finite_or_none, list_self_reported
 
@@ -59,10 +63,9 @@ def build_from_table(view: BoardTable) -> MethodBoard:
         if any(SELF_REPORTED not in of_cell for of_cell in flags.values())
         and not any(FAILED in of_cell for of_cell in flags.values())
     }
-    board = build_method_board(
-        view.name, view.ranking.columns, view.contenders, view.backbones, trusted
-    )
-    self_reported = {name for name in view.names if list_self_reported(view, name)}
+    outcomes = {name: o for name, o in view.contenders.items() if name in view.backbones}
+    board = build_method_board(view.name, view.ranking.columns, outcomes, view.backbones, trusted)
+    self_reported = {name for name in outcomes if list_self_reported(view, name)}
     rows = (
         row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
         for row in board.rows

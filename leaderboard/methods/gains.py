@@ -1,29 +1,18 @@
-"""Gains of a row over its control, per column and overall, on the outcomes that both share.
+"""Matched-compute controls of a row, and its gains over them, per column and overall.
 
-With two or more seeds on both sides the interval covers seeds and episodes. With fewer it covers
-episodes (`fsbench.core.statistics.paired`) and, if three rows or more have several seeds, their
-pooled spread: the runs that exist say how far one seed may lie from another. Runs of one seed share
-initial weights and batches, so gains over `normal` are paired by seed; gains over random
-initializations are not.
+A row and its control share everything but their methods (`Training.conditions`), have common seeds,
+and took the same number of steps and images. No other rows are compared. Gains are over the
+outcomes that both have.
 
-Seeds and episodes are two crossed random factors:
-
-    y[s, e] = mean + a[s] + b[e] + r[s, e]
-
-with independent variances: a of the pretraining seeds, b of the episodes that all seeds share, r of
-the rest. They are estimated by the mean squares of the two-way table without replication, negative
-estimates set to zero (ANOVA estimators of balanced data: Searle, Casella, McCulloch, Variance
-Components, 1992, chapter 4; Montgomery, Design and Analysis of Experiments, random factors):
-
-    seeds = (MS_s - MS_r) / E      episodes = (MS_e - MS_r) / S      residual = MS_r
-
-The mean of S seeds over E episodes has the variance (MS_s + MS_e - MS_r) / (S E); its interval is a
-t interval with Satterthwaite's degrees of freedom, which is wide for few seeds.
+With two or more seeds on both sides the interval covers seeds and episodes (ranking/seeds.py). With
+fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three rows or more have several
+seeds, their pooled spread: the runs that exist say how far one seed may lie from another. Runs of
+one seed share initial weights and batches, so gains over `normal` are paired by seed; gains over
+random initializations are not.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -31,19 +20,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from leaderboard.methods.controls import MatchedControl
 from leaderboard.methods.record import ControlKind, Gain, VarianceComponents
-from leaderboard.methods.runs import MethodRun, align_outcomes
+from leaderboard.methods.runs import MethodRun, SeedGroup, align_outcomes
+from leaderboard.ranking.seeds import (
+    Columns,
+    Coverage,
+    PooledSpread,
+    average_columns,
+    average_seeds,
+    compute_pooled_interval,
+    compute_seed_interval,
+    pool_seed_variances,
+)
 
-Columns = Sequence[NDArray[np.float64]]
-"""Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
+OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 
 
-class SeedInterval(NamedTuple):
-    """Half-width of a 95 % interval, and two-sided p of the value zero; nan if unknown."""
+class ControlIndex(NamedTuple):
+    """Possible controls: plain training by conditions, random initializations by shape."""
 
-    ci95: float
-    p: float
+    plain: dict[str, SeedGroup]
+    random: dict[str, SeedGroup]
+
+
+def index_controls(groups: Sequence[SeedGroup]) -> ControlIndex:
+    plain = {t.conditions(): group for group in groups if (t := group.training) and t.plain}
+    return ControlIndex(plain, {g.runs[0].shape: g for g in groups if g.training is None})
+
+
+class MatchedControl(NamedTuple):
+    """A control with the common seeds, or the reason why there is none."""
+
+    group: SeedGroup | None = None
+    seeds: tuple[int, ...] = ()
+    reason: str = ""
+
+
+def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, MatchedControl]:
+    """Return the controls of a row by kind; a random initialization has none."""
+    training, first = group.training, group.runs[0]
+    if training is None:
+        return {}
+    schedule = training.view.schedule
+    if training.plain:
+        normal = MatchedControl(reason="it is plain training itself")
+    else:
+        normal = match_conditions(group, training.conditions(), among)
+    if schedule not in OTHER:
+        other = MatchedControl(reason=f"schedule {schedule} has no counterpart")
+    elif training.rounds < 2:
+        other = MatchedControl(reason="one round: nothing restarts")
+    else:
+        other = match_conditions(group, training.conditions(OTHER[schedule]), among)
+    if first.shape in among.random:
+        random_init = MatchedControl(among.random[first.shape], group.seeds)
+    else:
+        random_init = MatchedControl(
+            reason=f"no random init of {first.facts.architecture} on this board"
+        )
+    return {"normal": normal, "other_schedule": other, "random_init": random_init}
+
+
+def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> MatchedControl:
+    """Return plain training under these conditions, with the seeds of equal steps and images."""
+    other = among.plain.get(conditions)
+    if other is None:
+        return MatchedControl(reason="no normal under the same plan and settings on this board")
+    both = sorted(set(group.seeds) & set(other.seeds))
+    if not both:
+        seeds = ", ".join(map(str, other.seeds))
+        return MatchedControl(reason=f"{other.name} has other seeds only: {seeds}")
+    equal = [seed for seed in both if count_steps(group, seed) == count_steps(other, seed)]
+    if not equal:
+        (steps, images), (ours, mine) = count_steps(other, both[0]), count_steps(group, both[0])
+        return MatchedControl(
+            reason=f"{other.name} took {steps} steps over {images} images, not {ours} over {mine}"
+        )
+    return MatchedControl(other, tuple(equal))
+
+
+def count_steps(group: SeedGroup, seed: int) -> tuple[int, int]:
+    """Return steps and images of the run with this seed."""
+    trainings = [run.training for run in group.of([seed]) if run.training]
+    return trainings[0].steps, trainings[0].samples
 
 
 def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
@@ -61,63 +120,6 @@ def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
         episodes=max(0.0, float(by_episode.var(ddof=1)) - residual / seeds),
         residual=residual,
     )
-
-
-def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
-    """Return the mean over seeds of every outcome, column by column."""
-    return [np.mean(column, axis=0) for column in zip(*side, strict=True)]
-
-
-def average_columns(columns: Columns) -> float:
-    return float(np.mean([column.mean() for column in columns]))
-
-
-def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """Return MS_r / (S E), the unexplained variance of a mean over seeds.
-
-    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
-    """
-    center, seeds = average_seeds(side), len(side)
-    errors = [statistics.paired(one, center, draws).se for one in side]
-    return sum(error**2 for error in errors) / (seeds * (seeds - 1))
-
-
-def estimate_seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """Return the variance component of two or more seeds in the mean over columns."""
-    between = float(np.var([average_columns(one) for one in side], ddof=1))
-    return max(0.0, between - len(side) * estimate_residual(side, draws))
-
-
-def compute_seed_interval(
-    value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
-) -> SeedInterval:
-    """Return the interval of a value over seeds and episodes.
-
-    sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
-    independent sides otherwise. se_episodes: standard error over episodes for these seeds.
-    """
-    if math.isnan(se_episodes):
-        return SeedInterval(math.nan, math.nan)
-    residuals = [estimate_residual(side, draws) for side in sides]
-    between = [
-        max(float(np.var([average_columns(one) for one in side], ddof=1)) / len(side), least)
-        for side, least in zip(sides, residuals, strict=True)
-    ]
-    variance = sum(between) + max(0.0, se_episodes**2 - sum(residuals))
-    if variance == 0.0:
-        return SeedInterval(0.0, float(value == 0.0))
-    terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
-    freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
-    return compute_student_interval(value, math.sqrt(variance), freedom)
-
-
-def compute_student_interval(value: float, se: float, freedom: float) -> SeedInterval:
-    """Return the interval and p of Student's t distribution."""
-    from scipy.special import stdtr, stdtrit
-
-    freedom = min(freedom, 1e6)
-    p = 2 * float(stdtr(freedom, -abs(value) / se))
-    return SeedInterval(se * float(stdtrit(freedom, 0.975)), p)
 
 
 GainKey = tuple[str, str, ControlKind]
@@ -146,17 +148,6 @@ def pair_runs(
     return PairedRuns(by_run[: len(ours)], by_run[len(ours) :], draws)
 
 
-class PooledSpread(NamedTuple):
-    """Variance between the seeds of one row, pooled over rows, and its degrees of freedom."""
-
-    variance: float
-    freedom: int
-
-
-FEWEST_POOLED = 3
-"""Rows with several seeds that a pooled spread needs."""
-
-
 def pool_seed_variance(
     sides: Sequence[Sequence[MethodRun]], columns: Sequence[str]
 ) -> PooledSpread | None:
@@ -169,25 +160,7 @@ def pool_seed_variance(
         for runs in sides
         if len(runs) > 1 and all(column in run.outcomes for run in runs for column in columns)
     ]
-    rows = [pair for pair in pairs if all(column.size > 1 for column in pair.ours[0])]
-    if len(rows) < FEWEST_POOLED or not columns:
-        return None
-    freedoms = [len(pair.ours) - 1 for pair in rows]
-    variances = [estimate_seed_variance(pair.ours, pair.draws) for pair in rows]
-    total = sum(v * f for v, f in zip(variances, freedoms, strict=True))
-    return PooledSpread(total / sum(freedoms), sum(freedoms))
-
-
-def compute_pooled_interval(
-    paired: statistics.Paired, sides: Sequence[int], pooled: PooledSpread
-) -> SeedInterval:
-    """Return the interval of a gap between sides of these numbers of seeds."""
-    between = pooled.variance * sum(1 / n for n in sides)
-    variance = paired.se**2 + between
-    if math.isnan(variance) or variance == 0.0:
-        return SeedInterval(paired.ci95, paired.p)
-    freedom = variance**2 * pooled.freedom / between**2 if between else math.inf
-    return compute_student_interval(paired.gap, math.sqrt(variance), freedom)
+    return pool_seed_variances((pair.ours, pair.draws) for pair in pairs) if columns else None
 
 
 def compute_gain(
@@ -205,7 +178,8 @@ def compute_gain(
     if by_seed:
         pairs = zip(ours, theirs, strict=True)
         seeds_drawn = [[[x - y for x, y in zip(a, b, strict=True)] for a, b in pairs]]
-    ci95, p, covers = paired.ci95, paired.p, "episodes"
+    ci95, p = paired.ci95, paired.p
+    covers: Coverage = "episodes"
     if min(map(len, seeds_drawn)) > 1:
         ci95, p = compute_seed_interval(paired.gap, seeds_drawn, paired.se, draws)
         covers = "seeds and episodes"

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from fsbench.core.specs import Frozen
+from leaderboard.ranking.seeds import Coverage
 
 ControlKind = Literal["normal", "other_schedule", "random_init"]
 """Controls of a row. normal: plain training, all else equal; other_schedule: the same, but with a
@@ -49,7 +50,7 @@ class Gain(Frozen):
     seeds: tuple[int, ...] = Field(
         description="pretraining seeds that both sides have; for random_init those of the row"
     )
-    covers: Literal["episodes", "seeds and episodes", "pooled seeds and episodes"] = Field(
+    covers: Coverage = Field(
         description="pooled: the spread between seeds is that of the rows with several seeds"
     )
     by_seed: tuple[float, ...] = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -28,11 +29,12 @@ NO_RECIPE = "its results have no recipe and cost: evaluate it again with --overw
 
 @dataclass(frozen=True, eq=False)
 class MethodRun:
-    """An entry: its backbone and its outcomes by column."""
+    """An entry: its backbone, its outcomes by column, and whose it is."""
 
     entry: str
     facts: BackboneFacts
     outcomes: Mapping[str, Outcomes]
+    owner: str = ""
 
     @property
     def training(self) -> Training | None:
@@ -135,6 +137,44 @@ def group_runs(
     for group in groups:
         twins.setdefault(group.method, []).append(group)
     return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups), left_out
+
+
+def group_seeds(
+    runs: Iterable[MethodRun], columns: Iterable[str], trusted: Collection[str] = ()
+) -> dict[str, tuple[MethodRun, ...]]:
+    """Return the rows of a tier table that have two or more seeds, by name.
+
+    The runs of a row have one recipe and one owner, so that nobody lowers another's row by a bad
+    seed; the same features and the same episodes. All other runs are rows of their own.
+    """
+    columns = tuple(columns)
+    parts: dict[tuple[object, ...], list[MethodRun]] = {}
+    for run in runs:
+        features = (run.facts.features, run.facts.feature_spec)
+        episodes = ((run.outcomes[c].draws, run.outcomes[c].index.tobytes()) for c in columns)
+        parts.setdefault((run.owner, features, *episodes), []).append(run)
+    taken = {run.entry.casefold() for part in parts.values() for run in part}
+    rows: dict[str, tuple[MethodRun, ...]] = {}
+    for part in parts.values():
+        for group in group_runs(part, trusted)[0]:
+            if len(group.runs) > 1:
+                name = name_row([run.entry for run in group.runs], taken)
+                taken.add(name.casefold())
+                rows[name] = group.runs
+    return rows
+
+
+def name_row(entries: Sequence[str], taken: Collection[str]) -> str:
+    """Return what the names of seeds have in common, e.g. swr of swr-s0 and swr-s1.
+
+    Where that is little or taken, return e.g. `first (+2)`, which no entry can be called.
+    """
+    shortest, letters = min(map(len, entries)), zip(*entries, strict=False)
+    equal = next((i for i, letter in enumerate(letters) if len(set(letter)) > 1), shortest)
+    common = re.sub(r"[-_.]+((s|seed)[-_.]?\d*)?$", "", entries[0][:equal])
+    if 2 * len(common) < shortest or common.casefold() in taken:
+        return f"{entries[0]} (+{len(entries) - 1})"
+    return common
 
 
 def explain_claim(run: MethodRun, chosen: MethodRun | None, claimed: Sequence[MethodRun]) -> str:

@@ -6,6 +6,7 @@ records on disk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,13 +30,31 @@ class Outcomes:
 
     index (n,): distinct increasing numbers of the episodes or images; draws: identity of what these
     numbers refer to, equal for columns over the same episodes or images; right (n,): the accuracies
-    times `out_of`, e.g. the number of correct queries of an episode.
+    times `out_of`, e.g. the number of correct queries of an episode; seeds: of a mean over several
+    seeds, the outcomes of each.
     """
 
     index: NDArray[np.int64]
     right: NDArray[Any]
     draws: str
     out_of: int = 1
+    seeds: tuple[Outcomes, ...] = ()
+
+    @classmethod
+    def average(cls, seeds: Sequence[Outcomes]) -> Outcomes:
+        """Return the mean over seeds, which have the same episodes or test images."""
+        first = seeds[0]
+        right = np.sum([outcomes.right for outcomes in seeds], axis=0)
+        return cls(first.index, right, first.draws, first.out_of * len(seeds), tuple(seeds))
+
+    @property
+    def n_seeds(self) -> int:
+        return max(1, len(self.seeds))
+
+    @property
+    def by_seed(self) -> tuple[NDArray[np.float64], ...]:
+        """The accuracies (n,) of each seed."""
+        return tuple(outcomes.values for outcomes in self.seeds or (self,))
 
     @property
     def values(self) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired
 from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.seeds import SeedErrors
 
 NOTHING = Paired(0.0, math.nan, 1.0, 0)
 """The comparison of entries without a shared outcome."""
@@ -134,9 +135,13 @@ def compute_distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> ND
 
 
 class PairwiseGaps:
-    """Gaps between entries, best first; outcomes: name -> outcomes of the columns, in order."""
+    """Gaps between entries, best first; outcomes: name -> outcomes of the columns, in order.
+
+    The errors contain the variance of seeds where entries have several (seeds.py).
+    """
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
+        self.seed_errors = SeedErrors(outcomes)
         groups: dict[tuple[object, ...], dict[str, Sequence[Outcomes]]] = {}
         for name, columns in outcomes.items():
             key = tuple((o.draws, o.out_of, o.index.tobytes()) for o in columns)
@@ -151,7 +156,7 @@ class PairwiseGaps:
             names = [name for name in others if name in field.order]
             if names:
                 gaps |= dict(zip(names, self.against(leader, field, names), strict=True))
-        return {name: gaps[name] for name in others}
+        return {name: self.seed_errors.widen_gap(gaps[name], leader, name) for name in others}
 
     def against(
         self, leader: str, field: AlignedEntries, others: Sequence[str]

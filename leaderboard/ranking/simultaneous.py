@@ -6,7 +6,8 @@ episodes by its standard error, with the degrees of freedom of Welch and Sattert
 
     FEW or more shared episodes   P(Q > z sqrt(2)), Q the range of K standard normals, z the normal
                                   deviate that is as unlikely as t
-    fewer                         K (K - 1) / 2 times Student's two-sided p (Bonferroni)
+    fewer, or fewer degrees of    K (K - 1) / 2 times Student's two-sided p (Bonferroni)
+    freedom, as with few seeds
 
 The first is Tukey's test with an error for each pair. Games and Howell (J. Educ. Statistics 1,
 1976, 113-125) compare t sqrt(2) with the studentized range instead, as if all pairs had one error:
@@ -48,7 +49,8 @@ def adjust_gaps(gaps: Sequence[Paired], rows: int) -> list[float]:
         t = np.where(gap == 0, 0.0, np.abs(gap) / se)
     p = np.where(np.isfinite(se), np.where(np.isinf(t), 0.0, 1.0), math.nan)
     tested = np.isfinite(t) & np.isfinite(se) & (t > 0)
-    many, few = tested & (fewest >= FEW), tested & (fewest < FEW)
+    many = tested & (fewest >= FEW) & (freedom >= FEW - 1)
+    few = tested & ~many
     p[many] = exceed_range(t[many], rows, freedom[many])
     if few.any():
         p[few] = exceed_student(t[few], rows, freedom[few])

@@ -4,7 +4,8 @@ The best remaining entry is the leader; its tier consists of all remaining entri
 significantly worse than the *leader*, paired over shared outcomes, alpha 0.05. The tier is removed
 and the rule applied again. Overall is the unweighted mean over the columns; an entry that lacks a
 column is unranked. Outcomes are per-episode accuracies, or correct / wrong per test image for a
-linear probe. Two rules say what is significant:
+linear probe. An entry here is a row of a table: one backbone, or the mean over seeds of a recipe
+(seeds.py). Two rules say what is significant:
 
     simultaneous-tiers-2   p adjusted for all pairs of the K ranked entries, at every step
                            (simultaneous.py); entries that share too few outcomes to be compared
@@ -29,6 +30,7 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
 from leaderboard.ranking.outcomes import Outcomes as Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
+from leaderboard.ranking.seeds import Coverage, SeedErrors
 from leaderboard.ranking.simultaneous import adjust_gaps
 
 ALPHA = 0.05
@@ -47,7 +49,8 @@ class RankedEntry:
 
     tier: 1 is the best, None is unranked; overall: mean over the columns, None if `missing` is not
     empty; behind: gap of the tier's leader over the entry, None for the leader itself and for
-    unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked.
+    unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked; covers: what
+    the intervals of `scores` cover.
     """
 
     name: str
@@ -58,6 +61,7 @@ class RankedEntry:
     behind: Paired | None = None
     p: float | None = None
     reason: str = ""
+    covers: Coverage = "episodes"
 
 
 @dataclass(frozen=True)
@@ -86,10 +90,7 @@ def rank_entries(
 
     excluded: entry -> reason why it is not to be ranked.
     """
-    scores = {
-        name: {c: statistics.score(by_column[c].values) for c in columns if c in by_column}
-        for name, by_column in contenders.items()
-    }
+    scores = score_columns(contenders, columns)
     reasons = {
         name: explain_missing(len(columns) - len(s), len(columns))
         for name, s in scores.items()
@@ -105,15 +106,23 @@ def rank_entries(
     remaining = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
     pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
     tiers: list[tuple[RankedEntry, ...]] = []
-    rows = len(remaining)
+    rows, coverage = len(remaining), pairs.seed_errors.find_coverage
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, remaining, rule, rows)
         tied = [n for n in remaining if not (n in gaps and is_worse(gaps[n], adjusted[n], alpha))]
         place = len(tiers) + 1
         tiers.append(
             tuple(
-                RankedEntry(n, scores[n], (), overall[n], place, gaps.get(n), adjusted.get(n))
-                for n in tied
+                RankedEntry(
+                    name,
+                    scores[name],
+                    overall=overall[name],
+                    tier=place,
+                    behind=gaps.get(name),
+                    p=adjusted.get(name),
+                    covers=coverage(name),
+                )
+                for name in tied
             )
         )
         remaining = [name for name in remaining if name not in set(tied)]
@@ -127,6 +136,20 @@ def rank_entries(
         for name in sorted(reasons.keys() & scores.keys())
     )
     return Ranking(tuple(columns), tuple(tiers), unranked, alpha, rule)
+
+
+def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, dict[str, Score]]:
+    """Return entry -> column -> mean with its interval, over seeds where rows have several."""
+    scores: dict[str, dict[str, Score]] = {name: {} for name in contenders}
+    for column in columns:
+        errors = SeedErrors({n: [o[column]] for n, o in contenders.items() if column in o})
+        for name, (outcomes,) in errors.outcomes.items():
+            scores[name][column] = (
+                statistics.score(outcomes.values)
+                if errors.find_coverage(name) == "episodes"
+                else errors.measure_row(name)
+            )
+    return scores
 
 
 def explain_missing(missing: int, columns: int) -> str:

@@ -16,9 +16,19 @@ from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, list_shared_tasks
 from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule
 
-MEAN_NOTE = (
-    "Overall: unweighted mean over the columns. "
-    "± is the 95 % interval over episodes or images, not over pretraining seeds."
+MEAN_NOTE = "Overall: unweighted mean over the columns."
+EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."
+SEEDS_NOTE = (
+    "A row of several seeds is the mean over them, and its ± covers seeds and episodes (two-way "
+    "analysis of variance, Student's t); in tiers its seed variance is at least the pooled one."
+)
+POOLED_NOTE = (
+    "Rows of one seed have the pooled seed spread of these rows (overall {spread} points) in ± and "
+    "in tiers."
+)
+SINGLE_NOTE = (
+    "± and tiers of rows of one seed cover episodes or images only, not pretraining seeds: fewer "
+    "than three rows have several seeds, too few for a pooled spread."
 )
 TIER_NOTES: dict[RankingRule, str] = {
     "leader-tiers-1": "Entries of one tier are not significantly worse than its leader (paired "
@@ -43,6 +53,8 @@ TRUST_NOTE = (
     "weights; it says nothing about how the weights were trained."
 )
 """Warning beside entries without a signed badge."""
+SEED_INDENT = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
+"""Before the name of a seed below its row; Markdown would join plain spaces."""
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""
@@ -58,26 +70,50 @@ class TextTable:
     note: str = ""
 
 
-def make_board_tables(view: BoardTable) -> list[TextTable]:
-    """Return the table of measured entries, then tables of published ones."""
+def make_board_tables(view: BoardTable, seeds: bool = False) -> list[TextTable]:
+    """Return the table of measured entries, with their seeds or not, then published ones."""
     published = (make_published_table(view), make_in_domain_table(view))
-    return [make_measured_table(view), *(table for table in published if table.rows)]
+    return [make_measured_table(view, seeds), *(table for table in published if table.rows)]
 
 
-def make_measured_table(view: BoardTable) -> TextTable:
-    """Return one row per entry: tier, overall and every column in percent."""
+def describe_coverage(view: BoardTable) -> str:
+    """Return what the intervals of a table cover, in sentences."""
+    if not view.seeds:
+        return EPISODES_NOTE
+    notes = [SEEDS_NOTE]
+    if view.pooled_spread is not None:
+        notes.append(POOLED_NOTE.format(spread=to_percent(view.pooled_spread)))
+    elif any(entry.tier and entry.name not in view.seeds for entry in view.ranking.entries):
+        notes.append(SINGLE_NOTE)
+    return " ".join(notes)
+
+
+def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
+    """Return one line per row: tier, overall and every column in percent.
+
+    seeds: whether the seeds of a row follow it, indented.
+    """
     columns = view.ranking.columns
     short, common = shorten_columns(columns)
     kind = view.track.label if view.track and view.track.data else common
     title = f"{view.name}{' (official)' if view.official else ''}{kind and f': {kind}'}"
-    rows = [format_entry(standing, view) for standing in view.ranking.entries]
-    notes = [TIER_NOTES[view.ranking.rule], *list_unranked(view.ranking)]
+    rows = [
+        line
+        for entry in view.ranking.entries
+        for line in (
+            format_entry(entry, view),
+            *(format_seed(seed, view) for seed in view.seeds.get(entry.name, {}).values() if seeds),
+        )
+    ]
+    notes = [TIER_NOTES[view.ranking.rule], describe_coverage(view), *list_unranked(view.ranking)]
     notes += [HELD_OUT_NOTE] if any(view.best_on_test.values()) else []
     note = " ".join(notes) if rows else "No entries yet: fsbench submit RESULTS --board DIR"
     note += f" Warning: {view.warning}" if view.warning else ""
     if any(SELF_MARK in text for row in rows for text in row):
         note = f"{note} {SELF_NOTE}"
     header = ("tier", "entry", "overall", *short, "source", "flags")
+    if view.seeds:
+        header = ("tier", "entry", "seeds", *header[2:])
     return TextTable(title, header, tuple(rows), note)
 
 
@@ -88,6 +124,7 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
     return (
         "-" if standing.tier is None else str(standing.tier),
         standing.name,
+        *([str(len(view.seeds.get(standing.name, "1")))] if view.seeds else []),
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
         *(
             format_measured(standing, view, column) + (SELF_MARK if column in self_reported else "")
@@ -96,6 +133,12 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
         "-" if source is None else to_percent(source) + mark,
         ", ".join(view.flags[standing.name]) or "-",
     )
+
+
+def format_seed(seed: RankedEntry, view: BoardTable) -> tuple[str, ...]:
+    """Return the row of one seed, indented; its intervals cover episodes only."""
+    _, name, _, *rest = format_entry(seed, view)
+    return ("", f"{SEED_INDENT}{name}", "", *rest)
 
 
 def list_self_reported(view: BoardTable, name: str) -> list[str]:
@@ -191,9 +234,9 @@ def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
     return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)
 
 
-def render_board(view: BoardTable) -> str:
+def render_board(view: BoardTable, seeds: bool = False) -> str:
     """Return GitHub Markdown; every text is escaped."""
-    return "\n\n".join(render_table(table) for table in make_board_tables(view)) + "\n"
+    return "\n\n".join(map(render_table, make_board_tables(view, seeds))) + "\n"
 
 
 def render_table(table: TextTable) -> str:
@@ -218,7 +261,7 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
         "official": view.official,
         "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
-        "rule": TIER_NOTES[ranking.rule],
+        "rule": f"{TIER_NOTES[ranking.rule]} {describe_coverage(view)}",
         **({"warning": view.warning} if view.warning else {}),
         "columns": list(ranking.columns),
         "entries": [build_entry_json(standing, view) for standing in ranking.entries],
@@ -246,7 +289,24 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
         "flags": list(view.flags[standing.name]),
         "self_reported": list_self_reported(view, standing.name),
         "link": view.links[standing.name],
+        **build_seeds_json(standing, view),
     }
+
+
+def build_seeds_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
+    """Return what the intervals of a row cover, and its seeds; nothing by the older rule."""
+    if view.ranking.rule == "leader-tiers-1":
+        return {}
+    seeds = [
+        {
+            "seed": number,
+            "name": seed.name,
+            "overall": seed.overall,
+            "scores": {c: build_score_json(score) for c, score in seed.scores.items()},
+        }
+        for number, seed in view.seeds.get(standing.name, {}).items()
+    ]
+    return {"covers": standing.covers, "seeds": seeds}
 
 
 def build_score_json(score: Score) -> dict[str, Any]:

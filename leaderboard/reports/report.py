@@ -15,10 +15,12 @@ from leaderboard.board.tables import (
     TrackColumns,
     label_columns,
     rank_board,
+    rank_rows,
     split_by_track,
 )
+from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.tiers import rank_entries
+from leaderboard.ranking.tiers import NEWEST, Ranking
 from leaderboard.reports.table import ReportTable, build_report_table
 
 ResultsByModel = dict[str, dict[Column, Loaded]]
@@ -76,29 +78,37 @@ def report_models(models: ResultsByModel, table: TrackColumns, control: str | No
     }
     results = [loaded.result for by_column in selected.values() for loaded in by_column.values()]
     first = {name: next(iter(by_column.values())).result for name, by_column in selected.items()}
+    columns = list(labels.values())
+    runs = (
+        MethodRun(name, first[name].backbone, by_column)
+        for name, by_column in contenders.items()
+        if len(by_column) == len(columns)
+    )
     view = BoardTable(
         name="results",
         official=False,
         track=table.track,
-        ranking=rank_entries(contenders, list(labels.values())),
+        ranking=Ranking((), (), ()),
         flags={},
         sources={name: result.backbone.source_accuracy for name, result in first.items()},
         links={},
         published=(),
         contenders=contenders,
+        backbones={name: result.backbone for name, result in first.items()},
         cell_flags={
             name: {column: loaded.result.flags for column, loaded in by_column.items()}
             for name, by_column in selected.items()
         },
         results=selected,
     )
+    view = rank_rows(view, columns, group_seeds(runs, columns), NEWEST, {})
     notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
     return build_report_table(view, control, notes)
 
 
 def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:
     """Return the tables. Raises UnknownName if no table contains the control."""
-    names = {row.name for table in tables for row in table.rows}
+    names = {name for table in tables for row in table.rows for name in (row.name, *row.seeds)}
     if control is not None and control not in names:
         raise UnknownName("model", control, names)
     return tables

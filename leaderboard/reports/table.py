@@ -8,23 +8,23 @@ shared outcomes, Holm over the column's comparisons with the control.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby
 from math import isnan
 
-import numpy as np
-
 from fsbench.core import statistics
+from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import Paired, Score
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
-from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
+from leaderboard.ranking.seeds import compute_student_interval
 from leaderboard.ranking.tiers import (
     ALPHA,
     NEWEST,
+    RankedEntry,
     RankingRule,
     compare_with_leader,
     is_worse,
@@ -74,7 +74,7 @@ class ReportScore:
 
     best: highest of its column, or not significantly worse; gap: over the control, None for the
     control itself and without a control; p: of that gap, adjusted by Holm; flags: why the number is
-    not official.
+    not official; is_judged: whether the gap may be marked, which no recipe of one seed may.
     """
 
     score: Score
@@ -82,19 +82,23 @@ class ReportScore:
     gap: Paired | None = None
     p: float | None = None
     flags: tuple[str, ...] = ()
+    is_judged: bool = True
 
     def mark(self, alpha: float = ALPHA) -> str:
         """Return † if significantly better than the control, ‡ if worse, else nothing."""
         if self.gap is None or self.p is None or self.p >= alpha or not self.gap.gap:
+            return ""
+        if not self.is_judged:
             return ""
         return BETTER if self.gap.gap > 0 else WORSE
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """An entry: scores by column, score of the mean over all columns, in-domain accuracy.
+    """A row: scores by column, score of the mean over all columns, in-domain accuracy.
 
-    overall: None if a column is missing, or if there is only one.
+    overall: None if a column is missing, or if there is only one; seeds: of a recipe with several,
+    by the name of the entry; is_seed: whether it is one of these.
     """
 
     name: str
@@ -102,6 +106,8 @@ class ReportRow:
     cells: Mapping[str, ReportScore]
     overall: ReportScore | None
     source: float | None
+    seeds: Mapping[str, ReportRow] = field(default_factory=dict)
+    is_seed: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,18 +156,29 @@ def build_report_table(
     view: BoardTable, control: str | None = None, notes: Sequence[str] = ()
 ) -> ReportTable:
     """Build the report of a board table; a control that is not in it is ignored."""
-    columns, outcomes = view.ranking.columns, view.contenders
+    columns, newest = view.ranking.columns, view.ranking.rule == NEWEST
+    control = control and view.find_row(control)
     cells = {c: score_column(view, c, control) for c in columns}
     overall = score_mean(view, control) if len(columns) > 1 else {}
-    rows = []
-    for entry in view.ranking.entries:
-        name = entry.name
-        flags = view.cell_flags.get(name, {})
-        measured = [c for c in columns if c in outcomes[name]]
-        scores = {c: replace(cells[c][name], flags=flags.get(c, ())) for c in measured}
+    # below two seeds no gap of a recipe is marked, as on the method board
+    runs = {name for name, facts in view.backbones.items() if newest and is_run(facts)}
+
+    def build_row(entry: RankedEntry, seeds: Mapping[int, RankedEntry]) -> ReportRow:
+        name, flags = entry.name, view.cell_flags.get(entry.name, {})
+        judged = control not in runs and name not in runs
+        scores = {
+            c: replace(cells[c][name], flags=flags.get(c, ()), is_judged=judged)
+            if name in cells[c]
+            else ReportScore(score, False, flags=flags.get(c, ()))
+            for c, score in entry.scores.items()
+        }
         mean = overall.get(name)
-        mean = mean and replace(mean, flags=tuple(dict.fromkeys(chain(*flags.values()))))
-        rows.append(ReportRow(name, entry.tier, scores, mean, view.sources[name]))
+        united = tuple(dict.fromkeys(chain(*flags.values())))
+        mean = mean and replace(mean, flags=united, is_judged=judged)
+        by_entry = {e.name: replace(build_row(e, {}), is_seed=True) for e in seeds.values()}
+        return ReportRow(name, entry.tier, scores, mean, view.sources[name], by_entry)
+
+    rows = [build_row(entry, view.seeds.get(entry.name, {})) for entry in view.ranking.entries]
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
     label = track.label if track else ""
@@ -179,9 +196,8 @@ def score_column(view: BoardTable, column: str, control: str | None) -> dict[str
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
     excluded = {e.name for e in view.ranking.unranked if not e.missing} if rule == NEWEST else set()
     eligible = [name for name in order if name not in excluded]
-    return mark_scores(
-        scores, find_best(pairs, eligible, rule), compare_with_control(pairs, order, control)
-    )
+    gaps = compare_with_control(pairs, order, control, rule)
+    return mark_scores(scores, find_best(pairs, eligible, rule), gaps)
 
 
 def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
@@ -191,9 +207,9 @@ def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
     """
     ranked = [s for s in view.ranking.entries if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
-    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control)
+    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control, view.ranking.rule)
     best = {s.name for s in ranked if s.tier == 1}
-    scores = {name: average_outcomes(columns) for name, columns in whole.items()}
+    scores = {name: view.seed_errors.measure_row(name) for name in whole}
     return mark_scores(scores, best, gaps)
 
 
@@ -203,18 +219,6 @@ def mark_scores(
     """Return the scores of one column; Holm over its comparisons with the control."""
     adjusted = dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
     return {n: ReportScore(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
-
-
-def average_outcomes(outcomes: Sequence[Outcomes]) -> Score:
-    """Return the mean of the columns' means with its interval.
-
-    Columns over the same episodes are added before the variance is computed, as for a gap: the mean
-    is the gap over zeros.
-    """
-    values = [column.values for column in outcomes]
-    zeros = [np.zeros_like(accuracies) for accuracies in values]
-    paired = statistics.paired(values, zeros, [column.draws for column in outcomes])
-    return Score(paired.gap, paired.ci95, paired.n)
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> set[str]:
@@ -227,13 +231,31 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> s
 
 
 def compare_with_control(
-    pairs: PairwiseGaps, order: Sequence[str], control: str | None
+    pairs: PairwiseGaps, order: Sequence[str], control: str | None, rule: RankingRule
 ) -> dict[str, Paired]:
-    """Return the gap of every other entry over the control; nothing if it is not in `order`."""
+    """Return the gap of every other entry over the control; nothing if it is not in `order`.
+
+    p is of Student's t, by the older rule of the normal distribution.
+    """
     if control not in order:
         return {}
     behind = pairs.behind(str(control), [name for name in order if name != control])
-    return {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}
+    gaps = {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}
+    if rule == "leader-tiers-1":
+        return gaps
+    return {name: judge_by_student(gap) for name, gap in gaps.items()}
+
+
+def judge_by_student(gap: Paired) -> Paired:
+    """Return the gap with p by Student's t; as it is without a finite error."""
+    if not gap.se > 0 or isnan(gap.freedom):
+        return gap
+    return gap._replace(p=compute_student_interval(gap.gap, gap.se, gap.freedom).p)
+
+
+def is_run(facts: BackboneFacts) -> bool:
+    """Return whether a backbone is one draw of a recipe or of an initialization."""
+    return facts.training is not None or facts.random_init is not None
 
 
 def make_caption_title(table: ReportTable) -> str:

@@ -24,6 +24,7 @@ from leaderboard.reports.render import (
     SPREAD_NOTE,
     TIER_NOTES,
     TRUST_NOTE,
+    describe_coverage,
     list_self_reported,
     shorten_columns,
 )
@@ -88,9 +89,23 @@ def build_page_data(
         "self_note": SELF_NOTE,
         "published_note": PUBLISHED_NOTE,
         "spread_note": SPREAD_NOTE,
-        "entries": {entry.name: build_entry_data(entry) for entry in entries},
+        "entries": build_entries_data(entries, tables),
         "tracks": [build_table_data(table) for table in tables],
     }
+
+
+def build_entries_data(entries: Sequence[BoardEntry], tables: Sequence[BoardTable]) -> JsonObject:
+    """Return the facts of all entries, and of rows of several seeds what the seeds share."""
+    facts = {entry.name: build_entry_data(entry) for entry in entries}
+    for row, seeds in (item for table in tables for item in table.seeds.items()):
+        of_seeds = [facts[seed.name] for seed in seeds.values()]
+        shared = {key: value for key, value in of_seeds[0].items() if value is not None}
+        facts[row] = {
+            key: value
+            for key, value in shared.items()
+            if all(other.get(key) == value for other in of_seeds)
+        }
+    return facts
 
 
 def build_entry_data(entry: BoardEntry) -> JsonObject:
@@ -141,6 +156,7 @@ def build_table_data(table: BoardTable) -> JsonObject:
     files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
     return {
         "title": table.track.label if table.track else table.name,
+        "coverage": describe_coverage(table),
         "alpha": table.ranking.alpha,
         **({"warning": table.warning} if table.warning else {}),
         "columns": [
@@ -184,11 +200,15 @@ def describe_column(table: BoardTable, column: str) -> JsonObject:
 
 
 def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
-    """Return an entry of this table, without unknown fields."""
+    """Return a row of this table, without unknown fields; seeds: its seeds, rows without a tier."""
     name, gap = entry.name, entry.behind
     outcomes, columns = table.contenders[name], table.ranking.columns
-    is_ranked = entry.overall is not None
-    half = Z95 * estimate_overall_error(outcomes, columns) if is_ranked else None
+    seeds = table.seeds.get(name, {})
+    half = None
+    if entry.tier is not None:
+        half = table.seed_errors.measure_row(name).ci95
+    elif entry.overall is not None:
+        half = Z95 * estimate_overall_error(outcomes, columns)
     data = {
         "name": name,
         "tier": entry.tier,
@@ -200,22 +220,31 @@ def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
         "self_reported": [columns.index(c) for c in list_self_reported(table, name)],
         "source": round_number(table.sources[name]),
         "cells": [build_score_data(table, entry, column) for column in columns],
+        "covers": entry.covers if entry.tier is not None else None,
+        "seeds": [build_row_data(table, seed) | {"seed": s} for s, seed in seeds.items()],
     }
     return {key: value for key, value in data.items() if value not in (None, [])}
 
 
 def build_score_data(table: BoardTable, entry: RankedEntry, column: str) -> list[Any] | None:
-    """Return mean, half-width, n, start of the records' hash, and notes if there are any."""
-    score, loaded = entry.scores.get(column), table.results.get(entry.name, {}).get(column)
-    if score is None or loaded is None:
+    """Return mean, half-width, n, start of the records' hash, and notes if there are any.
+
+    Of a row of several seeds the hash is empty and the notes are sums over the seeds.
+    """
+    score, seeds = entry.scores.get(column), table.seeds.get(entry.name, {})
+    names = [seed.name for seed in seeds.values()] or [entry.name]
+    results = [table.results[n][column].result for n in names if column in table.results.get(n, {})]
+    if score is None or not results:
         return None
-    result = loaded.result
-    notes: JsonObject = {"collapsed": result.collapsed, "non_finite": result.non_finite}
+    notes: JsonObject = {
+        "collapsed": sum(result.collapsed for result in results),
+        "non_finite": sum(result.non_finite for result in results),
+    }
     notes = {name: count for name, count in notes.items() if count}
     second = table.best_on_test.get(entry.name, {}).get(column)
     notes |= {"best_on_test": round_number(second.mean)} if second else {}
     mean, half = round_number(score.mean), round_number(score.ci95)
-    data = [mean, half, score.n, result.records_digest[:HEX]]
+    data = [mean, half, score.n, "" if seeds else results[0].records_digest[:HEX]]
     return [*data, notes] if notes else data
 
 

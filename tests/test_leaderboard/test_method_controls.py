@@ -5,7 +5,7 @@ from __future__ import annotations
 from support import fakes
 from support.methods import facts, groups, random_init, run
 
-from leaderboard.methods.controls import index_controls, match_controls
+from leaderboard.methods.gains import index_controls, match_controls
 from leaderboard.methods.runs import SeedGroup, flatten_fields, group_runs
 
 META = {"loader": "episodes"}

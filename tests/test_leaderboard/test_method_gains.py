@@ -7,15 +7,10 @@ import pytest
 from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
-from leaderboard.methods.controls import MatchedControl
-from leaderboard.methods.gains import (
-    adjust_gains,
-    compute_gain_over,
-    compute_seed_interval,
-    make_gain,
-)
+from leaderboard.methods.gains import MatchedControl, adjust_gains, compute_gain_over, make_gain
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
 from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.seeds import compute_seed_interval
 
 DRAW = np.random.default_rng(0)
 VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}

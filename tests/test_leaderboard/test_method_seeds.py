@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
-from leaderboard.methods.gains import (
+from leaderboard.methods.gains import estimate_components
+from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
     compute_seed_interval,
     compute_student_interval,
-    estimate_components,
     estimate_seed_variance,
 )
 
