@@ -48,11 +48,11 @@ class Paired(NamedTuple):
     n: int
     freedom: float = math.nan
     fewest: int = 0
-    half: float | None = None
+    half: float = math.nan
 
     @property
     def ci95(self) -> float:
-        return Z95 * self.se if self.half is None else self.half
+        return Z95 * self.se if math.isnan(self.half) else self.half
 
 
 def score(values: ArrayLike) -> Score:

@@ -2,7 +2,8 @@
 
 Best: the highest mean of a column and every entry that is not significantly worse than it (the rule
 of the board, leaderboard/ranking/tiers.py, on that column alone). Against the control: paired over
-shared outcomes, Holm over the column's comparisons with the control.
+shared outcomes, Student's t with the variance of seeds where rows have several, Holm over the
+column's comparisons with the control.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 `golden/pilot_board.json` was written by fsbench 0.1 before modules were renamed and merged: the
 tables of `fsbench leaderboard show --board leaderboard/entries --format json`, and of every result
 the task, spec digest, weights hash and score. Its tiers are those of the rule `leader-tiers-1`;
-those of `simultaneous-tiers-2`, by which the board is ranked, are in `golden/pilot_tiers_2.json`.
+those of `simultaneous-tiers-2`, by which the board is ranked, are in `golden/pilot_tiers_2.json`,
+with the seeds of a recipe as one row.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -20,6 +22,7 @@ from fsbench.core.schema import Result
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_tracks
+from leaderboard.methods.board import read_method_boards
 from leaderboard.reports.render import build_board_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,10 +61,33 @@ def test_tiers_of_the_newest_rule(entries: list[BoardEntry], tables: list[dict[s
     tiers = compact_tiers(entries)
     assert tiers == TIERS
     assert [list(table) for table in tiers.values()] == [list(table) for table in TIERS.values()]
-    for older, newest in zip(tables, tiers.values(), strict=True):
+    ranked = rank_tracks(BoardFile(name="board"), entries)
+    for older, table in zip(tables, ranked, strict=True):
         before = {entry["name"]: entry["tier"] for entry in older["entries"]}
-        ranked = [name for name in newest if isinstance(newest[name], int)]
-        assert all(newest[name] <= before[name] for name in ranked), "a wider rule only joins tiers"
+        for row in (row for tier in table.ranking.tiers for row in tier):
+            seeds = [seed.name for seed in table.seeds.get(row.name, {}).values()] or [row.name]
+            assert row.tier is not None
+            assert row.tier <= max(before[name] for name in seeds), "a wider rule only joins tiers"
+
+
+def test_seeds_of_a_recipe_are_one_row(entries: list[BoardEntry]) -> None:
+    table = rank_tracks(BoardFile(name="board"), entries)[0]
+    assert sorted(e.name for seeds in table.seeds.values() for e in seeds.values()) == sorted(
+        entry.name for entry in entries if entry.name not in table.names
+    )
+    assert [seed.name for seed in table.seeds["pilot-swr"].values()] == [
+        f"pilot-swr-s{seed}" for seed in (0, 1, 2)
+    ]
+    row = next(row for row in table.ranking.entries if row.name == "pilot-swr")
+    assert row.overall == pytest.approx(
+        np.mean([seed.overall for seed in table.seeds["pilot-swr"].values()])
+    )
+    board = next(b for b in read_method_boards(ENTRIES) if "linear" in b.track)
+    method = next(method for method in board.rows if method.name == "swr")
+    assert method.overall is not None
+    assert table.seed_errors.measure_row("pilot-swr")[:2] == pytest.approx(
+        (method.overall.mean, method.overall.ci95_seeds)
+    )
 
 
 def test_the_board_is_shown_by_the_newest_rule() -> None:

@@ -1,0 +1,227 @@
+"""Pretraining seeds of a row: its mean over them, and what they add to errors.
+
+Seeds and episodes are two crossed random factors:
+
+    y[s, e] = mean + a[s] + b[e] + r[s, e]
+
+with independent variances: a of the pretraining seeds, b of the episodes that all seeds share, r of
+the rest. They are estimated by the mean squares of the two-way table without replication, negative
+estimates set to zero (ANOVA estimators of balanced data: Searle, Casella, McCulloch, Variance
+Components, 1992, chapter 4; Montgomery, Design and Analysis of Experiments, random factors):
+
+    seeds = (MS_s - MS_r) / E      episodes = (MS_e - MS_r) / S      residual = MS_r
+
+The mean of S seeds over E episodes has the variance (MS_s + MS_e - MS_r) / (S E); its interval is a
+t interval with Satterthwaite's degrees of freedom, which is wide for few seeds.
+
+The gap of two rows has the seed variances of both and the paired variance of the episodes. Where
+three rows or more have several seeds, a row of one seed has the pooled variance of those rows, and
+a row of several seeds the larger one of the pooled variance and its own, with the pooled degrees of
+freedom. The larger one, since pooling alone fails where seeds of some rows differ more than those
+of others. Below three such rows each has its own variance, and a gap the degrees of freedom of the
+side with fewer seeds: Satterthwaite's sum is too many for two seeds. `tests/benchmarks/tiers.py`
+prints levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsbench.core import statistics
+from fsbench.core.statistics import Paired, Score
+from leaderboard.ranking.outcomes import Outcomes
+
+Columns = Sequence[NDArray[np.float64]]
+"""Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
+Coverage = Literal["episodes", "seeds and episodes", "pooled seeds and episodes"]
+"""What an interval covers. pooled: the variance of seeds is that of the rows with several."""
+FEWEST_POOLED = 3
+"""Rows with several seeds that a pooled variance needs."""
+
+
+class SeedInterval(NamedTuple):
+    """Half-width of a 95 % interval, and two-sided p of the value zero; nan if unknown."""
+
+    ci95: float
+    p: float
+
+
+class PooledSpread(NamedTuple):
+    """Variance between the seeds of one row, pooled over rows, and its degrees of freedom."""
+
+    variance: float
+    freedom: int
+
+
+class SeedPart(NamedTuple):
+    """Seed variance of a row's mean; residual: how much of it the error over episodes contains."""
+
+    variance: float
+    residual: float = 0.0
+    freedom: float = math.inf
+
+
+def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
+    """Return the mean over seeds of every outcome, column by column."""
+    return [np.mean(column, axis=0) for column in zip(*side, strict=True)]
+
+
+def average_columns(columns: Columns) -> float:
+    return float(np.mean([column.mean() for column in columns]))
+
+
+def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
+    """Return MS_r / (S E), the unexplained variance of a mean over seeds.
+
+    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
+    """
+    center, seeds = average_seeds(side), len(side)
+    errors = [statistics.paired(one, center, draws).se for one in side]
+    return sum(error**2 for error in errors) / (seeds * (seeds - 1))
+
+
+def estimate_between(side: Sequence[Columns], residual: float) -> float:
+    """Return MS_s / (S E), the variance of a mean over seeds, at least `residual`."""
+    means = [average_columns(one) for one in side]
+    return max(float(np.var(means, ddof=1)) / len(side), residual)
+
+
+def estimate_seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
+    """Return the variance component of two or more seeds in the mean over columns."""
+    between = float(np.var([average_columns(one) for one in side], ddof=1))
+    return max(0.0, between - len(side) * estimate_residual(side, draws))
+
+
+def pool_seed_variances(
+    sides: Iterable[tuple[Sequence[Columns], Sequence[str]]],
+) -> PooledSpread | None:
+    """Return the pooled spread in the mean over columns; None for fewer than three rows with it.
+
+    sides: the seeds of each row, two or more, and the draws of the columns.
+    """
+    rows = [side for side in sides if all(column.size > 1 for column in side[0][0])]
+    if len(rows) < FEWEST_POOLED:
+        return None
+    freedoms = [len(side) - 1 for side, _ in rows]
+    variances = [estimate_seed_variance(*row) for row in rows]
+    total = sum(v * f for v, f in zip(variances, freedoms, strict=True))
+    return PooledSpread(total / sum(freedoms), sum(freedoms))
+
+
+def compute_seed_interval(
+    value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
+) -> SeedInterval:
+    """Return the interval of a value over seeds and episodes.
+
+    sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
+    independent sides otherwise. se_episodes: standard error over episodes for these seeds.
+    """
+    if math.isnan(se_episodes):
+        return SeedInterval(math.nan, math.nan)
+    residuals = [estimate_residual(side, draws) for side in sides]
+    between = [estimate_between(s, least) for s, least in zip(sides, residuals, strict=True)]
+    variance = sum(between) + max(0.0, se_episodes**2 - sum(residuals))
+    if variance == 0.0:
+        return SeedInterval(0.0, float(value == 0.0))
+    terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
+    freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
+    return compute_student_interval(value, math.sqrt(variance), freedom)
+
+
+def compute_pooled_interval(
+    paired: Paired, sides: Sequence[int], pooled: PooledSpread
+) -> SeedInterval:
+    """Return the interval of a gap between sides of these numbers of seeds."""
+    between = pooled.variance * sum(1 / n for n in sides)
+    variance = paired.se**2 + between
+    if math.isnan(variance) or variance == 0.0:
+        return SeedInterval(paired.ci95, paired.p)
+    freedom = variance**2 * pooled.freedom / between**2 if between else math.inf
+    return compute_student_interval(paired.gap, math.sqrt(variance), freedom)
+
+
+def compute_student_interval(value: float, se: float, freedom: float) -> SeedInterval:
+    """Return the interval and p of Student's t distribution."""
+    from scipy.special import stdtr, stdtrit
+
+    freedom = min(freedom, 1e6)
+    p = 2 * float(stdtr(freedom, -abs(value) / se))
+    return SeedInterval(se * float(stdtrit(freedom, 0.975)), p)
+
+
+class SeedErrors:
+    """What seeds add to the errors of rows; outcomes: row -> outcomes of the columns, in order."""
+
+    def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
+        self.outcomes = outcomes
+        self.sides = {n: split_seeds(o) for n, o in outcomes.items() if o and o[0].n_seeds > 1}
+        self.parts: dict[str, SeedPart] = {}
+
+    def list_draws(self, row: str) -> list[str]:
+        return [column.draws for column in self.outcomes[row]]
+
+    @cached_property
+    def pooled(self) -> PooledSpread | None:
+        if len(self.sides) < FEWEST_POOLED:
+            return None
+        return pool_seed_variances((s, self.list_draws(row)) for row, s in self.sides.items())
+
+    def find_coverage(self, row: str) -> Coverage:
+        """Return what the interval of a row covers."""
+        if row in self.sides:
+            return "seeds and episodes"
+        return "pooled seeds and episodes" if self.pooled else "episodes"
+
+    def measure_row(self, row: str) -> Score:
+        """Return the mean over seeds and columns, with the interval of the row's own seeds."""
+        columns, draws = [o.values for o in self.outcomes[row]], self.list_draws(row)
+        # paired with zeros: the error of a mean, adding columns of equal draws as for gaps
+        mean = statistics.paired(columns, [np.zeros_like(values) for values in columns], draws)
+        half = mean.ci95
+        if row in self.sides:
+            half = compute_seed_interval(mean.gap, [self.sides[row]], mean.se, draws).ci95
+        elif self.pooled:
+            half = compute_pooled_interval(mean, (1,), self.pooled).ci95
+        return Score(mean.gap, half, mean.n)
+
+    def find_part(self, row: str) -> SeedPart:
+        """Return the seed variance of a row's mean; none for one seed without a pooled variance."""
+        if row not in self.parts:
+            self.parts[row] = self.estimate_part(row)
+        return self.parts[row]
+
+    def estimate_part(self, row: str) -> SeedPart:
+        pooled = self.pooled
+        if row not in self.sides:
+            return SeedPart(pooled.variance, 0.0, pooled.freedom) if pooled else SeedPart(0.0)
+        side = self.sides[row]
+        residual = estimate_residual(side, self.list_draws(row))
+        between = estimate_between(side, residual)
+        if pooled is None:
+            return SeedPart(between, residual, len(side) - 1)
+        least = pooled.variance / len(side) + residual
+        return SeedPart(max(between, least), residual, pooled.freedom)
+
+    def widen_gap(self, gap: Paired, a: str, b: str) -> Paired:
+        """Return the gap of rows a and b with the variance of their seeds, and p by Student's t."""
+        parts = [part for part in map(self.find_part, (a, b)) if part.variance > 0]
+        between = sum(part.variance for part in parts)
+        variance = between + max(0.0, gap.se**2 - sum(part.residual for part in parts))
+        if not parts or math.isnan(variance):
+            return gap
+        seeds = min(part.freedom for part in parts)
+        terms = between**2 / seeds + (variance - between) ** 2 / max(gap.freedom, 1.0)
+        freedom, se = variance**2 / terms, math.sqrt(variance)
+        half, p = compute_student_interval(gap.gap, se, freedom)
+        return gap._replace(se=se, p=p, freedom=freedom, half=half)
+
+
+def split_seeds(columns: Sequence[Outcomes]) -> list[Columns]:
+    """Return the outcomes of each seed of a row."""
+    return [list(seed) for seed in zip(*(o.by_seed for o in columns), strict=True)]
