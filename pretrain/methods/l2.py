@@ -48,7 +48,7 @@ class L2(Method):
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2.lam": 1e-3}
     TOY: ClassVar = {"l2.lam": 1e-3}
-    PAPER: ClassVar = swr_study.paper_rows("l2", 0.3915, 0.4080)
+    PAPER: ClassVar = swr_study.paper_rows("l2")
 
     def setup(self, ctx: Context) -> None:
         kernels = self.on == "kernels"

@@ -46,7 +46,7 @@ class L2Init(Method):
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2_init.lam": 1e-3}
     TOY: ClassVar = {"l2_init.lam": 1e-3}
-    PAPER: ClassVar = swr_study.paper_rows("l2_init", 0.3870, 0.4199)
+    PAPER: ClassVar = swr_study.paper_rows("l2_init")
 
     def check(self, recipe: Recipe) -> None:
         if self.reanchor_on_new_data:

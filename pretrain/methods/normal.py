@@ -51,6 +51,6 @@ class Normal(Method):
             row="official code, long_cosine_lr",
             overrides={"schedule": "single_cycle"},
         ),
-        *swr_study.paper_rows("normal", 0.3912, 0.4126, row="vanilla"),
+        *swr_study.paper_rows("normal", row="vanilla"),
         *reinit_study.study_rows(),
     )

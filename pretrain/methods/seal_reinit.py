@@ -6,7 +6,8 @@ Code:  https://github.com/amiiir-sarfi/SEAL
 
     round start r > 0:  late kernels and the head's weight <- fresh draw,  then eq. 3 (seal.py)
 
-No settings besides those of seal.py; the differences are those of seal.py and llf.py.
+No settings besides those of seal.py; the differences are those of seal.py and llf.py. As in
+`paper/llf`, `paper/seal_reinit` redraws by the law of the official code, kaiming-uniform(a=sqrt 5).
 """
 
 from typing import ClassVar
@@ -24,7 +25,7 @@ class SealReinit(Seal):
 
     SOURCE: ClassVar = "SEAL Table 7, + Reinit; code amiiir-sarfi/SEAL"
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0, "threshold": END}
-    PAPER: ClassVar = seal_rows("seal_reinit", 0.5682, 0.5887, "Table 7")
+    PAPER: ClassVar = seal_rows("seal_reinit", 0.5682, 0.5887, "Table 7", redraws=True)
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

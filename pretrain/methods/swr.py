@@ -22,10 +22,11 @@ scaled separately.
 | time of the call    | after the step       | before the next one  | after the step               |
 | running statistics  | left alone           | left alone           | option scale_running_stats   |
 
-Differences: the printed product C starts one layer too early, which breaks the paper's Theorem 1;
-here its first factor is that of layer k. The official code swaps the two lambdas in its CNNs. A
-layer whose norm is or was zero is skipped, because the rule would pull it to zero for good. The
-rule does not depend on the learning rate.
+Differences: the printed product C starts one layer too early (l >= k), which breaks the paper's
+Theorem 1; here its first factor is that of layer k. The rows `paper/swr...` follow the printed rule
+(`paper_literal`), as does the code that made their figures; other recipes have the corrected one.
+The official code swaps the two lambdas in its CNNs. A layer whose norm is or was zero is skipped,
+because the rule would pull it to zero for good. The rule does not depend on the learning rate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,7 +130,7 @@ class Swr(Method):
     )
     RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    PAPER: ClassVar = swr_study.paper_rows("swr", 0.4348, 0.5221)
+    PAPER: ClassVar = swr_study.paper_rows("swr")
 
     @model_validator(mode="before")
     @classmethod

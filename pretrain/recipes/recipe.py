@@ -68,12 +68,16 @@ class PaperRecipe(Frozen):
 
 
 def seal_rows(
-    name: str, third: float, tenth: float, table: str = "Table 2"
+    name: str, third: float, tenth: float, table: str = "Table 2", redraws: bool = False
 ) -> tuple[PaperRecipe, ...]:
-    """Return a row of SEAL's tables: accuracy after 3 and after 10 generations."""
+    """Return a row of SEAL's tables: accuracy after 3 and after 10 generations.
+
+    redraws: the method draws weights anew, by the law of the official code.
+    """
     short = PublishedFigure(accuracy=third, at="generation 3", overrides=("plan.rounds=3",))
     figures = (short, PublishedFigure(accuracy=tenth, at="generation 10"))
-    return (PaperRecipe(name=name, paper="SEAL", row=table, figures=figures),)
+    law = {"redraw": "kaiming_uniform_sqrt5"} if redraws else {}
+    return (PaperRecipe(name=name, paper="SEAL", row=table, overrides=law, figures=figures),)
 
 
 Neutral = Mapping[str, object] | str

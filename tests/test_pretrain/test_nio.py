@@ -26,6 +26,7 @@ from pretrain.methods.nio import (
     compute_part_gradients,
     learn_scales,
 )
+from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.loop import train_recipe
@@ -322,3 +323,11 @@ def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
     epochs(made, 1)
     assert "fc.weight" in made.ctx.memories["nio"]["factors"]
     train_recipe(both, source(), tmp_path / "run")
+
+
+def test_the_papers_objective_is_the_default_and_the_pilot_states_the_codes() -> None:
+    objectives = {
+        scale: dict(registry.load_recipe(f"{scale}/nio").methods[0])["objective"]
+        for scale in ("full", "regime", "toy", "pilot")
+    }
+    assert objectives == {"full": "gc", "regime": "gc", "toy": "gc", "pilot": "gc_gn_sqrt"}

@@ -19,12 +19,17 @@ TABLE_5 = {
 
 @pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
 def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
-    (figure,) = registry.RECIPES.figures(f"paper/{row}")
-    figures = registry.RECIPES.paper_row(f"paper/{row}")
-    assert figures
+    figure, *others = registry.RECIPES.figures(f"paper/{row}")
+    printed = registry.RECIPES.paper_row(f"paper/{row}")
+    assert printed
     table = "Table 1" if row in TABLE_1 else "Table 5"
-    assert (figures.paper, figures.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
-    assert figure.accuracy == accuracy
+    assert (printed.paper, printed.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
+    assert (figure.accuracy, figure.overrides) == (accuracy, ())
+    assert len(others) == 4
+    sides = {"mnist": 28, "cifar10": 32, "cifar100": 32}
+    for other in others:
+        recipe = registry.load_recipe(f"paper/{row}").override(other.overrides)
+        assert recipe.input_size == sides[recipe.source]
 
 
 @pytest.mark.parametrize("row", [*TABLE_1, *TABLE_5])
@@ -52,6 +57,25 @@ def test_scenario_rows_train_100_epochs_a_stage() -> None:
     assert warm.plan.stages == (Stage(stop=0.5), Stage())
     assert (warm.plan.epochs, warm.schedule, warm.opt_reset) == (100, "constant", "none")
     assert len(registry.load_recipe("paper/vanilla_continual_limited").plan.stages) == 10
+
+
+def test_the_papers_rows_follow_its_printed_bias_rule_and_others_the_corrected_one() -> None:
+    """Their figures were made by code with `l >= k` (Algorithm 1)."""
+    names = [n for n in registry.RECIPES.names() if n.split("/")[1].startswith("swr")]
+    literal = {name: dict(registry.load_recipe(name).methods[0])["paper_literal"] for name in names}
+    assert literal == {name: name.startswith("paper/") for name in names}
+    assert len(names) == 6 + 8
+
+
+def test_a_column_has_its_own_coefficients() -> None:
+    figures = {f.at: f.overrides for f in registry.RECIPES.figures("paper/swr_reanchor")}
+    assert figures["CIFAR-100 CNN-BN"] == (
+        "source=cifar100",
+        "architecture=cnn_bn",
+        "input_size=32",
+        "swr_reanchor.lambda_f=0.0001",
+        "swr_reanchor.lambda_c=0.1",
+    )
 
 
 def test_coefficients_of_the_rows() -> None:
