@@ -117,7 +117,7 @@ def build_row(
 ) -> PaperRecipe:
     """Build the recipe of a row for TinyImageNet, with the figures of all columns."""
     literal = {f"{method}.paper_literal": True} if method.startswith("swr") else {}
-    figures = []
+    figures: list[PublishedFigure] = []
     for network, accuracy in zip(NETWORKS, ACCURACIES.get(name, ()), strict=False):
         changes = column_overrides(method, setting, network) if figures else {}
         overrides = tuple(f"{field}={value}" for field, value in changes.items())
