@@ -112,7 +112,7 @@ def column_overrides(method: str, setting: str, network: str) -> dict[str, objec
     return {**fields, **chosen_coefficients(method, setting, network)}
 
 
-def build_row(
+def build_study_row(
     name: str, row: str, method: str, setting: str, fields: Mapping[str, object]
 ) -> PaperRecipe:
     """Build the recipe of a row for TinyImageNet, with the figures of all columns."""
@@ -134,13 +134,13 @@ def build_row(
 
 def decay_row(name: str, method: str) -> PaperRecipe:
     """Build the row of a method with learning-rate decay (Table 5)."""
-    return build_row(name, f"Table 5, {NETWORKS[VGG]}", method, "stationary", DECAY)
+    return build_study_row(name, f"Table 5, {NETWORKS[VGG]}", method, "stationary", DECAY)
 
 
 def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
     """Build a method's warm-start and continual rows (Figures 2 to 4): 100 epochs per stage."""
     return tuple(
-        build_row(
+        build_study_row(
             f"{row}_{setting.replace('-', '_')}",
             f"Figures 2 to 4, {setting}",
             method,
@@ -154,5 +154,5 @@ def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
 def paper_rows(method: str, row: str = "") -> tuple[PaperRecipe, ...]:
     """Build all rows of a method that acts at every step, or of plain training as `row`."""
     row = row or method
-    stationary = build_row(row, f"Table 1, {NETWORKS[VGG]}", method, "stationary", {})
+    stationary = build_study_row(row, f"Table 1, {NETWORKS[VGG]}", method, "stationary", {})
     return stationary, decay_row(f"{row}_decay", method), *scenario_rows(row, method)
