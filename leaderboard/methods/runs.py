@@ -145,15 +145,18 @@ def group_seeds(
     """Return the rows of a tier table that have two or more seeds, by name.
 
     The runs of a row have one recipe and one owner, so that nobody lowers another's row by a bad
-    seed; the same features and the same episodes. All other runs are rows of their own.
+    seed; the same features and the same episodes. All others are rows of their own, also networks
+    without a recipe and two runs that claim one seed with other weights.
     """
-    columns = tuple(columns)
+    runs, columns = tuple(runs), tuple(columns)
     parts: dict[tuple[object, ...], list[MethodRun]] = {}
     for run in runs:
+        if run.training is None:
+            continue
         features = (run.facts.features, run.facts.feature_spec)
         episodes = ((run.outcomes[c].draws, run.outcomes[c].index.tobytes()) for c in columns)
         parts.setdefault((run.owner, features, *episodes), []).append(run)
-    taken = {run.entry.casefold() for part in parts.values() for run in part}
+    taken = {run.entry.casefold() for run in runs}
     rows: dict[str, tuple[MethodRun, ...]] = {}
     for part in parts.values():
         for group in group_runs(part, trusted)[0]:

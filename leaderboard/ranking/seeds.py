@@ -39,6 +39,7 @@ from leaderboard.ranking.outcomes import Outcomes
 
 Columns = Sequence[NDArray[np.float64]]
 """Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
+Numbers = NDArray[np.float64]
 Coverage = Literal["episodes", "seeds and episodes", "pooled seeds and episodes"]
 """What an interval covers. pooled: the variance of seeds is that of the rows with several."""
 FEWEST_POOLED = 3
@@ -210,16 +211,42 @@ class SeedErrors:
 
     def widen_gap(self, gap: Paired, a: str, b: str) -> Paired:
         """Return the gap of rows a and b with the variance of their seeds, and p by Student's t."""
-        parts = [part for part in map(self.find_part, (a, b)) if part.variance > 0]
-        between = sum(part.variance for part in parts)
-        variance = between + max(0.0, gap.se**2 - sum(part.residual for part in parts))
-        if not parts or math.isnan(variance):
+        parts = self.find_part(a), self.find_part(b)
+        if not any(part.variance for part in parts) or math.isnan(gap.se):
             return gap
-        seeds = min(part.freedom for part in parts)
-        terms = between**2 / seeds + (variance - between) ** 2 / max(gap.freedom, 1.0)
-        freedom, se = variance**2 / terms, math.sqrt(variance)
+        se, freedom = map(float, add_seed_variance(*parts, np.float64(gap.se), gap.freedom))
         half, p = compute_student_interval(gap.gap, se, freedom)
         return gap._replace(se=se, p=p, freedom=freedom, half=half)
+
+    def widen_halves(self, rows: Sequence[str], errors: Numbers, freedom: float) -> Numbers:
+        """Return the half-widths (N, N) of all gaps from their errors (N, N) over episodes."""
+        from scipy.special import stdtrit
+
+        parts = np.array([self.find_part(row) for row in rows])
+        a, b = SeedPart(*parts.T[:, :, None]), SeedPart(*parts.T[:, None])
+        with np.errstate(invalid="ignore"):  # a row against itself
+            se, freedoms = add_seed_variance(a, b, errors, freedom)
+            widened = se * stdtrit(np.minimum(freedoms, 1e6), 0.975)
+        has_seeds = np.asarray(a.variance + b.variance) > 0
+        return np.asarray(np.where(has_seeds, widened, statistics.Z95 * errors), np.float64)
+
+
+def add_seed_variance(
+    a: SeedPart, b: SeedPart, error: Numbers | np.float64, freedom: float
+) -> tuple[Numbers, Numbers]:
+    """Return the error of a gap with the variance of the seeds of both rows, and its freedom.
+
+    error, freedom: over episodes. Arrays are taken element by element.
+    """
+    between = np.asarray(a.variance + b.variance, np.float64)
+    episodes = np.maximum(0.0, error**2 - a.residual - b.residual)
+    seeds = np.minimum(
+        np.where(np.asarray(a.variance) > 0, a.freedom, math.inf),
+        np.where(np.asarray(b.variance) > 0, b.freedom, math.inf),
+    )
+    variance = between + episodes
+    combined = variance**2 / (between**2 / seeds + episodes**2 / max(freedom, 1.0))
+    return np.sqrt(variance), np.asarray(combined, np.float64)
 
 
 def split_seeds(columns: Sequence[Outcomes]) -> list[Columns]:

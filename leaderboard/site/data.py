@@ -33,6 +33,7 @@ from leaderboard.site.packing import (
     count_paired_entries,
     encode_pairs,
     estimate_overall_error,
+    find_scale,
     pack_bytes,
     pack_histograms,
     pack_json,
@@ -151,6 +152,7 @@ def build_table_data(table: BoardTable) -> JsonObject:
     intervals = statistics.rank_intervals.entries if statistics.rank_intervals else ()
     ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
     compared = names[: count_paired_entries(len(names), len(columns))]
+    scale = find_scale(table.contenders, compared, columns)
     outcomes = [[table.contenders[name].get(c) for c in columns] for name in names]
     report = [build_report_table(table)]
     files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
@@ -165,7 +167,8 @@ def build_table_data(table: BoardTable) -> JsonObject:
         ],
         "rows": [build_row_data(table, s) | ranks.get(s.name, {}) for s in table.ranking.entries],
         "paired": len(compared),
-        "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
+        **({"pair_scale": scale} if scale > 1 else {}),
+        "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns, scale)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
         "published": [build_published_data(table, entry) for entry in table.published],
         "panels": pack_json(draw_track(table, statistics)),

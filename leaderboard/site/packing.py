@@ -5,7 +5,8 @@ accuracies, two bytes per bin. For the gap of two entries the page knows the mea
 know is the paired standard error. Stored in one byte per pair and column is its ratio to the
 standard error of independent samples, on a logarithmic grid of 252 steps from 0.05 to sqrt(2): a
 half-width read back is within 0.7 % of `fsbench.core.statistics.paired`, and never too small below
-the grid. 200 entries of 16 columns take about 300 kB; their outcomes would take 1.3 MB.
+the grid. Where rows have several seeds the grid is scaled (`find_scale`). 200 entries of 16 columns
+take about 300 kB; their outcomes would take 1.3 MB.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.statistics import Z95
 from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.seeds import SeedErrors
 from leaderboard.ranking.tiers import Contenders
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -78,40 +81,75 @@ def count_paired_entries(n: int, n_columns: int) -> int:
     return min(n, int(most))
 
 
-def encode_pairs(contenders: Contenders, names: Sequence[str], columns: Sequence[str]) -> bytes:
-    """Return the codes of pairs (0, 1), (0, 2), (1, 2), (0, 3), ...: overall, then by column."""
-    blocks = [encode_overall(contenders, names, columns)]
-    blocks += [
-        encode_column([contenders[name].get(column) for name in names]) for column in columns
-    ]
+def encode_pairs(
+    contenders: Contenders, names: Sequence[str], columns: Sequence[str], scale: float = 1.0
+) -> bytes:
+    """Return the codes of pairs (0, 1), (0, 2), (1, 2), (0, 3), ...: overall, then by column.
+
+    scale: what the ratios are divided by, of `find_scale`.
+    """
     rows, others = np.tril_indices(len(names), -1)
-    return b"".join(block[rows, others].tobytes() for block in blocks)
+    codes = b""
+    for groups in measure_blocks(contenders, names, columns):
+        matrix = np.full((len(names), len(names)), UNKNOWN, np.uint8)
+        for members, paired, independent in groups:
+            matrix[np.ix_(members, members)] = encode_errors(paired / scale, independent)
+        codes += matrix[rows, others].tobytes()
+    return codes
 
 
-def encode_column(outcomes: Sequence[Outcomes | None]) -> NDArray[np.uint8]:
-    """Return the codes (N, N) of one column."""
-    matrix = np.full((len(outcomes), len(outcomes)), UNKNOWN, np.uint8)
-    for members in group_by_index(outcomes):
-        x = np.stack([o.values for i in members if (o := outcomes[i]) is not None])
-        matrix[np.ix_(members, members)] = encode_errors(*estimate_paired_errors(x))
-    return matrix
+def find_scale(contenders: Contenders, names: Sequence[str], columns: Sequence[str]) -> float:
+    """Return the largest ratio in parts of sqrt(2), at least 1.
+
+    It exceeds 1 where rows have several seeds: the interval of a row is of its own seeds, that of a
+    gap of the pooled spread at least.
+    """
+    if all(outcomes.n_seeds == 1 for name in names for outcomes in contenders[name].values()):
+        return 1.0
+    ratios = [
+        np.divide(paired, independent, out=np.zeros_like(paired), where=independent > 0).max()
+        for groups in measure_blocks(contenders, names, columns)
+        for _, paired, independent in groups
+    ]
+    return max(1.0, float(max(ratios, default=1.0)) / math.sqrt(2))
 
 
-def encode_overall(
+def measure_blocks(
     contenders: Contenders, names: Sequence[str], columns: Sequence[str]
-) -> NDArray[np.uint8]:
-    """Return the codes (N, N) of the mean over the columns, for entries that have them all."""
-    matrix = np.full((len(names), len(names)), UNKNOWN, np.uint8)
-    sums_by_entry = [sum_columns(contenders[name], columns) for name in names]
-    for members in group_by_index(sums_by_entry):
-        total = np.zeros((len(members), len(members)))
-        independent_total = np.zeros_like(total)
-        for group in group_by_draws(contenders[names[members[0]]], columns):
-            sums = [sum(contenders[names[i]][c].values for c in group) for i in members]
-            paired, independent = estimate_paired_errors(np.stack([np.asarray(s) for s in sums]))
-            total, independent_total = total + paired**2, independent_total + independent**2
-        matrix[np.ix_(members, members)] = encode_errors(np.sqrt(total), np.sqrt(independent_total))
-    return matrix
+) -> Iterator[list[tuple[list[int], Matrix, Matrix]]]:
+    """Yield overall and per column groups of entries over equal episodes with errors of their gaps.
+
+    The errors are paired, then as if the rows were independent; with several seeds both are
+    half-widths in parts of 1.96.
+    """
+    for block in (columns, *([column] for column in columns)):
+        whole = {n: contenders[n] for n in names if block and set(block) <= contenders[n].keys()}
+        seeds = SeedErrors({name: [o[c] for c in block] for name, o in whole.items()})
+        joined = [sum_columns(contenders[name], block) for name in names]
+        groups = []
+        for members in group_by_index(joined):
+            rows = [names[i] for i in members]
+            paired, independent = measure_group([whole[row] for row in rows], block)
+            if seeds.sides:
+                fewest = min(whole[rows[0]][column].index.size for column in block)
+                halves = np.array([seeds.measure_row(row).ci95 for row in rows]) / Z95
+                paired = seeds.widen_halves(rows, paired, fewest - 1) / Z95
+                independent = np.hypot.outer(halves, halves)
+            groups.append((members, paired, independent))
+        yield groups
+
+
+def measure_group(
+    rows: Sequence[Mapping[str, Outcomes]], columns: Sequence[str]
+) -> tuple[Matrix, Matrix]:
+    """Return paired and independent errors (N, N) of the mean over columns on equal episodes."""
+    total = np.zeros((len(rows), len(rows)))
+    independent_total = np.zeros_like(total)
+    for group in group_by_draws(rows[0], columns):
+        sums = [np.asarray(sum(row[column].values for column in group)) for row in rows]
+        paired, independent = estimate_paired_errors(np.stack(sums))
+        total, independent_total = total + paired**2, independent_total + independent**2
+    return np.sqrt(total) / len(columns), np.sqrt(independent_total) / len(columns)
 
 
 def estimate_overall_error(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> float:

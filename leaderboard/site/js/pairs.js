@@ -5,9 +5,9 @@ const LOW = 0.05;
 const STEP = Math.log(Math.SQRT2 / LOW) / 252;
 const UNKNOWN = 255;
 
-function ratioOf(code) {
+function ratioOf(code, scale) {
   if (code === UNKNOWN) return null;
-  return code === 0 ? 0 : LOW * Math.exp(STEP * (code - 1));
+  return code === 0 ? 0 : scale * LOW * Math.exp(STEP * (code - 1));
 }
 
 // Ratio of the paired to the independent standard error; block 0 is overall, then the columns.
@@ -16,7 +16,7 @@ function pairedRatio(bytes, track, a, b, block) {
   const low = Math.min(a, b);
   if (high >= track.paired) return null;
   const place = (block * track.paired * (track.paired - 1)) / 2 + (high * (high - 1)) / 2 + low;
-  return ratioOf(bytes[place]);
+  return ratioOf(bytes[place], track.pair_scale ?? 1);
 }
 
 // Gap of A over B in a column (or overall, column -1), with its 95 % half-width; `paired` tells
