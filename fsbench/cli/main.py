@@ -29,7 +29,7 @@ PANELS = {
         *("results", "episodes", "protocols"),
     ),
     "Pretrain": ("pretrain", "sweep", "budget", "reproduce"),
-    "Leaderboard": ("submit", "leaderboard", "compare", "power"),
+    "Leaderboard": ("submit", "export", "leaderboard", "compare", "power"),
     "Data": ("data", "cache"),
     "Tools": ("demo", "doctor", "ls"),
 }

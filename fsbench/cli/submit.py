@@ -1,14 +1,19 @@
-"""`fsbench submit`: write declarations, check results and add them to a board."""
+"""`fsbench submit` and `fsbench export`: hand results to a board, to the hub and to timm."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
+
+
+def register(app: typer.Typer) -> None:
+    app.command("submit")(submit)
+    app.command("export")(export)
 
 
 def submit(
@@ -111,3 +116,52 @@ def submit(
         for entry in entries
     ]
     console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)
+
+
+def export(
+    source: Annotated[str, Argument(help="Results folder, or a pretraining run (run:DIR).")],
+    shape: Literal["hub", "timm"] | None = Option(
+        None, "--format", help="hub (results) or timm (a run); by default what the source is."
+    ),
+    output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),
+    model: str | None = Option(None, "-m", "--model", help="hub: model, if there are several."),
+    results: Path | None = Option(None, help="timm: results whose numbers the model card states."),
+    board: Path | None = Option(None, help="Leaderboard whose numbers the model card states."),
+    benchmark: str | None = Option(
+        None, help="hub: data set on the hub that hosts the benchmark, ORG/NAME."
+    ),
+    cache: options.Cache = None,
+) -> None:
+    """Write results for the Hugging Face hub, or a run as a folder that timm loads.
+
+    hub: .eval_results/fsbench.yaml and a section of README.md, the model card. timm: config.json,
+    model.safetensors and the model card; it is loaded back and compared before the card is written.
+    """
+    from fsbench.api.export import BENCHMARK, export_results, export_run
+    from fsbench.core.errors import UsageError
+
+    path = Path(source.removeprefix("run:"))
+    is_run = source.startswith("run:") or (path / "run.json").is_file()
+    if shape not in (None, "timm" if is_run else "hub"):
+        what = "a run of fsbench pretrain" if is_run else "no run of fsbench pretrain"
+        fix = "timm takes run:DIR, hub takes a folder of results"
+        raise UsageError(f"--format {shape}: {source} is {what}", fix=fix)
+    foreign = (model, benchmark) if is_run else (results,)
+    if any(option is not None for option in foreign):
+        names = "--model and --benchmark" if is_run else "--results"
+        raise UsageError(f"{names} belong to the other format", fix="leave them out")
+    reporter = console.reporter()
+    if is_run:
+        files = export_run(path, output, results=results, board=board, report=reporter)
+    else:
+        files = export_results(
+            path,
+            output,
+            model=model,
+            board=board,
+            benchmark=benchmark or BENCHMARK,
+            report=reporter,
+        )
+    typer.echo("\n".join(map(str, files)))
+    if not is_run and benchmark is None:
+        console.log(f"{files[0]} names {BENCHMARK}: give --benchmark, or replace it")

@@ -1,0 +1,402 @@
+"""Export results and runs in the formats of the Hugging Face hub and of timm.
+
+`export_results` writes `.eval_results/fsbench.yaml` (https://huggingface.co/docs/hub/eval-results)
+and a section of the model card, whose front matter holds the same numbers as `model-index`
+(https://huggingface.co/docs/hub/model-cards). `export_run` writes a folder for
+`timm.create_model("local-dir:DIR", pretrained=True)`: config.json, model.safetensors and the card.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.io import write_atomic
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.specs import EpisodicSpec
+from fsbench.results.names import model_name
+from fsbench.results.verification import Loaded, read_cells
+from leaderboard.board.board import Board
+from leaderboard.board.tables import BoardTable, rank_board
+from leaderboard.reports.render import escape_markdown, to_percent
+from leaderboard.reports.table import DATASET_TITLES
+
+if TYPE_CHECKING:
+    from fsbench.backbones.base import Backbone
+    from fsbench.backbones.sources.run import RunRecord
+
+EVAL_FILE, CARD = ".eval_results/fsbench.yaml", "README.md"
+BENCHMARK = "ORG/BENCHMARK"
+"""Placeholder for the hub's data set that hosts the benchmark."""
+BEGIN, END = "<!-- fsbench -->", "<!-- end of fsbench -->"
+"""Marks around the section of a model card, which a later export replaces."""
+NATIVE: dict[tuple[str, int], tuple[str, dict[str, Any]]] = {
+    ("seal_resnet50", 64): ("resnet50", {}),
+    ("resnet50", 64): ("resnet50", {"norm_layer": "groupnorm1"}),
+}
+"""Architecture and width -> timm's name and arguments of the same network."""
+TOLERANCE = 1e-5
+"""Of timm's features, as a share of the largest one: its pooling may add up in another order."""
+INTERVAL = "± is the 95 % interval over episodes or test images, not over pretraining seeds."
+
+
+@dataclass(frozen=True)
+class ModelNumbers:
+    """The results of one model with what a board says about them.
+
+    standing: sentences of the board, one per table; link: code or paper; license: of the weights.
+    """
+
+    results: tuple[Result, ...]
+    standing: tuple[str, ...] = ()
+    link: str | None = None
+    license: str | None = None
+
+    @property
+    def facts(self) -> BackboneFacts:
+        return self.results[0].backbone
+
+
+def export_results(
+    results: Path,
+    folder: Path,
+    *,
+    model: str | None = None,
+    board: Path | None = None,
+    benchmark: str = BENCHMARK,
+    report: Reporter = SILENT,
+) -> list[Path]:
+    """Write the results of one model for its repository on the hub; return the files.
+
+    model: which one, where the results are of several; board: adds what it says about these
+    weights; benchmark: the hub's data set that hosts the benchmark. Raises UsageError,
+    ValidationFailed.
+    """
+    numbers = add_standing(read_numbers(results, model), board, report)
+    name = model or model_name(numbers.facts)
+    return [write_eval_results(folder, numbers, benchmark), write_card(folder, name, numbers)]
+
+
+def read_numbers(results: Path, model: str | None) -> ModelNumbers:
+    """Read the verified results of one model. Raises UsageError if there are several."""
+    loaded = [cell for cell in read_cells(results) if model in {None, *names_of(cell)}]
+    models = sorted({(cell.model, cell.result.backbone.identity) for cell in loaded})
+    if len(models) != 1:
+        listed = ", ".join(sorted({cell.model for cell in read_cells(results)}))
+        raise UsageError(
+            f"{results} has {len(models)} models{f' called {model}' if model else ''}",
+            fix=f"name one with -m: {listed}",
+        )
+    return ModelNumbers(tuple(cell.result for cell in sorted(loaded, key=by_column)))
+
+
+def names_of(cell: Loaded) -> set[str]:
+    return {cell.model, cell.result.backbone.ref}
+
+
+def by_column(cell: Loaded) -> Any:
+    """Return the place of a result: data sets in the papers' order, then by column."""
+    column, order = cell.result.column, list(DATASET_TITLES)
+    dataset = column.task.dataset
+    return order.index(dataset) if dataset in order else len(order), column
+
+
+def add_standing(numbers: ModelNumbers, board: Path | None, report: Reporter) -> ModelNumbers:
+    """Return the numbers with what a board says about these weights. Raises UsageError."""
+    if board is None:
+        return numbers
+    return replace(find_entry(board, numbers.facts.identity, report), results=numbers.results)
+
+
+def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
+    """Return the numbers of the entry of these weights. Raises UsageError if there is none."""
+    Board.existing(board)
+    views = rank_board(board, report=report)
+    names = [n for view in views for n, f in view.backbones.items() if f.identity == identity]
+    if not names:
+        raise UsageError(
+            f"{board} has no entry of the weights {identity[:12]}",
+            fix="submit their results first, or leave --board out",
+        )
+    entry = Board.open(board).entry(names[0])
+    stated = entry.file.declaration
+    return ModelNumbers(
+        tuple(cell.result for cell in sorted(entry.cells, key=by_column)),
+        tuple(describe_standing(view, entry.name) for view in views if entry.name in view.names),
+        stated.link,
+        stated.license,
+    )
+
+
+def describe_standing(view: BoardTable, name: str) -> str:
+    """Return one sentence on an entry in a table of a board."""
+    place = next(entry for entry in view.ranking.entries if entry.name == name)
+    where = " ".join([view.name, *([view.track.label] if view.track else [])])
+    if place.tier is None:
+        return f"{where}: not ranked, {place.reason}."
+    overall = "" if place.overall is None else f", overall {to_percent(place.overall)}"
+    ranked = sum(entry.tier is not None for entry in view.ranking.entries)
+    return f"{where}: tier {place.tier} among {ranked} ranked entries{overall}."
+
+
+def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> Path:
+    """Write the hub's file of evaluation results, accuracies in percent."""
+    import yaml
+
+    entries = []
+    for result in numbers.results:
+        task_id = str(result.column).replace(" ", "-").replace("/", "-").replace(":", "-")
+        source = {"source": {"url": numbers.link}} if numbers.link else {}
+        entry = {
+            "dataset": {"id": benchmark, "task_id": task_id.replace("@", "-")},
+            "value": float(to_percent(result.score.mean)),
+            "date": result.provenance.started[:10],
+            **source,
+            "notes": f"{describe_setting(result)}: {describe_score(result)}",
+        }
+        entries.append(entry)
+    head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
+    if benchmark == BENCHMARK:
+        head += f"# Replace {BENCHMARK} by the hub's data set that hosts the benchmark.\n"
+    text = head + yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
+    path = folder / EVAL_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text.encode())
+    return path
+
+
+def describe_setting(result: Result) -> str:
+    """Return the task of a result in words, e.g. 5-way 1-shot, linear head, ibm, 64 px."""
+    task, column = result.task, result.column
+    size = " ".join([f"{column.input_size} px", *column.variant])
+    if task.probe:
+        return f"{'linear probe' if task.probe == 'probe' else 'k nearest neighbours'}, {size}"
+    return f"{task.n_way}-way {task.n_shot}-shot, {task.head} head, {task.protocol}, {size}"
+
+
+def describe_score(result: Result) -> str:
+    """Return the accuracy with its interval, what it is over, and why it is not official."""
+    ci95, n = result.score.ci95, result.score.n
+    half = "" if ci95 is None else f" ± {to_percent(ci95)}"
+    unit = "episodes" if isinstance(result.spec, EpisodicSpec) else "test images"
+    flags = f" ({', '.join(result.flags)})" if result.flags else ""
+    return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
+
+
+def write_card(folder: Path, name: str, numbers: ModelNumbers | None, intro: str = "") -> Path:
+    """Write the section and front matter of a model card; other parts of a card stay as they are.
+
+    numbers: None for a card without the section; intro: text of a new card before the section.
+    """
+    from huggingface_hub import ModelCard
+
+    path = folder / CARD
+    if path.is_file():
+        text = path.read_text(encoding="utf8")
+    else:
+        text = f"---\nlibrary_name: {'timm' if intro else 'fsbench'}\n---\n\n# {name}\n\n{intro}"
+    if numbers is not None:
+        before, _, rest = text.partition(BEGIN)
+        after = rest.partition(END)[2] or "\n"
+        text = f"{before.rstrip()}\n\n{BEGIN}\n{render_section(numbers)}\n{END}{after}"
+    card = ModelCard(text)
+    data: Any = card.data
+    data.tags = list(dict.fromkeys([*(data.tags or []), "fsbench", "few-shot-learning"]))
+    if numbers is not None:
+        license_id = (numbers.license or "").lower()
+        is_id = re.fullmatch(r"[\w.+-]+", license_id, re.ASCII)
+        data.license = data.license or (license_id if is_id else None)
+        data.model_name = data.model_name or name
+        made = make_model_index(numbers)
+        keys = {(entry.dataset_type, entry.task_name) for entry in made}
+        others = data.eval_results or []
+        unchanged = [entry for entry in others if (entry.dataset_type, entry.task_name) not in keys]
+        data.eval_results = unchanged + made
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, str(card).encode())
+    return path
+
+
+def make_model_index(numbers: ModelNumbers) -> list[Any]:
+    """Return the results as entries of a card's model-index."""
+    from huggingface_hub import EvalResult
+
+    return [
+        EvalResult(
+            task_type="image-classification",
+            task_name=describe_setting(result),
+            dataset_type=result.dataset.name,
+            dataset_name=DATASET_TITLES.get(result.dataset.name, result.dataset.name),
+            metric_type="accuracy",
+            metric_name=f"accuracy in percent, {describe_score(result)}",
+            metric_value=float(to_percent(result.score.mean)),
+        )
+        for result in numbers.results
+    ]
+
+
+def render_section(numbers: ModelNumbers) -> str:
+    """Return the section of a model card as Markdown."""
+    lines = ["## Evaluation by fsbench", "", "| data set | setting | accuracy (%) |"]
+    lines += ["| --- | --- | --- |"]
+    for result in numbers.results:
+        name = DATASET_TITLES.get(result.dataset.name, result.dataset.name)
+        cells = map(escape_markdown, (name, describe_setting(result), describe_score(result)))
+        lines.append(f"| {' | '.join(cells)} |")
+    facts, version = numbers.facts, numbers.results[0].provenance.fsbench
+    weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
+    lines += ["", f"{INTERVAL} {escape_markdown(weights)}; fsbench {escape_markdown(version)}."]
+    if numbers.standing:
+        lines += ["", "On the leaderboard:", ""]
+        lines += [f"* {escape_markdown(text)}" for text in numbers.standing]
+    return "\n".join(lines)
+
+
+def export_run(
+    run: Path,
+    folder: Path,
+    *,
+    results: Path | None = None,
+    board: Path | None = None,
+    report: Reporter = SILENT,
+) -> list[Path]:
+    """Write a run of `fsbench pretrain` as a folder for timm; return the files.
+
+    results, board: where the numbers of the model card are from, found by the weights. The folder
+    is loaded back, and its features are compared with those of the run. Raises UsageError for a
+    network that cannot be exported and without numbers of these weights, CheckpointError.
+    """
+    from fsbench.backbones.loading import load_backbone
+    from fsbench.backbones.sources import run as runs
+    from fsbench.core.seeding import stream
+    from pretrain.training.checkpoint import write_tensors
+
+    backbone = load_backbone(f"run:{run}", report=report)
+    numbers = find_numbers(backbone.facts, results, board, report)
+    with stream("random-init", 0):
+        model, record = runs.load_run_network(run)
+    name, arguments = find_network(record)
+    head = runs.architecture_of(record).roles(model).head
+    config = make_config(record, backbone.facts, name, arguments, head)
+    weights = {key: tensor.contiguous() for key, tensor in model.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tensors(folder / "model.safetensors", weights)
+    write_atomic(folder / "config.json", json.dumps(config, indent=1).encode())
+    check_export(folder, backbone)
+    card = write_card(folder, model_name(backbone.facts), numbers, introduce(record, name))
+    return [folder / "config.json", folder / "model.safetensors", card]
+
+
+def find_numbers(
+    facts: BackboneFacts, results: Path | None, board: Path | None, report: Reporter
+) -> ModelNumbers | None:
+    """Return the results of these weights; None if neither results nor board are given."""
+    if results is None:
+        return find_entry(board, facts.identity, report) if board else None
+    cells = [
+        cell for cell in read_cells(results) if cell.result.backbone.identity == facts.identity
+    ]
+    if not cells:
+        raise UsageError(
+            f"{results} has no result of the weights {facts.identity[:12]}",
+            fix="evaluate this run, or leave --results out",
+        )
+    ordered = tuple(cell.result for cell in sorted(cells, key=by_column))
+    return add_standing(ModelNumbers(ordered), board, report)
+
+
+def find_network(record: RunRecord) -> tuple[str, dict[str, Any]]:
+    """Return the network of a run in timm: its name and its arguments.
+
+    Networks that timm lacks have the name under which `register_in_timm` registers them. Raises
+    UsageError for a network of timm that a method changed.
+    """
+    from fsbench.backbones.architectures import TIMM_NAME, load_architecture
+
+    architecture = load_architecture(record.name)
+    width = record.width or architecture.default_width
+    if record.name.startswith("timm/"):
+        if record.normalizers:
+            raise UsageError(
+                f"the method of this run put normalisers into {record.name}, which timm's lacks",
+                fix="evaluate it as run:DIR",
+            )
+        sized = {"img_size": record.input_size} if architecture.fixed_input else {}
+        return record.name.removeprefix("timm/"), sized
+    if not record.normalizers and (record.name, width) in NATIVE:
+        return NATIVE[record.name, width]
+    arguments = {"width": width, "side": record.input_size, "normalizers": record.normalizers}
+    return TIMM_NAME + record.name, arguments
+
+
+def make_config(
+    record: RunRecord, facts: BackboneFacts, name: str, arguments: dict[str, Any], head: str
+) -> dict[str, Any]:
+    """Return config.json as timm reads it."""
+    side, evaluated = record.input_size, facts.auto_size
+    return {
+        "architecture": name,
+        "num_classes": record.n_classes,
+        "num_features": facts.feature_dim,
+        "model_args": arguments,
+        "pretrained_cfg": {
+            "custom_load": False,
+            "input_size": [3, side, side],
+            "test_input_size": [3, evaluated, evaluated],
+            "interpolation": "bilinear",
+            "crop_pct": evaluated / int(1.15 * evaluated),
+            "crop_mode": "center",
+            "mean": facts.mean,
+            "std": facts.std,
+            "num_classes": record.n_classes,
+            "classifier": head,
+        },
+    }
+
+
+def check_export(folder: Path, backbone: Backbone) -> None:
+    """Load an exported folder by timm. Raises CheckpointError if its features are others."""
+    import timm
+    import torch
+
+    from fsbench.backbones.architectures import register_in_timm
+
+    register_in_timm()
+    model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
+    loaded = model.eval().to(memory_format=torch.channels_last)  # like the backbone
+    side = backbone.facts.input_size
+    images = torch.linspace(-2, 2, 6 * side**2).view(2, 3, side, side)
+    with torch.no_grad():
+        expected, actual = backbone.module(images), loaded(images)
+    if not (actual - expected).abs().max() <= TOLERANCE * expected.abs().max():
+        raise CheckpointError(
+            f"timm's {backbone.facts.architecture} gives other features than the run",
+            fix="evaluate it as run:DIR, and report this",
+        )
+
+
+def introduce(record: RunRecord, name: str) -> str:
+    """Return the text of a new model card: what the weights are, and how timm loads them."""
+    from fsbench.backbones.architectures import TIMM_NAME
+
+    lines = []
+    if name.startswith(TIMM_NAME):
+        lines = [
+            "from fsbench.backbones.architectures import register_in_timm",
+            "",
+            f"register_in_timm()  # timm has no {record.name}; fsbench adds it",
+        ]
+    code = ["import timm", *lines]
+    code += ['model = timm.create_model("local-dir:DIR", pretrained=True, num_classes=0).eval()']
+    code += ["config = timm.data.resolve_model_data_config(model, use_test_size=True)"]
+    code += ["transform = timm.data.create_transform(**config)"]
+    return (
+        f"{record.architecture}, trained by the recipe {record.recipe} of fsbench on "
+        f"{record.source} ({record.n_classes} classes, {record.steps} steps).\n\n"
+        + "\n".join(["```python", *code, "```", ""])
+    )

@@ -1,0 +1,251 @@
+"""Exports through the command line: the hub's files, and folders that timm loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+import yaml
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file, save_file
+from support import fakes
+from timm.data import create_transform, resolve_model_data_config
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures import ARCHITECTURES, load_architecture, register_in_timm
+from fsbench.backbones.loading import load_backbone
+from fsbench.cli.main import run
+from fsbench.core.schema import Declaration
+from fsbench.core.seeding import stream
+from leaderboard.submission.checks import submit_results
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "seal_resnet50": {"architecture": "resnet50", "model_args": {}},
+    "resnet50": {"architecture": "resnet50", "model_args": {"norm_layer": "groupnorm1"}},
+    "timm/resnet10t": {"architecture": "resnet10t", "model_args": {}},
+    "timm/vit_tiny_patch16_224": {"architecture": "vit_tiny_patch16_224"},
+    **{name: {"architecture": f"fsbench_{name}"}
+       for name in ("toy_resnet", "pilot_resnet", "mobilenet", "scnn", "mlp", "cnn_bn")},
+}  # fmt: skip
+"""Architecture -> what config.json says of it."""
+SIDES = {"timm/vit_tiny_patch16_224": 224}
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+def make_run(folder: Path, name: str, width: int | None = None, **changes: object) -> Path:
+    """Write a finished run of random weights whose norms are not those of a fresh network."""
+    side = SIDES.get(name, 32)
+    with stream("test", 0):
+        model = load_architecture(name).at(side).build(5, width)
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean = torch.randn_like(module.running_mean)  # type: ignore[arg-type]
+                module.running_var = torch.rand_like(module.running_var) + 0.5  # type: ignore[arg-type]
+    folder.mkdir(parents=True)
+    save_file(
+        {k: v.contiguous() for k, v in model.state_dict().items()}, folder / "model.safetensors"
+    )
+    record = {
+        "recipe": "toy/normal", "recipe_digest": "ab" * 32, "architecture": name, "width": width,
+        "n_classes": 5, "input_size": side, "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4],
+        "source": "toy_source", "source_accuracy": 0.75, "steps": 30,
+    }  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(record | changes))
+    return folder
+
+
+def images(side: int) -> Tensor:
+    with stream("images", 0):
+        return torch.randn(3, 3, side, side)
+
+
+def load_timm(folder: Path, **options: Any) -> nn.Module:
+    model: nn.Module = timm.create_model(f"local-dir:{folder}", pretrained=True, **options)
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_timm_loads_a_run_with_equal_features(name: str, tmp_path: Path) -> None:
+    folder, out, side = make_run(tmp_path / "r-s0", name), tmp_path / "out", SIDES.get(name, 32)
+    assert call("export", f"run:{folder}", "-o", out) == 0
+    config = json.loads((out / "config.json").read_text())
+    assert NETWORKS[name].items() <= config.items()
+    backbone = load_backbone(f"run:{folder}")
+    with torch.no_grad():
+        features = backbone.module(images(side))
+        trunk = load_timm(out, num_classes=0).to(memory_format=torch.channels_last)
+        difference = (trunk(images(side)) - features).abs().max()
+        assert difference <= ("fsbench" not in config["architecture"]) * 1e-5 * features.max()
+        whole = load_timm(out)
+        weights = load_file(folder / "model.safetensors")
+        head = config["pretrained_cfg"]["classifier"]
+        logits = features @ weights[f"{head}.weight"].T + weights[f"{head}.bias"]
+        assert (whole(images(side)) - logits).abs().max() <= 1e-4 * logits.abs().max()
+    settings = resolve_model_data_config(whole)
+    assert (settings["mean"], settings["std"]) == ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])
+    assert tuple(settings["input_size"]) == (3, side, side)
+    assert create_transform(**settings)
+
+
+def test_a_network_of_timm_needs_no_fsbench_and_another_says_so(tmp_path: Path) -> None:
+    for name, width, needs in (
+        ("seal_resnet50", None, False), ("seal_resnet50", 16, True), ("pilot_resnet", None, True),
+    ):  # fmt: skip
+        out = tmp_path / f"out-{name}-{width}"
+        assert call("export", make_run(tmp_path / f"{name}-{width}", name, width), "-o", out) == 0
+        card = (out / "README.md").read_text()
+        assert ("register_in_timm()" in card) == needs
+        code = card.partition("```python\n")[2].partition("```")[0].replace("DIR", str(out))
+        namespace: dict[str, Any] = {}
+        exec(code, namespace)
+        assert namespace["model"](torch.zeros(1, 3, 32, 32)).shape[1] in {2048, 512, 256}
+        assert namespace["transform"] is not None
+
+
+def test_every_network_has_a_name_in_timm_once() -> None:
+    register_in_timm()
+    register_in_timm()
+    names = {f"fsbench_{name}" for name in ARCHITECTURES.names()}
+    assert names <= set(timm.list_models())
+
+
+def test_normalisers_of_a_method_are_exported_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shapes = {"layer1": [8, 1, 1]}
+    folder = make_run(tmp_path / "a", "toy_resnet", normalizers=shapes)
+    weights = load_file(folder / "model.safetensors")
+    weights["layer1.normalizer_mean"] = torch.full((8, 1, 1), 0.3)
+    weights["layer1.normalizer_std"] = torch.full((8, 1, 1), 1.7)
+    save_file(weights, folder / "model.safetensors")
+    assert call("export", folder, "-o", tmp_path / "out") == 0
+    with torch.no_grad():
+        loaded = load_timm(tmp_path / "out", num_classes=0)(images(32))
+        torch.testing.assert_close(loaded, load_backbone(f"run:{folder}").module(images(32)))
+    folder = make_run(tmp_path / "b", "timm/resnet10t", normalizers={"layer1": [64, 1, 1]})
+    weights = load_file(folder / "model.safetensors")
+    weights["layer1.normalizer_mean"] = torch.zeros(64, 1, 1)
+    weights["layer1.normalizer_std"] = torch.ones(64, 1, 1)
+    save_file(weights, folder / "model.safetensors")
+    assert call("export", folder, "-o", tmp_path / "no") == 2
+    assert "normalisers into timm/resnet10t, which timm's lacks" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_wrong_features_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fsbench.api import export
+
+    wrong = {("resnet50", 64): ("resnet50", {"norm_layer": "groupnorm"})}
+    monkeypatch.setattr(export, "NATIVE", wrong)
+    assert call("export", make_run(tmp_path / "r", "resnet50"), "-o", tmp_path / "out") == 4
+    assert "gives other features than the run" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "README.md").exists()
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """Return a run; `results` and `board` beside it hold numbers of it and of another model."""
+    folder = make_run(tmp_path / "seal-s0", "toy_resnet")
+    facts = load_backbone(f"run:{folder}").facts
+    for name in ("eurosat", "chestx"):
+        fakes.write(tmp_path / "results", 0.6, data=fakes.official(name), backbone=facts)
+        fakes.write(tmp_path / "both", 0.6, data=fakes.official(name), backbone=facts)
+    fakes.write(tmp_path / "both", 0.4, name="b", data=fakes.official("eurosat"))
+    declared = fakes.DECLARATION.model_dump() | {"license": "MIT", "name": "mine"}
+    declaration = Declaration.model_validate(declared | {"pretraining_data": ("toy_source",)})
+    submit_results(tmp_path / "both", tmp_path / "board", declaration)
+    return folder
+
+
+def test_the_card_of_a_run_states_the_boards_numbers(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert call("export", trained, "--board", tmp_path / "board", "-o", out) == 0
+    card = ModelCard.load(out / "README.md")
+    assert (card.data.license, card.data.library_name) == ("mit", "timm")
+    index = [(e.dataset_name, e.metric_value) for e in card.data.eval_results]
+    assert [name for name, _ in index] == ["ChestX", "EuroSAT"]
+    values = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
+    assert {value for _, value in index} == {round(100 * v["score"]["mean"], 2) for v in values}
+    assert "tier 1 among" in card.text
+    assert "| EuroSAT | 5-way 1-shot, linear head, ibm, 32 px" in card.text
+    assert call("export", trained, "--results", tmp_path / "results", "-o", tmp_path / "two") == 0
+    again = ModelCard.load(tmp_path / "two" / "README.md")
+    assert [(e.dataset_name, e.metric_value) for e in again.data.eval_results] == index
+    assert "leaderboard" not in again.text
+
+
+def test_the_hubs_files_are_read_by_its_library(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    out = tmp_path / "out"
+    assert call("export", tmp_path / "results", "--format", "hub", "-o", out) == 0
+    assert "names ORG/BENCHMARK: give --benchmark" in capsys.readouterr().err
+    text = (out / ".eval_results" / "fsbench.yaml").read_text()
+    assert "# Replace ORG/BENCHMARK" in text
+    entries = yaml.safe_load(text)
+    stored = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
+    assert {e["value"] for e in entries} == {round(100 * v["score"]["mean"], 2) for v in stored}
+    assert [e["dataset"]["task_id"] for e in entries] == [
+        "chestx-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
+    ]  # fmt: skip
+    assert entries[0]["notes"].startswith("5-way 1-shot, linear head, ibm, 32 px")
+    assert " over 40 episodes" in entries[0]["notes"]
+    assert entries[0]["date"] == "2026-01-01"
+    if hasattr(hub, "parse_eval_result_entries"):
+        parsed = hub.parse_eval_result_entries(entries)
+        assert hub.eval_result_entries_to_yaml(parsed) == entries
+    options = ("--benchmark", "lab/cdfsl", "--board", tmp_path / "board", "-o", out)
+    assert call("export", tmp_path / "results", *options) == 0
+    first = yaml.safe_load((out / ".eval_results" / "fsbench.yaml").read_text())[0]
+    assert first["dataset"]["id"] == "lab/cdfsl"
+    assert first["source"] == {"url": "https://example.org"}
+
+
+def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "README.md").write_text(
+        "---\nlicense: bsd-3-clause\ntags: [mine]\nmodel-index:\n- name: net\n  results:\n"
+        "  - task: {type: image-classification}\n    dataset: {name: Beans, type: beans}\n"
+        "    metrics:\n    - {type: accuracy, value: 7}\n---\n# Net\n\nAbout it.\n"
+    )
+    for _ in range(2):
+        assert call("export", tmp_path / "results", "-o", out) == 0
+    card = ModelCard.load(out / "README.md")
+    assert card.data.license == "bsd-3-clause"
+    assert card.data.tags == ["mine", "fsbench", "few-shot-learning"]
+    assert [e.dataset_name for e in card.data.eval_results] == ["Beans", "ChestX", "EuroSAT"]
+    assert card.text.startswith("# Net\n\nAbout it.\n\n<!-- fsbench -->")
+    assert card.text.count("## Evaluation by fsbench") == 1
+
+
+def test_what_cannot_be_exported_says_why(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases: tuple[tuple[tuple[object, ...], str], ...] = (
+        ((tmp_path / "both",), "has 2 models"),
+        ((tmp_path / "both", "-m", "zzz"), "has 0 models called zzz"),
+        ((tmp_path / "both", "--format", "timm"), "is no run of fsbench pretrain"),
+        ((trained, "--format", "hub"), "is a run of fsbench pretrain"),
+        ((trained, "-m", "x"), "belong to the other format"),
+        ((tmp_path / "both", "--results", "x"), "belong to the other format"),
+        (("run:" + str(tmp_path / "none"),), "no finished run"),
+        ((tmp_path / "both", "-m", "b", "--board", tmp_path / "none"), "there is no board"),
+    )
+    for arguments, text in cases:
+        assert call("export", *arguments, "-o", tmp_path / "out") == 2, arguments
+        assert text in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+    assert call("export", tmp_path / "both", "-m", "b", "-o", tmp_path / "out") == 0
